@@ -64,7 +64,7 @@ def test_a_new_cell_of_a_document_is_missed(repository, changed):
 
 def test_numbers_made_of_printed_ones_keep_their_cells():
     number = PrintedNumber(text="-0.5", cells=(("table1", "ours", "loss"),))
-    made = (number.exactly(), number.exactly().rounded(), number.without_sign(), number.as_bound())
+    made = (number.exactly(), number.exactly().as_rounded(), number.without_sign(), number.as_bound())
     assert [(one.text, one.cells) for one in made] == [(text, number.cells) for text in ("-0.5", "-0.5", "0.5", "-0.5")]
     column = PrintedColumn(name="table1[:].loss", numbers=(number.without_sign(), number.without_sign()))
     assert collect_cells(-column.exactly()) == collect_cells(-column.as_bounds()) == set(number.cells)

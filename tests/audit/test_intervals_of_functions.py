@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.audit.paper.known_functions import named_function
+from plumbline.audit.paper.known_functions import load_function
 from plumbline.core.errors import PlumblineError
 from plumbline.published.expression import FUNCTIONS, Expression
 from plumbline.published.interval_arithmetic import high, low
@@ -56,11 +56,11 @@ def near(number: PrintedNumber, draw: random.Random) -> PrintedNumber:
 
 
 def called(name: str, numbers: list[object]) -> Expression:
-    return named_function(name)(*numbers)
+    return load_function(name)(*numbers)
 
 
 def test_every_function_is_here() -> None:
-    named_function("t_two_sided_p")
+    load_function("t_two_sided_p")
     ours = {name for name, one in FUNCTIONS.items() if one.module.startswith("plumbline.audit")}
     assert ours == {*GIVEN, "count"}  # a count is a sum of comparisons: tests/audit/test_counting.py
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from plumbline.plan.run_estimate import RunEstimator
-from plumbline.plan.target_costs import table
+from plumbline.plan.target_costs import make_table
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
@@ -47,4 +47,4 @@ def benchmark(work: Path, rule: str, run: Run, seconds: float) -> None:
 
 
 def by_target(priced: RunEstimator) -> pd.DataFrame:
-    return table(priced).set_index("target")
+    return make_table(priced).set_index("target")

@@ -13,7 +13,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines, model_counts, plan_page
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import memory_in_words, table
+from plumbline.plan.target_costs import describe_memory, make_table
 from plumbline.project import Project
 from tests.plan.finished_run_files import BASELINE, by_target, finish
 
@@ -163,10 +163,10 @@ def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Project) -
         more = {"peak_memory_bytes": told if told is None else int(told)}
         finish(demo, demo.runs[f"transfer/base/{method}/s42"], seconds=30.0, **more)
     finish(demo, demo.runs["transfer/large/baseline/s42"], seconds=30.0)
-    assert memory_in_words(estimator(demo)) == "0.51 GB (base)"
-    notes = plan_page.notes(estimator(demo), table(estimator(demo)))
+    assert describe_memory(estimator(demo)) == "0.51 GB (base)"
+    notes = plan_page.list_notes(estimator(demo), make_table(estimator(demo)))
     assert "Memory of a finished run at its most: 0.51 GB (base), of 2 GiB a device." in notes
-    assert not memory_in_words(estimator(demo, calibrate_on=[]))
+    assert not describe_memory(estimator(demo, calibrate_on=[]))
 
 
 def test_measured_and_stated_speeds_are_told_apart(paper: Project) -> None:

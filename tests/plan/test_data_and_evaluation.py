@@ -13,7 +13,7 @@ import pytest
 from plumbline import project
 from plumbline.plan import data_stage, job_needs, machines
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import WHOLE, row
+from plumbline.plan.target_costs import WHOLE, make_row
 from plumbline.project import Project
 from plumbline.results.measurements import measurement_file
 from plumbline.specs import measurement_code, suites
@@ -74,7 +74,7 @@ def test_a_study_without_a_suite_evaluates_nothing(demo: Project) -> None:
     run = dataclasses.replace(demo.runs[BASELINE], spec=msgspec.structs.replace(demo.runs[BASELINE].spec, suite=""))
     priced = estimator(demo)
     assert priced.evaluate_seconds(run) == 0.0
-    cost = row(priced, "transfer", "table2", [run], {"scores": {run.key: run}, "probes": {}})
+    cost = make_row(priced, "transfer", "table2", [run], {"scores": {run.key: run}, "probes": {}})
     assert (cost["evaluations_to_do"], cost["evaluation_device_hours"]) == (0, 0)
 
 
@@ -93,17 +93,16 @@ def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
     assert slower == pytest.approx(read), "the weights of four points, at the speed of the machine's disk"
     assert priced.probe_minutes(few) >= 15
     read = {"scores": {}, "probes": {many.key: many}}
-    cost = row(priced, "transfer", "mine", [many], read)
+    cost = make_row(priced, "transfer", "mine", [many], read)
     assert cost["probes_to_do"] == 1
     assert cost["probe_device_hours"] == pytest.approx(priced.probe_seconds(many) / 3600)
     assert cost["device_hours"] == pytest.approx(cost["training_device_hours"] + cost["probe_device_hours"])
-    assert cost["disk_gb"] > row(priced, "transfer", "mine", [few], read)["disk_gb"]
+    assert cost["disk_gb"] > make_row(priced, "transfer", "mine", [few], read)["disk_gb"]
     finish(demo, run, seconds=30.0)
     Path(demo.paths.probes(run)).parent.mkdir(parents=True)
     Path(demo.paths.probes(run)).touch()
-    assert (
-        row(estimator(demo), "transfer", "mine", [run], {"scores": {}, "probes": {run.key: run}})["probes_to_do"] == 0
-    )
+    read = {"scores": {}, "probes": {run.key: run}}
+    assert make_row(estimator(demo), "transfer", "mine", [run], read)["probes_to_do"] == 0
 
 
 @pytest.fixture

@@ -229,7 +229,7 @@ def test_the_plan_and_the_rules_read_these_laws_and_no_other(monkeypatch: pytest
     after = data_stage.pack(project, "climbmix", 2048)
     assert after.megabytes == pytest.approx(2 * before.megabytes)
     assert after.choose_mb(1) == pytest.approx(2 * before.choose_mb(1), abs=1)
-    assert target_costs.table(estimator(project))["data_memory_gb"].max() > 0
+    assert target_costs.make_table(estimator(project))["data_memory_gb"].max() > 0
 
 
 def test_no_text_that_was_counted_has_more_words_than_the_law_says() -> None:

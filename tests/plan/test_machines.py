@@ -13,7 +13,7 @@ import yaml
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines, stage_page
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import table
+from plumbline.plan.target_costs import make_table
 from plumbline.project import Project
 from plumbline.specs import field_types, study_config
 from plumbline.specs.components import available
@@ -124,7 +124,7 @@ def test_a_node_of_eight_is_planned_and_priced(paper: Project) -> None:
     assert priced["price"] == pytest.approx(2.5 * priced["device_hours"]) and pd.isna(beside["price"])
     assert priced["device_hours"] == pytest.approx(beside["device_hours"])
     assert priced["wall_hours"] == pytest.approx(priced["data_hours"] + priced["device_hours"] / 8, rel=0.01)
-    assert "a node of eight NVIDIA H100 SXM, 8 at once" in stage_page.terminal(node, table(node))
+    assert "a node of eight NVIDIA H100 SXM, 8 at once" in stage_page.terminal(node, make_table(node))
 
 
 def test_whether_step_times_are_measured_is_said() -> None:

@@ -15,7 +15,7 @@ from msgspec import structs
 from plumbline.plan import __main__ as plan_verb
 from plumbline.plan import machines, model_counts, plan_page
 from plumbline.plan.run_estimate import RunEstimator, estimator
-from plumbline.plan.target_costs import WHOLE, table
+from plumbline.plan.target_costs import WHOLE, make_table
 from plumbline.project import Project
 from plumbline.specs import study_config
 from tests import run_in_process
@@ -52,7 +52,7 @@ def sizes() -> model_counts.ModelCostLookup:
 def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> None:
     for priced in (counted(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
         priced = dataclasses.replace(priced, machine=structs.replace(priced.machine, price=price))
-        frame = table(priced)
+        frame = make_table(priced)
         text = plan_page.terminal(priced, frame)
         assert widest(text) <= plan_page.WIDTH == 80
         assert ("price" in text) == bool(price)
@@ -64,7 +64,7 @@ def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> Non
 def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) -> None:
     runs = paper.studies["transfer"].group("large", "divergence")
     some = estimator(paper, sizes=model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), runs)))
-    frame = table(some)
+    frame = make_table(some)
     estimated = frame.set_index("target")["runs_estimated"]
     assert estimated["table6"] == estimated["table1"] == 0
     assert estimated["table2"] == 26 and estimated[WHOLE] == len(paper.runs) - len(runs)
@@ -74,12 +74,12 @@ def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) 
         assert "about" in rows["table2"] and "about" not in rows["table6"]
         assert any(line.startswith("Where a row says *about*") for line in lines)
         whole = counted(paper)
-        assert "*about*" not in show(whole, table(whole))
+        assert "*about*" not in show(whole, make_table(whole))
 
 
 def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Project) -> None:
     priced = counted(paper, price=2.0)
-    frame = table(priced)
+    frame = make_table(priced)
     whole, narrow = plan_page.markdown(priced, frame), plan_page.terminal(priced, frame)
     for heading in ("training FLOPs", "evaluations", "longest path", "of these evaluation", "disk, GB", "price"):
         assert f"| {heading} " in whole or f" {heading} |" in whole

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.plan import machines, model_counts
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import WHOLE, table
+from plumbline.plan.target_costs import WHOLE, make_table
 from plumbline.project import Project, load
 from plumbline.specs.yaml_files import load_config
 
@@ -45,7 +45,7 @@ def test_hours_are_the_plans(repository: Path, tmp_path: Path) -> None:
     def whole(preset: str) -> pd.DataFrame:
         of = planned(preset, tmp_path)
         sizes = model_counts.ModelCostLookup(model_counts.update(Path(of.paths.counts), of.runs.values()))
-        frame = table(estimator(of, machines.load(MACHINES[preset]), sizes=sizes))
+        frame = make_table(estimator(of, machines.load(MACHINES[preset]), sizes=sizes))
         return frame[frame["target"] == WHOLE].set_index("study")
 
     paper, demo = (whole(preset) for preset in MACHINES)

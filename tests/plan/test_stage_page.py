@@ -15,7 +15,7 @@ from plumbline.plan import __main__ as plan_verb
 from plumbline.plan import data_stage, machines, model_counts, stage_page, target_costs
 from plumbline.plan.data_stage import DataRule, bottleneck
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import table, training_jobs
+from plumbline.plan.target_costs import make_table, training_jobs
 from plumbline.project import Project, load
 from plumbline.specs.yaml_files import load_config
 from tests import run_in_process
@@ -69,7 +69,7 @@ def test_shards_wait_for_one_another_in_a_job_or_for_a_core(tmp_path: Path, mach
     whole = load(load_config() | words)
     assert data_stage.one_after_another(whole) == chained
     priced = estimator(whole)
-    page = " ".join(stage_page.terminal(priced, table(priced)).split())
+    page = " ".join(stage_page.terminal(priced, make_table(priced)).split())
     said = {16: "16 shards of `tokenize` one after another as profiles/slurm", 128: "128 shards of `tokenize` on each"}
     assert said[chained] in page
     (corpora,) = re.findall(r"corpora: documents, tokens, packs (\d+) ", page)
@@ -121,7 +121,7 @@ def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, m
     """Of all studies; also where a processor would take longer than anybody waits."""
     whole = load(load_config() | {"preset": preset, "work": str(tmp_path), "machine": machine})
     priced = estimator(whole)
-    text = stage_page.terminal(priced, table(priced))
+    text = stage_page.terminal(priced, make_table(priced))
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80 and len(lines) < 90
     for study in whole.studies:
@@ -142,7 +142,7 @@ def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Projec
 
     def said(speed: float) -> list[str]:
         priced = estimator(paper, structs.replace(machines.load("h100"), disk_mb_per_second=speed))
-        return stage_page.saving(priced, target_costs.run_classes(priced))
+        return stage_page.describe_saving(priced, target_costs.run_classes(priced))
 
     must, late = said(80)
     assert re.search(
@@ -152,14 +152,14 @@ def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Projec
     assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", said(50)[1])
     assert said(140) == [must]
     core = estimator(paper, machines.load("core"))
-    assert stage_page.saving(core, target_costs.run_classes(core)) == [], "no torchrun there"
+    assert stage_page.describe_saving(core, target_costs.run_classes(core)) == [], "no torchrun there"
 
 
 def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_stage, "to_make", lambda project, runs: [])
     monkeypatch.setattr(type(estimator(demo)), "is_trained", lambda self, run: True)
     priced = estimator(demo, calibrate_on=[])
-    text = stage_page.terminal(priced, table(priced))
+    text = stage_page.terminal(priced, make_table(priced))
     assert "DATA, on processors\nNothing is to be made." in text and "RUNS" not in text and "hub" not in text
 
 
@@ -196,5 +196,5 @@ def test_the_papers_size_is_planned_for_a_gpu_unless_a_machine_is_named(reposito
 
 def test_a_model_that_was_not_counted_is_about(paper: Project) -> None:
     known = model_counts.ModelCostLookup({})
-    lines = stage_page.sizes(estimator(paper, sizes=known)).splitlines()
+    lines = stage_page.tabulate_sizes(estimator(paper, sizes=known)).splitlines()
     assert all("about" in line for line in lines if line.startswith("transfer/"))

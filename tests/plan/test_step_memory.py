@@ -20,8 +20,8 @@ from plumbline.model.distributed import RankGroup, parallel
 from plumbline.plan import machines, model_counts, stage_page, step_memory
 from plumbline.plan.calibration import group
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.step_memory import StepCount, count_sent_bytes, of_device, step_kind
-from plumbline.plan.target_costs import table
+from plumbline.plan.step_memory import StepCount, count_sent_bytes, estimate_memory, step_kind
+from plumbline.plan.target_costs import make_table
 from plumbline.project import Project, profiles
 from tests.model_specs import run_spec
 
@@ -96,7 +96,7 @@ def test_every_run_at_paper_size_was_counted(every_paper: Project) -> None:
     """After a change of a model: python -m benchmarks.fake_device."""
     machine = machines.load("h100")
     for run in every_paper.runs.values():
-        found = of_device(machine, run)
+        found = estimate_memory(machine, run)
         assert found is not None and found.bytes is not None, run.key
         assert found.asked == (None if run.key == OFFICIAL else machine.micro_batch[run.size]), run.key
         state = 16 * estimator(every_paper, machine).size(run).parameters
@@ -122,7 +122,7 @@ def test_a_step_that_does_not_fit_is_started_without_a_micro_batch(
 def test_the_page_names_the_runs_that_do_not_fit(every_paper: Project) -> None:
     for name, there in (("h100", True), ("h200", False)):
         priced = estimator(every_paper, machines.load(name), sizes=model_counts.ModelCostLookup({}))
-        page = " ".join(stage_page.terminal(priced, table(priced)).split())
+        page = " ".join(stage_page.terminal(priced, make_table(priced)).split())
         assert "MEMORY OF A DEVICE" in page and "and not compiled (" in page and "Not counted" not in page
         said = f"{OFFICIAL}, 91.8 GB with 8, does not fit: " in page and "trainer takes the largest that fits" in page
         assert said == there and page.count("does not fit") == there
@@ -132,11 +132,11 @@ def test_the_page_names_the_runs_that_do_not_fit(every_paper: Project) -> None:
 def test_a_step_that_was_not_counted_is_said_to_be(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, runs = machines.load("h100"), list(every_paper.runs.values())
     monkeypatch.setattr(step_memory, "counts", dict)
-    assert step_memory.in_words(machine, runs) == [
+    assert step_memory.describe(machine, runs) == [
         f"Not counted: the steps of {len(runs)} runs, which get the micro-batch of their size all the same."
     ]
-    assert of_device(machine, runs[0]).asked == machine.micro_batch[runs[0].size]
-    assert step_memory.in_words(machines.load("core"), runs) == []
+    assert estimate_memory(machine, runs[0]).asked == machine.micro_batch[runs[0].size]
+    assert step_memory.describe(machines.load("core"), runs) == []
 
 
 def test_a_step_fits_as_long_as_a_gibibyte_is_left(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,21 +147,21 @@ def test_a_step_fits_as_long_as_a_gibibyte_is_left(every_paper: Project, monkeyp
         passes = 79 * 2**30 - 2 * COUNT.parameters + more  # earlier gradients and buckets come on top
         count = dataclasses.replace(COUNT, passes=passes)
         monkeypatch.setattr(step_memory, "counts", lambda count=count: {step_kind(run.spec): count})
-        found = of_device(machine, run)
+        found = estimate_memory(machine, run)
         assert (found.bytes, found.asked) == (79 * 2**30 + more, asked)
 
 
 def test_a_box_of_eight_is_told_what_its_whole_models_take(paper: Project) -> None:
     """There DDP holds 3 billion parameters on each device: what was counted with four sequences is too much."""
     machine, runs = machines.load("h100_node"), paper.runs.values()
-    (said,) = step_memory.in_words(machine, runs)
+    (said,) = step_memory.describe(machine, runs)
     assert re.search(r"node [\d.]+ GB to 91\.8 GB with 8 sequences, too much for 1 of 68 runs; two_nodes 8\d", said)
     assert re.search(r"two_nodes [\d.]+ GB to 93\.8 GB with 4 sequences, too much for 15 of 15 runs ", said)
     roomy = msgspec.structs.replace(machine, memory_gib=141)
-    assert "too much" not in step_memory.in_words(roomy, runs)[0]
-    assert step_memory.in_words(machines.load("core"), runs) == [], "no GPU"
+    assert "too much" not in step_memory.describe(roomy, runs)[0]
+    assert step_memory.describe(machines.load("core"), runs) == [], "no GPU"
     priced = estimator(paper, machine, sizes=model_counts.ModelCostLookup({}))
-    page = " ".join(stage_page.terminal(priced, table(priced)).split())
+    page = " ".join(stage_page.terminal(priced, make_table(priced)).split())
     assert f"MEMORY OF A DEVICE, 80 GiB {said}" in page
 
 
@@ -178,8 +178,8 @@ def test_shards_that_do_not_fit_are_named(every_paper: Project, monkeypatch: pyt
     run, machine = every_paper.runs["transfer/large/baseline/s42"], machines.load("h100")
     huge = dataclasses.replace(COUNT, sequences=4, passes=10**12)
     monkeypatch.setattr(step_memory, "counts", lambda: {step_kind(run.spec): huge})
-    assert of_device(machine, run).asked == 4
-    assert "lower micro_batch.two_nodes of h100 in config/machines.yaml" in step_memory.in_words(machine, [run])[-1]
+    assert estimate_memory(machine, run).asked == 4
+    assert "lower micro_batch.two_nodes of h100 in config/machines.yaml" in step_memory.describe(machine, [run])[-1]
     small = dataclasses.replace(huge, sequences=2)
     monkeypatch.setattr(step_memory, "counts", lambda: {step_kind(run.spec): small})
-    assert of_device(machine, run).bytes is None, "counted with another micro-batch"
+    assert estimate_memory(machine, run).bytes is None, "counted with another micro-batch"

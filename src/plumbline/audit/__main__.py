@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from plumbline.audit.audit_csv import as_markdown, build, choose, findings, read_coverage, sentences, summary, to_csv
-from plumbline.audit.audit_page import sentences_in_short, to_markdown
+from plumbline.audit.audit_page import summarize_sentences, to_markdown
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
@@ -59,7 +59,7 @@ def main() -> int:
     """Run the verb `plumbline audit` and return its exit code.
 
     Raises:
-        PlumblineError: ``--out`` is no CSV, a named study has no printed numbers, or one that a row needs is missing.
+        PlumblineError: ``--out`` is not a CSV, a named study has no printed numbers, or a needed one is missing.
     """
     options = arguments().parse_args()
     if options.out is not None and options.out.suffix != ".csv":
@@ -94,7 +94,7 @@ def main() -> int:
     fingerprint_file.write(out, options.fingerprint, companions=[out.with_suffix(".md")])
     print(as_markdown(summary(rows, studies)))
     if any(sentences_by_study.values()):
-        print(f"\n{sentences_in_short(sentences_by_study)}")
+        print(f"\n{summarize_sentences(sentences_by_study)}")
     print(f"rows: {out}\nopen {out.with_suffix('.md')}")
     return 0
 

@@ -57,12 +57,12 @@ def ledger(study: str, root: Path = ROOT) -> AuditRows:
 
 def findings(study: str, root: Path = ROOT) -> list[Finding]:
     """Read the findings of one study's paper, the most consequential first."""
-    return read_findings(_beside(study, "findings", root))
+    return read_findings(_make_path(study, "findings", root))
 
 
 def read_coverage(study: str, root: Path = ROOT) -> AuditCoverage:
     """Find which printed numbers of one paper a row reads, which are listed with a reason, and which are neither."""
-    entries = read_unchecked(_beside(study, "unchecked_numbers", root))
+    entries = read_unchecked(_make_path(study, "unchecked_numbers", root))
     return measure_coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
 
 
@@ -72,7 +72,7 @@ def sentences(study: str, root: Path = ROOT) -> list[SentenceOfAudit]:
     Raises:
         PlumblineError: an entry names a reader that is not a row of the audit, nor read by one.
     """
-    path = _beside(study, "sentences", root)
+    path = _make_path(study, "sentences", root)
     entries = read_sentences(path)
     if not entries:
         return []
@@ -100,7 +100,7 @@ def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:
         ids = [row.id for row in audit_rows]
         for name in finding_of_row:
             if name not in ids:
-                path = _beside(study, "findings", root)
+                path = _make_path(study, "findings", root)
                 raise PlumblineError(f"{path}: the audit has no row {name!r}{nearest(name, ids)}")
         for row in audit_rows:
             finding = finding_of_row.get(row.id)
@@ -141,5 +141,5 @@ def as_markdown(table: Counts) -> str:
     return tabulate([[study, *of.values()] for study, of in table.items()], ["study", *heads], "pipe")
 
 
-def _beside(study: str, name: str, root: Path) -> Path:
+def _make_path(study: str, name: str, root: Path) -> Path:
     return study_folders.folder(study, root) / f"{name}.yaml"

@@ -27,10 +27,10 @@ INTRODUCTION = (
     "All rows, with inputs, class and finding, are in the CSV next to it."
 )
 
-#: What is said besides of the studies' papers.
+#: Added to the introduction on the page of the studies' papers.
 UNTRAINED = " Nothing was trained for this page: it is the same at every preset."
 
-#: What the sections of rows that hold only with rounding say.
+#: Introduction of the sections of rows that hold only with rounding.
 KNIFE_EDGES = "These hold only if every number involved was rounded from the very end of its range."
 WITHIN_ROUNDING = "These do not hold for the inputs as printed, and do for some numbers that round to them."
 
@@ -75,17 +75,18 @@ def to_markdown(
     for bearing, meaning in BEARINGS.items():
         head = [f"## Findings: {bearing}", "", *_wrap(f"{meaning[0].upper()}{meaning[1:]}."), ""]
         parts += _list_findings(bearing, head if with_bearings else ["## Findings", ""], rows, studies, findings)
-    parts += _mismatches_without_finding(rows)
+    parts += _list_unexplained(rows)
     parts += _list_rows(EDGE, "Knife edges", KNIFE_EDGES, rows)
     parts += [] if with_bearings else _list_rows(WITHIN, "Within rounding", WITHIN_ROUNDING, rows)
-    parts += _classes(rows, studies) + _unread(studies, covered) + _sentences(sentences or {}) + _functions(rows)
+    parts += _format_classes(rows, studies) + _list_unread(studies, covered)
+    parts += _format_sentences(sentences or {}) + _list_functions(rows)
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
 def _summarize_study(
     study: str, rows: Sequence[Row], findings: Sequence[Finding], covered: AuditCoverage, paper: Paper | None
 ) -> str:
-    own, name = _of(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
+    own, name = _select(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
     if not own:
         return f"{name}: no checks yet (they go into `audit.py` of its folder)."
     broken = {row["id"] for row in own if row["verdict"] == MISMATCH}
@@ -101,7 +102,7 @@ def _summarize_study(
     return f"{name}: {result}{why}. {read}{about_words}"
 
 
-def _of(rows: Sequence[Row], study: str) -> list[Row]:
+def _select(rows: Sequence[Row], study: str) -> list[Row]:
     return [row for row in rows if row["study"] == study]
 
 
@@ -117,7 +118,7 @@ def _list_findings(
         return []
     lines = head
     for study, finding in selected:
-        own = _of(rows, study)
+        own = _select(rows, study)
         about = [row for row in own if row["id"] in finding.rows]
         broken = [row for row in about if row["verdict"] == MISMATCH]
         classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken))
@@ -125,20 +126,20 @@ def _list_findings(
         rests = f"words: {finding.wording.kind}" if finding.wording else count
         lines += [f"### {study}: {finding.id} ({rests})", "", *_wrap(finding.text), ""]
         for row in about:
-            lines += _row(row)
+            lines += _format_row(row)
         for place in finding.wording.places if finding.wording else ():
             lines += item(f'{place.where}: "{place.says}"')
         lines += [""]
     return lines
 
 
-def _mismatches_without_finding(rows: Sequence[Row]) -> list[str]:
+def _list_unexplained(rows: Sequence[Row]) -> list[str]:
     untold = [row for row in rows if row["verdict"] == MISMATCH and not row["finding"]]
     if not untold:
         return []
     lines = ["## Mismatches that no finding explains", ""]
     for row in untold:
-        lines += _row(row, f"{row['study']}: ")
+        lines += _format_row(row, f"{row['study']}: ")
     return [*lines, ""]
 
 
@@ -149,11 +150,11 @@ def _list_rows(verdict: str, head: str, introduction: str, rows: Sequence[Row]) 
         return []
     lines = [f"## {head}", "", *_wrap(introduction), ""]
     for row in selected:
-        lines += _row(row, f"{row['study']}: ")
+        lines += _format_row(row, f"{row['study']}: ")
     return [*lines, ""]
 
 
-def _row(row: Row, before: str = "") -> list[str]:
+def _format_row(row: Row, before: str = "") -> list[str]:
     """Write a row in two lines: the quantity and its source, and the printed number next to the recomputed one."""
     verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
     first = item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
@@ -161,15 +162,15 @@ def _row(row: Row, before: str = "") -> list[str]:
     return [*first, *_wrap(numbers, "  ")]
 
 
-def _classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
+def _format_classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
     if not rows:
         return []
-    table = counts(rows, sorted(study for study in studies if _of(rows, study)), "evidence_kind", list(CLASSES))
+    table = counts(rows, sorted(study for study in studies if _select(rows, study)), "evidence_kind", list(CLASSES))
     meanings = [line for name, meaning in CLASSES.items() for line in item(f"**{name}**: {meaning}.")]
     return ["## Classes of rows", "", *meanings, "", as_markdown(table), ""]
 
 
-def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> list[str]:
+def _list_unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> list[str]:
     lines = []
     for study in studies:
         for reason, cells in covered[study].listed.items():
@@ -177,14 +178,14 @@ def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> lis
     return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
 
 
-def sentences_in_short(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
+def summarize_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
     """Write in a line how many sentences with a number all papers have, and how many of them rows read."""
     every = [count_sentences(of) for of in sentences.values() if of]
     total, read = (sum(of[name] for of in every) for name in ("sentences", "read"))
     return f"Sentences with a number: {total}, of which rows read {read}; the page says why the others are left out."
 
 
-def _sentence_table(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
+def _tabulate_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
     """Write how many sentences with a number each paper has, how many are read and left out, as a table of Markdown."""
     counted = {study: count_sentences(of) for study, of in sentences.items() if of}
     if not counted:
@@ -193,8 +194,8 @@ def _sentence_table(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
     return tabulate(rows, ["", *counted], "pipe")
 
 
-def _sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
-    table = _sentence_table(sentences)
+def _format_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
+    table = _tabulate_sentences(sentences)
     if not table:
         return []
     meanings = [line for name, meaning in REASONS.items() for line in item(f"**{name}**: {meaning}.")]
@@ -202,7 +203,7 @@ def _sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
     return [*heads, "Left out, because the numbers are of this kind:", "", *meanings, ""]
 
 
-def _functions(rows: Sequence[Row]) -> list[str]:
+def _list_functions(rows: Sequence[Row]) -> list[str]:
     called = dict.fromkeys(name for row in rows for name in re.findall(r"\b(\w+)\(", row["formula"]))
     lines = [line for name in called if name in FUNCTIONS for line in item(f"`{name}`: {FUNCTIONS[name].meaning}")]
     return ["## Functions in formulas", "", *lines, ""] if lines else []

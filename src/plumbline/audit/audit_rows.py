@@ -24,7 +24,7 @@ VERDICTS = {
     MISMATCH: "no numbers that round to the printed inputs give one that rounds to the printed result",
 }
 
-#: What a row rests on, as its code says.
+#: What a row rests on, as its code states.
 Basis = Literal["follows", "copy", "other interpretation", "outside source"]
 
 CONTRADICTION = "contradiction"
@@ -65,7 +65,7 @@ class AuditRow:
     """A computed check of a printed number; `COLUMNS` describes the fields.
 
     `recomputed` is the value at the printed inputs, or the middle of a range that no printed number narrows
-    (`recomputed_kind` says which).
+    (`recomputed_kind` states which).
     """
 
     study: str
@@ -162,7 +162,7 @@ class AuditRows:
             printed: the number as printed.
             formula: an expression of other printed numbers and stated settings.
             basis: what the row rests on; see `CLASSES`.
-            note: what the formula's text does not say by itself; it follows the formula in the row.
+            note: what the formula's text does not state by itself; it follows the formula in the row.
 
         Raises:
             PlumblineError: the name is taken, or the formula does not give one finite number.

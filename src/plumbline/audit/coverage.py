@@ -83,7 +83,7 @@ def list_printed_cells(published: PrintedNumbers) -> list[Cell]:
 
 
 def read_unchecked(path: Path) -> list[UncheckedNumbers]:
-    """Read `unchecked_numbers.yaml`, the list of printed numbers that no row reads; empty where there is no file.
+    """Read `unchecked_numbers.yaml`, the list of printed numbers that no row reads; empty if there is no file.
 
     Raises:
         PlumblineError: the file has an unknown key or a value of the wrong type.

@@ -1,6 +1,6 @@
-"""Reads findings: rows of the audit that do not hold for one common reason, as `findings.yaml` tells them.
+"""Reads findings: rows of the audit that do not hold for one common reason, as `findings.yaml` states them.
 
-The verdicts are computed; a finding can say why, and can change none. A finding about words, where no number is
+The verdicts are computed; a finding can explain them, and change none. A finding about text, where no number is
 compared, has no rows: it names the places of the paper that do not agree.
 """
 
@@ -34,7 +34,7 @@ _Id = Annotated[
 
 
 class Place(ClosedStruct, frozen=True, kw_only=True):
-    """A place of a paper, and the words there that a finding is about."""
+    """A place of a paper, and the text there that a finding is about."""
 
     where: Text
     says: Annotated[str, Meta(min_length=1, max_length=120)]
@@ -71,7 +71,7 @@ class FindingsFile(ClosedStruct, frozen=True):
 
 
 def read_findings(path: Path) -> list[Finding]:
-    """Read the findings of a paper, the most consequential first; empty where there is no file.
+    """Read the findings of a paper, the most consequential first; empty if there is no file.
 
     Raises:
         PlumblineError: something in the file cannot be meant, or a name or a row stands twice.

@@ -1,7 +1,7 @@
 """Defines named functions of the audit's expressions: roots, logarithms, sums, extremes, angles.
 
 Each takes intervals (or lists of them) and gives one interval. It uses each input once wherever it can, so that its
-interval is the exact range. A study defines functions of its own next to its rows.
+interval is the exact range. A study defines its own functions next to its rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads how far the audit reads a paper: its sentences with a number, each read by rows or left out with a reason.
 
-`sentences.yaml` has a sentence's place and numbers, not its words; `RULE` says what counts as one.
+`sentences.yaml` has a sentence's place and numbers, not its text; `RULE` defines what counts as one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SentencesFile(ClosedStruct, frozen=True):
 
 
 def read_sentences(path: Path) -> list[SentenceOfAudit]:
-    """Read the sentences with a number of a paper, in its order; empty where there is no file.
+    """Read the sentences with a number of a paper, in its order; empty if there is no file.
 
     Raises:
         PlumblineError: something in the file cannot be meant.

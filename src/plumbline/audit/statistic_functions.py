@@ -42,11 +42,11 @@ def _sd(x: Intervals) -> Interval:
     below, above = min(map(low, x)), max(map(high, x))
     for _ in range(80):
         middle = (below + above) / 2
-        if sum(_nearest(value, middle) - middle for value in x) > 0:
+        if sum(_clamp(value, middle) - middle for value in x) > 0:
             below = middle
         else:
             above = middle
-    crowded = noise_floor([_nearest(value, (below + above) / 2) for value in x]).sigma
+    crowded = noise_floor([_clamp(value, (below + above) / 2) for value in x]).sigma
     return span(min(crowded, low(corners)), high(corners))
 
 
@@ -54,7 +54,7 @@ def _mean(x: Intervals) -> Interval:
     return sum(x, start=iv.mpf(0)) / len(x)
 
 
-def _nearest(interval: Interval, value: float) -> float:
+def _clamp(interval: Interval, value: float) -> float:
     return min(max(value, low(interval)), high(interval))
 
 
@@ -71,14 +71,14 @@ def p_of_t(t: Interval, df: Interval, *, sides: int) -> Interval:
     return over_corners(lambda value, freedom: float(sides * t_sf(value, freedom)), t, df)
 
 
-def _two_sided(z: float) -> float:
+def _two_sided_p(z: float) -> float:
     return float(2 * normal_sf(z))
 
 
 @audit_function("2 (1 - Phi(|z|))")
 def two_sided_p(z: Interval) -> Interval:
     """Two-sided p-value of a z under the standard normal: 2 (1 - Phi(|z|))."""
-    return monotone(_two_sided, abs(z))
+    return monotone(_two_sided_p, abs(z))
 
 
 @audit_function("1 - Phi(z)")
@@ -92,7 +92,7 @@ def _survivors(correction: str, z: Intervals, m: Interval, alpha: Interval) -> I
     fewest, most = whole_numbers(m)
     counts = []
     for side, tests in ((low, most), (high, fewest)):
-        p = [_two_sided(side(abs(value))) for value in z]
+        p = [_two_sided_p(side(abs(value))) for value in z]
         counts.append(int((adjust(p, correction, m=tests) <= side(alpha)).sum()))  # type: ignore[arg-type]
     return span(*counts)
 
@@ -172,7 +172,7 @@ def share_of_overlap(a: Intervals, b: Intervals) -> Interval:
     return span(sure / len(pairs), possible / len(pairs))
 
 
-def _ordered(x: Intervals) -> bool:
+def _is_ordered(x: Intervals) -> bool:
     """Whether rounding cannot change the order of the values."""
     ordered = sorted(x, key=low)
     return all(high(first) <= low(second) + 1e-12 for first, second in itertools.pairwise(ordered))
@@ -181,7 +181,7 @@ def _ordered(x: Intervals) -> bool:
 @audit_function("Pearson correlation of the ranks")
 def spearman_rho(x: Intervals, y: Intervals) -> Interval:
     """Spearman's rho of two lists, the correlation of their ranks; -1 to 1 where rounding leaves ranks open."""
-    if not (_ordered(x) and _ordered(y)):
+    if not (_is_ordered(x) and _is_ordered(y)):
         return span(-1.0, 1.0)
     rho = spearman([low(value) for value in x], [low(value) for value in y]).rho
     return span(rho, rho)

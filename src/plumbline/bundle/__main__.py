@@ -29,7 +29,7 @@ ITEM = re.compile(r"[\w./:+-]{1,120}")
 #: Where frames are within an archive whose own folder lay outside of the project.
 WORK = "work"
 
-#: The environment, beside what was asked for.
+#: The environment, next to what was requested.
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
 
 
@@ -71,16 +71,16 @@ def pack(
         allow_missing: pack the products that are there, even if some are not.
 
     Returns:
-        What the bundle says of itself, and the products that are not in it.
+        The bundle's description, and the products that are not in it.
 
     Raises:
-        PlumblineError: a product is not there (and `allow_missing` does not allow that), does not say what it was made
+        PlumblineError: a product is not there (and `allow_missing` does not allow that), does not show what it was made
             of, or what is to be packed holds texts.
     """
     folder = project.root / project.paths.results
     products = project.bundles.products
-    lacking = [one for one in products if not all((folder / name).is_file() for name in one.files)]
-    products = [one for one in products if one not in lacking]
+    lacking = [entry for entry in products if not all((folder / name).is_file() for name in entry.files)]
+    products = [entry for entry in products if entry not in lacking]
     if lacking and not allow_missing:
         raise PlumblineError(
             f"{project.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them "
@@ -125,7 +125,7 @@ def require_no_texts(path: Path) -> None:
 
 
 def _prepare_file(path: Path) -> bytes | Path:
-    """A file as it is packed. What cannot be read goes along as it is: what needs it says so."""
+    """Prepare a file to be packed. What cannot be read is packed as it is; what needs it reports that."""
     if path.name != "manifest.json" or (manifest := fingerprint_file.read(path)) is None:
         return path
     run_files.require_manifest(path, manifest)

@@ -32,7 +32,7 @@ LARGEST_CRATE = 32 << 20
 #: The most bytes that one of tar's own headers may have: they hold long names.
 LARGEST_HEADER = 1 << 20
 
-#: How often an archive may hold its own size, beyond the first gigabyte: one of ours holds it three to seven times, and
+#: How often an archive may hold its own size, beyond the first gigabyte: a bundle holds it three to seven times, and
 #: what was made to fill a disk thousands of times.
 MOST_TIMES, FREELY = 200, 1 << 30
 
@@ -84,7 +84,7 @@ def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, r
         Name within the archive -> the file's entry in its crate.
 
     Raises:
-        PlumblineError: there is something in the folder; the archive is damaged, cut short, none of ours, or would
+        PlumblineError: there is something in the folder; the archive is damaged, cut short, not a bundle, or would
             write elsewhere.
     """
     was_there = folder.exists()

@@ -27,7 +27,7 @@ Status = Literal["as written", "changed", "missing", "not known"]
 #: The most bytes of a file that is read as a record: what lists the files of the largest corpus has a thousandth.
 LARGEST = 256 << 20
 
-#: Endings of the small file beside a product and of a table's provenance.
+#: Endings of the small file next to a product and of a table's provenance.
 _BESIDE, _PROVENANCE = f".{fingerprint_file.KEY}.json", ".provenance.json"
 
 
@@ -206,7 +206,7 @@ def _read_items(path: Path, content: dict[str, Any]) -> dict[str, str]:
 
 
 def _read_archive(path: Path, content: dict[str, Any]) -> dict[str, str]:
-    for key in ("words", "commit", "products"):  # as a record says, and a file of somebody else's of that name not
+    for key in ("words", "commit", "products"):  # which a record has, unlike another program's file of that name
         content[key]
     return {"bundle.tar.xz": content["sha256"]}
 

@@ -22,7 +22,7 @@ NAME = DESCRIPTION
 #: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
 #: `BundleDescription`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is
 #: another format (tests/bundle/test_format_version.py lists the fields of this one). In every format `NAME` has
-#: `format`, `commit` and `edited`, so that any version can say what rebuilds it.
+#: `format`, `commit` and `edited`, so that any version can state what rebuilds it.
 FORMAT = 2
 
 #: The module that makes products again, of this package or of that of a bundle's commit. It is called in the folder of
@@ -39,7 +39,7 @@ PACKAGES = (
 SOURCES = ("src", "studies", "config", "workflow", "Snakefile")
 
 
-#: What an archive may say of places: below the folder that it is unpacked into, and no word that begins as an option.
+#: Which paths an archive may state: below the folder that it is unpacked into, and no word that begins as an option.
 _Below = Annotated[str, msgspec.Meta(pattern=r"^(?!\.)[\w.-]+(/(?!\.)[\w.-]+)*\Z")]
 _Work = Annotated[str, msgspec.Meta(pattern=r"^(?![/-])(?!(.*/)?\.\.(/|\Z))[^\0]+\Z")]
 _Results = Annotated[str, msgspec.Meta(pattern=r"^results/\w+\Z")]
@@ -143,7 +143,7 @@ def _require_valid_values(summary: BundleDescription) -> None:
 
 
 def describe_remedy(commit: Any, edited: Any, where: str) -> str:
-    """Write, for an error message, the commands that rebuild a bundle that this version cannot: those of its own
+    """Write, for an error message, the commands that rebuild a bundle that this version cannot: those of its
     commit's code.
 
     They are pasted into a shell, so `commit` has to be a hash.

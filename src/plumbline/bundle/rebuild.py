@@ -112,7 +112,7 @@ def rebuild_bundle(
         any_versions: make them even where packages that decide bytes are of other versions.
 
     Raises:
-        PlumblineError: the archive is damaged or none of ours; packages or code are others than those it was made with.
+        PlumblineError: the archive is damaged or not a bundle; packages or code are others than those it was made with.
     """
     summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
     otherwise = _compare_versions(summary, bundle, allowed=any_versions)

@@ -19,7 +19,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_bytes, sha256_file
 from plumbline.project.paths import BUNDLE
 
-#: The folder of records, and the file of each that says what it is.
+#: The folder of records, and the file of each that describes it.
 FOLDER, SAYS = Path("records"), "record.json"
 
 

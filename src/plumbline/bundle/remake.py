@@ -108,7 +108,7 @@ def _run_command(command: list[str]) -> str:
             importlib.import_module(module).main()
     except PlumblineError as error:
         return str(error)
-    except Exception as error:  # a product that cannot be made is told of, and the others are made
+    except Exception as error:  # a product that cannot be made is reported, and the others are made
         print(traceback.format_exc(), file=sys.stderr, flush=True)
         return f"{type(error).__name__}: {error}"
     except SystemExit as stop:

@@ -70,7 +70,7 @@ def verify(paths: Iterable[Path]) -> list[VerifiedFile]:
     """
     files: dict[Path, VerifiedFile] = {}
     for path in paths:
-        files |= {file: said for file, said in _verify_below(path).items() if file not in files}
+        files |= {file: verified for file, verified in _verify_below(path).items() if file not in files}
     return [files[file] for file in sorted(files)]
 
 

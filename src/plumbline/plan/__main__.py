@@ -11,7 +11,7 @@ from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import table
+from plumbline.plan.target_costs import make_table
 from plumbline.project import load
 from plumbline.specs.yaml_files import PRESETS, load_config
 
@@ -26,8 +26,8 @@ def arguments() -> Parser:
     )
     parser.add_argument("--machine", help=machine)
     parser.add_argument("--device-hour-price", type=float, help="price of a device-hour, in any currency")
-    words = "as snakemake --config: a part of a nested value leaves the others unchanged"
-    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
+    config_help = "as snakemake --config: a part of a nested value leaves the others unchanged"
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=config_help)
     profiles = "as for snakemake, in the same order: the configuration in these profiles"
     parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help=profiles)
     parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
@@ -42,42 +42,41 @@ def main() -> None:
 
     With ``--out`` the plan is also written, with all columns, as csv and md.
     """
-    given = arguments().parse_args()
-    config = _configuration(given)
+    options = arguments().parse_args()
+    config = _load_configuration(options)
     machine = machines.load(config["machine"])
-    if given.device_hour_price is not None:
-        machine = machines.replace_price(machine, given.device_hour_price)
+    if options.device_hour_price is not None:
+        machine = machines.replace_price(machine, options.device_hour_price)
     planned = load(config)
-    known = model_counts.update(Path(planned.paths.counts), planned.runs.values())
-    priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(known))
-    frame = table(priced)
-    view = given.by or ("stages" if planned.name == "paper" else "targets")
+    counts = model_counts.update(Path(planned.paths.counts), planned.runs.values())
+    priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(counts))
+    frame = make_table(priced)
+    view = options.by or ("stages" if planned.name == "paper" else "targets")
     if view == "sizes":
-        print(stage_page.sizes(priced))
+        print(stage_page.tabulate_sizes(priced))
     else:
         print((stage_page if view == "stages" else plan_page).terminal(priced, frame))
-    if given.out:
+    if options.out:
         text = plan_page.markdown(priced, frame)
-        atomic_write_text(given.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
-        atomic_write_text(given.out, frame.to_csv(index=False))
+        atomic_write_text(options.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
+        atomic_write_text(options.out, frame.to_csv(index=False))
 
 
-def _configuration(given: argparse.Namespace) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
-    named = given.machine or given.configuration_json
-    if given.profile or given.config:
+def _load_configuration(options: argparse.Namespace) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(options.configuration_json) if options.configuration_json else load_config()
+    machine_named = options.machine or options.configuration_json
+    if options.profile or options.config:
         from plumbline.project import config_arguments
 
-        of_profiles = [
-            word for one in given.profile for word in config_arguments.profile_words(config_arguments.profile_file(one))
-        ]
-        config = config_arguments.change_config(config, [*of_profiles, *given.config])
-        named = named or any(word.startswith("machine=") for word in [*of_profiles, *given.config])
-    if given.preset:
-        config["preset"] = given.preset
-    if given.machine:
-        config["machine"] = given.machine
-    return machines.for_preset(config, machine_is_named=bool(named))
+        files = map(config_arguments.profile_file, options.profile)
+        of_profiles = [word for file in files for word in config_arguments.profile_words(file)]
+        config = config_arguments.change_config(config, [*of_profiles, *options.config])
+        machine_named = machine_named or any(word.startswith("machine=") for word in [*of_profiles, *options.config])
+    if options.preset:
+        config["preset"] = options.preset
+    if options.machine:
+        config["machine"] = options.machine
+    return machines.for_preset(config, machine_is_named=bool(machine_named))
 
 
 if __name__ == "__main__":

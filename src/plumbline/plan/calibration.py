@@ -49,7 +49,7 @@ _READ = {
 }
 #: Those that no run has 0 of: one that diverged at its first step has no tokens.
 _POSITIVE = ("wall_seconds", "world_size")
-#: What no run of this world reaches; infinity and what is no number are not below it either.
+#: An upper limit that no real run reaches; infinity and not-a-number are not below it either.
 _UNBELIEVABLE = 1e11
 #: What no device holds.
 _MOST_BYTES = 1e15
@@ -65,7 +65,7 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
     starts, evaluations, read = [], [], {}
     for run in runs:
         manifest = read_finished(run, work)
-        if manifest is None or not machine.made(manifest):
+        if manifest is None or not machine.is_named_in(manifest):
             continue
         seconds, size = manifest["wall_seconds"], sizes(run.spec.model)
         if manifest["tokens"] == run.spec.train.steps * run.spec.train.batch_tokens:
@@ -121,7 +121,7 @@ def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
             return None
         run_files.require_manifest(path, manifest)
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
-        trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
+        trouble = f"has no {wrong[0]!r} that can be read" if wrong else _describe_impossible(manifest)
     except PermissionError:
         warn_once(f"{explain_denial(folder)}; {run.key} counts as not done")
         return None
@@ -141,8 +141,8 @@ def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
     return manifest
 
 
-def _impossible(manifest: dict[str, Any]) -> str:
-    """What is said of the first number of a manifest that no run has; empty if there is none."""
+def _describe_impossible(manifest: dict[str, Any]) -> str:
+    """Describe the first number of a manifest that no run can have; empty if there is none."""
     for name in (name for name, types in _READ.items() if int in types):
         value = manifest[name]
         if not 0 <= value < _UNBELIEVABLE or (name in _POSITIVE and value == 0):

@@ -51,7 +51,7 @@ class DataRule(NamedTuple):
     @property
     def seconds(self) -> float | None:
         """Of those that wait for one another; None if the corpus's size is not known."""
-        return self.cost.chained(self.chained)
+        return self.cost.chain_seconds(self.chained)
 
     @property
     def cpu_seconds(self) -> float:
@@ -98,7 +98,7 @@ class DataJobCost:
     disk: float
     extrapolated: bool
 
-    def chained(self, jobs: int) -> float | None:
+    def chain_seconds(self, jobs: int) -> float | None:
         """Estimate the seconds of so many such jobs one after another on a machine, with one start."""
         if self.seconds is None:
             return None
@@ -123,14 +123,14 @@ def distinct_words(megabytes: float) -> float:
 
 
 def tokens(project: Project, name: str) -> float | None:
-    """Estimate how many tokens of a corpus its packs need; None if the configuration does not tell."""
+    """Estimate how many tokens of a corpus its packs need; None if the configuration does not state it."""
     corpus = project.corpora[name]
     sizes = [*corpus.packs.values(), corpus.validation]
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
+    stated = [size for size in sizes if size is not None]
+    if len(stated) < len(sizes):
         return HUB_TOKENS.get(corpus.hub.path) if corpus.source == "hub" else CORPUS_TOKENS.get(corpus.source)
-    held_out = known.pop()
-    return float((max(known) + held_out) * max(project.contexts[name], default=0))
+    held_out = stated.pop()
+    return float((max(stated) + held_out) * max(project.contexts[name], default=0))
 
 
 def text_bytes(project: Project, name: str) -> float | None:
@@ -145,7 +145,7 @@ def documents(project: Project, name: str) -> DataJobCost:
 
     They are sorted outside memory, so that they lie on the disk twice; files of the shuffle that are too large to be
     sorted are split once more. Of a hub's data set Parquet's reader is up to a gigabyte ahead, a tokenizer is trained
-    on its beginning, and a network is waited for; files of one's own are hashed and read.
+    on its beginning, and a network is waited for; the user's files are hashed and read.
     """
     text, source = text_bytes(project, name), project.corpora[name].source
     megabytes, hub = (text or 0.0) / 1e6, source == "hub"
@@ -160,40 +160,40 @@ def documents(project: Project, name: str) -> DataJobCost:
         "split_mb": stored if stored > SHUFFLE_FILES * split.SORT_BYTES / 1e6 else 0.0,
         "local_mb": megabytes if source == "local" else 0.0,
     }
-    return _cost(project, "documents", units, text is not None, disk=2 * 1e6 * stored)
+    return _estimate_cost(project, "documents", units, text is not None, disk=2 * 1e6 * stored)
 
 
 def tokenizer(project: Project, name: str) -> DataJobCost:
-    """Estimate the job that makes a corpus's tokenizer: its memory goes by the words that differ in what it reads.
+    """Estimate the job that makes a corpus's tokenizer: its memory grows with the distinct words in what it reads.
 
     One that is trained on the documents verifies all of them.
     """
     kind, megabytes = project.corpora[name].tokenizer.kind, project.corpora[name].tokenizer.training_megabytes
     units = {"words_m": distinct_words(megabytes) / 1e6, "training_mb": megabytes}
     units["stored_mb"] = _estimate_stored_mb(project, name) if kind == "byte_level_bpe" else 0.0
-    return _cost(project, "tokenizer", units, True, disk=1e7)
+    return _estimate_cost(project, "tokenizer", units, True, disk=1e7)
 
 
 def tokenize(project: Project, name: str) -> DataJobCost:
     """Estimate the job that tokenises one shard: it verifies all documents, and remembers a million words at most."""
     shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
-    made = _entry(project.corpora[name]) * (total or 0.0) / shards
-    units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards, "tokens_mb": made / 1e6}
+    token_bytes = _token_bytes(project.corpora[name]) * (total or 0.0) / shards
+    units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards, "tokens_mb": token_bytes / 1e6}
     units["stored_mb"] = _estimate_stored_mb(project, name)
-    return _cost(project, "tokenize", units, text is not None, disk=made)
+    return _estimate_cost(project, "tokenize", units, text is not None, disk=token_bytes)
 
 
 def pack(project: Project, name: str, context: int) -> DataJobCost:
     """Estimate the job that packs a corpus at one length: it holds the tokens of one file, several times over."""
     total, corpus = tokens(project, name), project.corpora[name]
     there = corpus.sequences_per_shard * context
-    size = _entry(corpus) * (total or 0.0)
+    size = _token_bytes(corpus) * (total or 0.0)
     units = {
         "file_tokens_m": (there if total is None else min(there, total)) / 1e6,
         "tokens_m": (total or 0.0) / 1e6,
         "pack_mb": size / 1e6,
     }
-    return _cost(project, "pack", units, total is not None, disk=size)
+    return _estimate_cost(project, "pack", units, total is not None, disk=size)
 
 
 def _estimate_stored_mb(project: Project, name: str) -> float:
@@ -201,21 +201,21 @@ def _estimate_stored_mb(project: Project, name: str) -> float:
     return STORED * (text_bytes(project, name) or 0.0) / 1e6
 
 
-def _cost(project: Project, rule: str, units: dict[str, float], known: bool, disk: float) -> DataJobCost:
-    """What the table of needs says of such a job, what the machine's disk takes for it, and its start."""
-    found = need(rule, units)
+def _estimate_cost(project: Project, rule: str, units: dict[str, float], is_known: bool, disk: float) -> DataJobCost:
+    """Estimate a job from the table of needs, the machine's disk, and the time to start."""
+    needs = need(rule, units)
     speed = machines.load(project.config["machine"]).disk_mb_per_second
-    verifying, moving = found.verified_mb / speed, found.moved_mb / speed
-    works = max(found.cpu_seconds, found.waits + moving)
+    verifying, moving = needs.verified_mb / speed, needs.moved_mb / speed
+    works = max(needs.cpu_seconds, needs.waits + moving)
     return DataJobCost(
-        seconds=START_SECONDS + verifying + works if known else None,
+        seconds=START_SECONDS + verifying + works if is_known else None,
         verifying=verifying,
         reading_writing=moving,
-        network=found.waits,
-        cpu_seconds=found.cpu_seconds,
-        megabytes=found.megabytes,
+        network=needs.waits,
+        cpu_seconds=needs.cpu_seconds,
+        megabytes=needs.megabytes,
         disk=disk,
-        extrapolated=found.extrapolated,
+        extrapolated=needs.extrapolated,
     )
 
 
@@ -253,19 +253,19 @@ def up_to_pack(project: Project, name: str, pack: str) -> Project:
 
 def bottleneck(rules: Sequence[DataRule]) -> DataRule | None:
     """Name the rule with most time on the path; None if a time is not known."""
-    walls = [one.seconds for one in rules]
-    return None if None in walls or not rules else max(rules, key=lambda one: one.seconds or 0.0)
+    walls = [rule.seconds for rule in rules]
+    return None if None in walls or not rules else max(rules, key=lambda rule: rule.seconds or 0.0)
 
 
 def one_after_another(project: Project) -> int:
-    """Say how many shards wait for one another: those that profiles/slurm packs into a job, or a processor's share."""
+    """Count how many shards wait for one another: those that profiles/slurm packs into a job, or a core's share."""
     shards, machine = project.preset["tokenize_shards"], machines.load(project.config["machine"])
     return ceil(shards / machine.devices_at_once) if machine.device == "cpu" else min(TOGETHER, shards)
 
 
 def jobs(project: Project, name: str) -> list[DataJobCost]:
     """Estimate all jobs of a corpus."""
-    return [one.cost for one in rules(project, name) for _ in range(one.jobs)]
+    return [rule.cost for rule in rules(project, name) for _ in range(rule.jobs)]
 
 
 def seconds(project: Project, runs: Iterable[Run]) -> float | None:
@@ -273,7 +273,7 @@ def seconds(project: Project, runs: Iterable[Run]) -> float | None:
 
     Corpora are made side by side, so that the longest counts. None if the size of one is not known.
     """
-    stages = [_path(project, name) for name in to_make(project, runs)]
+    stages = [_path_seconds(project, name) for name in to_make(project, runs)]
     return None if None in stages else max([0.0, *(stage for stage in stages if stage is not None)])
 
 
@@ -281,14 +281,14 @@ def to_make(project: Project, runs: Iterable[Run]) -> list[str]:
     """List the corpora of `runs` of which a pack is not there yet."""
     return [
         name
-        for name, theirs in _by_corpus(runs).items()
+        for name, theirs in _group_by_corpus(runs).items()
         if not all(Path(project.paths.pack_manifest(run)).exists() for run in theirs)
     ]
 
 
 def disk_bytes(project: Project, runs: Iterable[Run]) -> float:
     """Estimate the bytes on disk of all corpora of `runs`; a corpus of unknown size is left out."""
-    return sum(corpus_bytes(project, name) for name in _by_corpus(runs))
+    return sum(corpus_bytes(project, name) for name in _group_by_corpus(runs))
 
 
 def corpus_bytes(project: Project, name: str) -> float:
@@ -296,23 +296,23 @@ def corpus_bytes(project: Project, name: str) -> float:
 
     0 if its size is not known. Documents count twice, as they are while they are shuffled.
     """
-    return 0.0 if tokens(project, name) is None else sum(one.disk for one in jobs(project, name))
+    return 0.0 if tokens(project, name) is None else sum(job.disk for job in jobs(project, name))
 
 
-def _entry(corpus: Corpus) -> int:
+def _token_bytes(corpus: Corpus) -> int:
     """Bytes of a token."""
     return 2 if corpus.tokenizer.vocabulary <= 2**16 else 4
 
 
-def _path(project: Project, name: str) -> float | None:
-    """Seconds of the jobs that wait for one another."""
-    taken = [one.seconds for one in rules(project, name)]
-    known = [one for one in taken if one is not None]
-    return sum(known) if len(known) == len(taken) else None
+def _path_seconds(project: Project, name: str) -> float | None:
+    """Sum the seconds of the jobs of a corpus that wait for one another; None if one is not known."""
+    walls = [rule.seconds for rule in rules(project, name)]
+    stated = [seconds for seconds in walls if seconds is not None]
+    return sum(stated) if len(stated) == len(walls) else None
 
 
-def _by_corpus(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
+def _group_by_corpus(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    runs_of: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(run.spec.data.corpus, []).append(run)
-    return found
+        runs_of.setdefault(run.spec.data.corpus, []).append(run)
+    return runs_of

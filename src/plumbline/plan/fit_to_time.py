@@ -1,4 +1,4 @@
-"""Finds the scale and the steps at which an experiment fits a time, from the machine's own speed, and says how long one
+"""Finds scale and steps at which an experiment fits a time, from the machine's own speed, and estimates how long one
 takes.
 """
 
@@ -28,7 +28,7 @@ from plumbline.specs.study_config import Run, Study
 SHARE = 0.9
 #: Of scales whose runs read at least so many tokens a parameter the largest is taken.
 TOKENS_A_PARAMETER = 1.0
-#: Fewer steps are no training.
+#: Fewest steps of a training.
 FEWEST_STEPS = 10
 
 
@@ -50,7 +50,7 @@ class FittedBudget:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Price:
-    """Seconds of the longest run: `fixed`, and for each `step`; how many `runs`, one of each method, stand `beside`
+    """Seconds of the longest run: `fixed`, and for each `step`; how many `runs`, one of each method, run `beside`
     each other; and the baseline's parameters."""
 
     fixed: float
@@ -74,7 +74,7 @@ def fit_budget(
         seconds = parse_duration(time)
     except PlumblineError as error:
         raise PlumblineError(f"--time-budget {error}") from None
-    done = [*project.runs.values(), *_earlier(project, study.code)]
+    done = [*project.runs.values(), *_find_earlier(project, study.code)]
     counts = model_counts.update(Path(project.paths.counts), done)
     machine = machines.load(project.config["machine"])
     prices = estimator(project, machine, sizes=model_counts.ModelCostLookup(counts), calibrate_on=done)
@@ -115,7 +115,7 @@ def _fit_scale(
     message = (
         f"{duration(seconds)} on {prices.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens "
         f"a run ({number(tokens / price.parameters)} a parameter); all {runs} runs take {duration(all_runs)}, "
-        f"{_speed(prices)}."
+        f"{_describe_speed(prices)}."
     )
     options = {"scale": scale} | _budget(prices.project, study, scale, steps)
     return FittedBudget(given=options, seconds=all_runs, per_parameter=tokens / price.parameters, words=message)
@@ -127,7 +127,7 @@ def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> st
     Speed is as in `fit_budget`; operations are counted where a plan has counted them, else estimated, so that torch is
     not needed.
     """
-    prices = estimator(project, calibrate_on=[*project.runs.values(), *_earlier(project, study.code)])
+    prices = estimator(project, calibrate_on=[*project.runs.values(), *_find_earlier(project, study.code)])
     to_do = [run for run in runs if not prices.is_trained(run)]
     if not to_do:
         return "Nothing is to be trained: all runs are there."
@@ -139,11 +139,11 @@ def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> st
     there = f"{len(runs) - len(to_do)} of {len(runs)} are there"
     return (
         f"At most {len(to_do)} run{are} to be trained ({there}): {about}{duration(training + (stage or 0.0))} on "
-        f"{prices.machine.label}, {_speed(prices)}{data}."
+        f"{prices.machine.label}, {_describe_speed(prices)}{data}."
     )
 
 
-def _speed(prices: RunEstimator) -> str:
+def _describe_speed(prices: RunEstimator) -> str:
     basis = "measured on finished runs" if prices.calibration.speed else "stated, for nothing was trained here yet"
     return f"speed {basis}"
 
@@ -182,8 +182,8 @@ def _data(prices: RunEstimator, price: _Price, pack: str) -> float:
     return data_stage.seconds(prices.project, runs) or 0.0
 
 
-def _earlier(project: Project, study: str) -> list[Run]:
-    """Find the finished runs of a study's experiments in the work folder, whatever the configuration says now."""
+def _find_earlier(project: Project, study: str) -> list[Run]:
+    """Find the finished runs of a study's experiments in the work folder, whatever the configuration is now."""
     runs = []
     for path in sorted((Path(project.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:

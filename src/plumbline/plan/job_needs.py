@@ -1,4 +1,4 @@
-"""Says how large a job is, what a job of that size needs, and what is asked for it.
+"""Estimates how large a job is, what a job of that size needs, and what is requested for it.
 
 The laws of benchmarks/job_resources.yaml stand in no other place: the plan, the rules' resources and profiles/slurm
 read them here. The size of an evaluation is the items and tokens of its suite, at a preset's limit and a run's context.
@@ -140,7 +140,7 @@ def suite_size(
 
     Args:
         limit: items a task; 0 means all.
-        items: the index of the items that were made, which says how many there are; it need not be there yet.
+        items: the index of the items that were made, which states how many there are; it need not be there yet.
         item_counts: how many items a task will have, where they are not the published split's.
     """
     number, tokens = 0, 0.0
@@ -157,11 +157,11 @@ def suite_size(
 
 
 def _count_packaged(project: Project, suite: Suite) -> dict[str, int]:
-    """Items of each task where they come from packages, and are made where no package has them."""
+    """Count each task's items if they come from packages, or are made where no package has them."""
     if project.evaluation_source != "packaged":
         return {}
-    made = project.preset["evaluation"]["proxy_items"]
-    return {task.name: task.packaged.items if task.packaged else made for task in suite.tasks}
+    proxy_items = project.preset["evaluation"]["proxy_items"]
+    return {task.name: task.packaged.items if task.packaged else proxy_items for task in suite.tasks}
 
 
 def bytes_per_token(vocabulary: int) -> float:

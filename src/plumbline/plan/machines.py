@@ -94,7 +94,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
 
     @property
     def relative_in_words(self) -> str:
-        """Say where the step times of methods come from."""
+        """Describe where the step times of methods come from."""
         measured = self.measured_step_time
         if measured is not None:
             unmeasured = [
@@ -150,13 +150,13 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         """Count how many of such runs stand next to each other, with the devices of each."""
         return max(1, self.devices_at_once // max(self.devices_of(run) for run in runs))
 
-    def made(self, manifest: dict[str, object]) -> bool:
+    def is_named_in(self, manifest: dict[str, object]) -> bool:
         """Whether a run's manifest names this machine's device."""
         return manifest["device"] == self.device and names_device(self.device_name, str(manifest["device_name"]))
 
 
 def names_device(stated: str, name: str) -> bool:
-    """Say whether a device's `name` is of the device that a machine states.
+    """Whether a device's `name` is of the device that a machine states.
 
     It has every word that is stated, in any case, and no word of another board or of a part of one that is not stated.
     Where none is stated, as of processors, every name is meant.
@@ -193,7 +193,7 @@ def load(name: str, root: Path = ROOT) -> Machine:
 
 
 def for_preset(config: dict[str, Any], *, machine_is_named: bool) -> dict[str, Any]:
-    """Take PAPER_MACHINE for estimates at the preset paper where config/config.yaml has a processor, and say so, unless
+    """Take PAPER_MACHINE for estimates at preset paper where config/config.yaml has a processor, and print it, unless
     `machine_is_named`."""
     if machine_is_named or config["preset"] != "paper" or load(config["machine"]).device != "cpu":
         return config

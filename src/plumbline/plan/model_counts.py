@@ -151,11 +151,11 @@ def read(path: Path) -> Known:
     if not path.exists():
         return {}
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        found = {name: {part: int(entry[part]) for part in _PARTS} for name, entry in known.items()}
-        if any(not 0 < number < 1e30 for entry in found.values() for number in entry.values()):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        counts = {name: {part: int(entry[part]) for part in _PARTS} for name, entry in content.items()}
+        if any(not 0 < number < 1e30 for entry in counts.values() for number in entry.values()):
             raise ValueError("a number that no model has")
-        return found
+        return counts
     except OSError as error:
         warn_unread(path, error)
         return {}
@@ -169,16 +169,16 @@ def update(path: Path, runs: Iterable[Run]) -> Known:
 
     A model that cannot be built here is a warning, and is estimated; a file that cannot be written is a warning too.
     """
-    known = read(path)
-    missing = {name: run for run in runs if (name := key(run.spec.model)) not in known}
-    found = {name: count for name, run in missing.items() if (count := _count(run)) is not None}
-    if found:
+    counts = read(path)
+    missing = {name: run for run in runs if (name := key(run.spec.model)) not in counts}
+    new_counts = {name: count for name, run in missing.items() if (count := _count(run)) is not None}
+    if new_counts:
         try:
             # Another plan may have added its own meanwhile.
-            atomic_write_json(path, read(path) | found)
+            atomic_write_json(path, read(path) | new_counts)
         except (OSError, PlumblineError) as error:
             warn_once(f"counts of models cannot be kept in {path} ({error}); they are counted again next time")
-    return known | found
+    return counts | new_counts
 
 
 def _count(run: Run) -> dict[str, int] | None:

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from plumbline.core.formats import duration, number
 from plumbline.plan import job_needs
 from plumbline.plan.run_estimate import RunEstimator
-from plumbline.plan.target_costs import NODE, compare_published, memory_in_words, speed_in_words
+from plumbline.plan.target_costs import NODE, compare_published, describe_memory, describe_speed
 from plumbline.specs.yaml_files import ROOT
 
 WIDTH = 80
@@ -26,7 +26,7 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "evaluations": ("evaluations_to_do", str),
     "probes": ("probes_to_do", str),
     "measurements": ("measurements_to_do", str),
-    "tokens": ("tokens", lambda tokens: _tokens(tokens)),
+    "tokens": ("tokens", lambda tokens: _format_tokens(tokens)),
     "training FLOPs": ("training_flops", lambda operations: f"{operations:.2e}" if operations else "0"),
     "device-hours": ("device_hours", number),
     "of these evaluation": ("evaluation_device_hours", number),
@@ -41,110 +41,110 @@ def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
     figures.
     """
-    parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_papers(priced)]
+    parts = [*list_notes(priced, frame), _grid(round_table(frame), "pipe"), compare_with_papers(priced)]
     return "\n\n".join(part for part in parts if part)
 
 
-def beside_papers(priced: RunEstimator) -> str:
-    """Write the section that sets what the papers say they cost next to the plan; empty if none says it."""
+def compare_with_papers(priced: RunEstimator) -> str:
+    """Write the section that compares what the papers state they cost with the plan; empty if none states it."""
     beside = compare_published(priced, ROOT)
     if not len(beside):
         return ""
-    parts = ["## Next to the paper's own figures", _beside_note(priced), _grid(_beside(beside), "pipe")]
+    parts = ["## Next to the paper's own figures", _explain_published(priced), _grid(_format_published(beside), "pipe")]
     return "\n\n".join(parts)
 
 
 def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan for a terminal: a table with few columns for each study; no line is longer than `WIDTH`."""
-    parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
+    parts = [textwrap.fill(note, WIDTH) for note in list_notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
-        parts += [f"{study}\n{_grid(_narrow(rows), 'simple', [WORD_WIDTH])}"]
+        parts += [f"{study}\n{_grid(_select_narrow(rows), 'simple', [WORD_WIDTH])}"]
     beside = compare_published(priced, ROOT)
     if len(beside):
         widths = [WORD_WIDTH, PUBLISHED_WIDTH, WORD_WIDTH]
-        parts += [textwrap.fill(_beside_note(priced), WIDTH), _grid(_beside(beside), "simple", widths)]
+        parts += [textwrap.fill(_explain_published(priced), WIDTH), _grid(_format_published(beside), "simple", widths)]
     return "\n\n".join(parts)
 
 
-def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
-    """Say in a few sentences what the plan rests on, and what its figures mean."""
+def list_notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
+    """Write in a few sentences what the plan rests on, and what its figures mean."""
     machine = priced.machine
     relative = f"Step times of methods: {machine.relative_in_words}."
-    said = [
+    sentences = [
         f"Preset `{priced.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
-        f"{speed_in_words(priced)}. {relative}",
+        f"{describe_speed(priced)}. {relative}",
         "Finished work costs nothing; disk is all that is written, documents twice. Targets share runs, so their rows "
         "do not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
         "without waiting in queues. What is measured besides the runs takes the minutes that its study states.",
-        _preparing(frame),
+        _describe_preparation(frame),
     ]
-    if memory := memory_in_words(priced):
-        said.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
+    if memory := describe_memory(priced):
+        sentences.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
     if frame["runs_estimated"].any():
-        said.append(
+        sentences.append(
             "Where a row says *about*, operations of some of its runs are not counted from the modules but estimated "
             "from the model's sizes, as if it were a baseline."
         )
     missing = sorted({name for names in frame["not_counted"] for name in names.split(", ") if name})
     if missing:
-        said.append(f"Not counted, and in no sum: {', '.join(missing)}.")
-    return said
+        sentences.append(f"Not counted, and in no sum: {', '.join(missing)}.")
+    return sentences
 
 
-def _preparing(frame: pd.DataFrame) -> str:
-    """Say what the corpora take that are not there yet: of the row with most."""
-    words = "Data preparation runs on processors and is in no device-hour"
-    taken = frame["data_cpu_hours"].to_numpy()
-    if not len(taken) or not taken.max():
-        return f"{words}."
-    most = frame.iloc[int(taken.argmax())]
+def _describe_preparation(frame: pd.DataFrame) -> str:
+    """Describe what the corpora that are not there yet take: of the row with most."""
+    beginning = "Data preparation runs on processors and is in no device-hour"
+    cpu_hours = frame["data_cpu_hours"].to_numpy()
+    if not len(cpu_hours) or not cpu_hours.max():
+        return f"{beginning}."
+    most = frame.iloc[int(cpu_hours.argmax())]
     before = (
         f", {duration(3600 * most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
     )
     return (
-        f"{words}: about {number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that take "
+        f"{beginning}: about {number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that take "
         f"{most['data_memory_gb']:.2g} GB of memory at most, and {number(most['data_disk_gb'])} GB of disk."
-        + (_beyond() if most["data_extrapolated"] else "")
+        + (_describe_limits() if most["data_extrapolated"] else "")
     )
 
 
-def _beyond() -> str:
-    """Say up to which sizes the laws of the data stage were measured."""
+def _describe_limits() -> str:
+    """Describe up to which sizes the laws of the data stage were measured."""
     return (
         f" Extrapolated from jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
         f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens (benchmarks/job_resources.yaml)."
     )
 
 
-def whole(frame: pd.DataFrame) -> pd.DataFrame:
+def round_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Round the plan's table for people, and name its columns with their units (`COLUMNS`)."""
     scoring = frame["evaluation_device_hours"] + frame["probe_device_hours"]
     frame = frame.assign(evaluation_device_hours=scoring)
-    shown = {head: frame[column].map(write) for head, (column, write) in COLUMNS.items()}
-    about = {head: _about(frame, shown[head]) for head in ("training FLOPs", "device-hours")}
-    return pd.DataFrame({"study": frame["study"], "target": frame["target"]} | shown | about | _price(frame))
+    columns = {head: frame[column].map(write) for head, (column, write) in COLUMNS.items()}
+    about = {head: _mark_estimated(frame, columns[head]) for head in ("training FLOPs", "device-hours")}
+    return pd.DataFrame({"study": frame["study"], "target": frame["target"]} | columns | about | _price_column(frame))
 
 
-def _narrow(frame: pd.DataFrame) -> pd.DataFrame:
+def _select_narrow(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {
         "target": frame["target"],
         "to do": frame["runs_to_do"],
         "done": frame["runs_done"],
-        "device-hours": _about(frame, frame["device_hours"].map(number)),
+        "device-hours": _mark_estimated(frame, frame["device_hours"].map(number)),
         "wall time": (3600 * frame["wall_hours"]).map(duration),
     }
-    return pd.DataFrame(columns | (_price(frame) or {"disk, GB": frame["disk_gb"].map(number)}))
+    return pd.DataFrame(columns | (_price_column(frame) or {"disk, GB": frame["disk_gb"].map(number)}))
 
 
-def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
+def _price_column(frame: pd.DataFrame) -> dict[str, pd.Series]:
     """The column of prices, where the machine has one."""
     there = frame["price"].notna().any()
-    return {"price": _about(frame, frame["price"].map(lambda value: f"{value:,.0f}"))} if there else {}
+    return {"price": _mark_estimated(frame, frame["price"].map(lambda value: f"{value:,.0f}"))} if there else {}
 
 
-def _about(frame: pd.DataFrame, shown: pd.Series) -> pd.Series:
-    """Figures with the word where they rest on an estimated run."""
-    return shown.where(~(frame["runs_estimated"] > 0), "about " + shown)
+def _mark_estimated(frame: pd.DataFrame, figures: pd.Series) -> pd.Series:
+    """Write "about" before figures that rest on an estimated run."""
+    return figures.where(~(frame["runs_estimated"] > 0), "about " + figures)
 
 
 def _grid(frame: pd.DataFrame, form: str, widths: list[int] | None = None) -> str:
@@ -156,11 +156,11 @@ def _grid(frame: pd.DataFrame, form: str, widths: list[int] | None = None) -> st
     )
 
 
-def _tokens(value: float) -> str:
+def _format_tokens(value: float) -> str:
     return f"{value / 1e9:.4g} B" if value >= 1e8 else f"{value / 1e6:.3g} M"
 
 
-def _beside_note(priced: RunEstimator) -> str:
+def _explain_published(priced: RunEstimator) -> str:
     return (
         f"The paper does not name its accelerators; {NODE} are on a node. `ratio` is estimated to published "
         f"device-hours; `implied MFU` is the share of the peak of {priced.machine.peak_tflops:g} TFLOP/s "
@@ -168,17 +168,17 @@ def _beside_note(priced: RunEstimator) -> str:
     )
 
 
-def _beside(frame: pd.DataFrame) -> pd.DataFrame:
+def _format_published(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "run": frame["run"],
             "published": [
-                f"about {taken:g} h on {devices} ({where})"
-                for taken, devices, where in zip(frame["published_hours"], frame["published_devices"], frame["where"])
+                f"about {hours:g} h on {devices} ({where})"
+                for hours, devices, where in zip(frame["published_hours"], frame["published_devices"], frame["where"])
             ],
             "estimated": [
-                f"{taken:.1f} h on {devices}"
-                for taken, devices in zip(frame["estimated_hours"], frame["estimated_devices"])
+                f"{hours:.1f} h on {devices}"
+                for hours, devices in zip(frame["estimated_hours"], frame["estimated_devices"])
             ],
             "ratio": frame["ratio"].map("{:.2f}".format),
             "implied MFU": frame["implied_mfu"].map("{:.2f}".format),

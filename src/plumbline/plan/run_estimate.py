@@ -63,7 +63,7 @@ class RunEstimator:
         return self.sizes(run.spec.model)
 
     def exact(self, runs: Iterable[Run]) -> bool:
-        """Whether the operations of all these runs are counted; where one is estimated, a page says *about*."""
+        """Whether the operations of all these runs are counted; if one is estimated, a page prints *about*."""
         return all(self.size(run).exact for run in runs)
 
     def training_flops(self, run: Run) -> float:
@@ -122,24 +122,24 @@ class RunEstimator:
         """Choose the time limit (minutes) of a run's probe job."""
         return self._limit(self.probe_seconds(run), EVALUATE_MARGIN)
 
-    def measure_seconds(self, one: Measurement) -> float:
+    def measure_seconds(self, measurement: Measurement) -> float:
         """Give the wall seconds of a measurement, as its entry in the study's YAML states them."""
-        return 60 * one.minutes
+        return 60 * measurement.minutes
 
-    def measure_minutes(self, one: Measurement) -> int:
+    def measure_minutes(self, measurement: Measurement) -> int:
         """Choose the time limit (minutes) of a measurement's job."""
-        return self._limit(self.measure_seconds(one), EVALUATE_MARGIN)
+        return self._limit(self.measure_seconds(measurement), EVALUATE_MARGIN)
 
     def data_minutes(self, rule: str, wildcards: Any) -> int:
         """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
         together = data_stage.TOGETHER if rule == "tokenize" else 1
-        return self._limit(data_stage.job(self.project, rule, wildcards).chained(together), EVALUATE_MARGIN)
+        return self._limit(data_stage.job(self.project, rule, wildcards).chain_seconds(together), EVALUATE_MARGIN)
 
-    def on_device(self, one: Measurement) -> bool:
+    def on_device(self, measurement: Measurement) -> bool:
         """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks
         for a GPU.
         """
-        return self.machine.device == "cpu" or one.device == "gpu"
+        return self.machine.device == "cpu" or measurement.device == "gpu"
 
     def _limit(self, seconds: float | None, margin: float) -> int:
         whole = max(1, int(self.machine.slice_hours * 60))
@@ -157,19 +157,20 @@ class RunEstimator:
         """Whether a run has been trained and its probes were read."""
         return self.is_trained(run) and Path(self.project.paths.probes(run)).exists()
 
-    def is_measured(self, one: Measurement) -> bool:
+    def is_measured(self, measurement: Measurement) -> bool:
         """Whether a measurement was made with its present code and options."""
-        path = Path(self.project.paths.measurement(one))
+        path = Path(self.project.paths.measurement(measurement))
         if not path.exists():
             return False
         try:
-            return measurement_file.read_facts(path)["fingerprint"] == self.project.fingerprints.measurement(one)
+            fingerprint = self.project.fingerprints.measurement(measurement)
+            return measurement_file.read_facts(path)["fingerprint"] == fingerprint
         except PlumblineError as problem:
             warn_once(f"{problem}; it counts as not done")
             return False
 
     def digest(self) -> str:
-        """Changes when what a plan says may have changed: configuration, machine, measurements, what is done and what
+        """Changes when a plan's content may have changed: configuration, machine, measurements, what is done and what
         there is to evaluate."""
         runs = [
             [key, run.spec.run_id, run.size, self.is_trained(run), self.is_probed(run)]
@@ -179,7 +180,7 @@ class RunEstimator:
             [key, run.suite, amount(self.project, run) if run.suite else None, self.is_scored(run)]
             for key, run in self.project.scored_runs.items()
         ]
-        done = [[key, one.minutes, self.is_measured(one)] for key, one in self.project.measurements.all.items()]
+        done = [[key, entry.minutes, self.is_measured(entry)] for key, entry in self.project.measurements.all.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
         read = [self.project.config, self.machine.name, runs, scores, done, self.calibration.seconds]
         return sha256_text(canonical_json(read))[:16]
@@ -213,14 +214,14 @@ def estimator(
 
 #: Ranks that a node of several devices has.
 NODE = 8
-#: What a verdict holds of a model that it looks at: at most so many tokens' states of all layers, and no more numbers
+#: What a verdict holds of a model that it examines: at most so many tokens' states of all layers, and no more numbers
 #: than that (`plumbline.operate.preflight.method_checks`).
 LOOKED_AT_TOKENS, LOOKED_AT_STATES = 8_192, 2**24
 #: A training asks for so many times the memory that it needs, at every attempt: attempts are also its slices.
 PRETRAIN_MEMORY_MARGIN = 2.0
 
 
-def _states(run: Run) -> int:
+def _count_states(run: Run) -> int:
     """Numbers of a token's states in all layers."""
     return run.spec.model.width * run.spec.model.layers
 
@@ -234,22 +235,22 @@ class JobRequests:
 
     def run_mb(self, rule: str, run: Run, attempt: int) -> int:
         """Choose the memory of a training, an evaluation or a probe job; on a cluster it is that of each node."""
-        found = need(rule, self.units(run))
+        needs = need(rule, self.units(run))
         if rule == "pretrain":
-            return max(LEAST_MB, ceil(PRETRAIN_MEMORY_MARGIN * found.megabytes))
-        return found.choose_mb(attempt, LEAST_MB)
+            return max(LEAST_MB, ceil(PRETRAIN_MEMORY_MARGIN * needs.megabytes))
+        return needs.choose_mb(attempt, LEAST_MB)
 
     def product(self, rule: str) -> Need:
-        """Estimate a job that makes items, or a product of all runs: by the largest suite that is asked for."""
-        return need(rule, {"items_k": self._items_k(), "answers_k": self._items_k()})
+        """Estimate a job that makes items, or a product of all runs: by the largest suite that is requested."""
+        return need(rule, {"items_k": self._count_items_k(), "answers_k": self._count_items_k()})
 
     def verdict(self, runs: list[Run]) -> Need:
-        """Estimate a verdict on runs: one of each arm and scale is looked at whole, and all are read again."""
+        """Estimate a verdict on runs: one of each arm and scale is examined whole, and all are read again."""
         each = [(run.spec.scale, run.spec.method, self.priced.size(run).parameters / 1e6) for run in runs]
         arms = {(scale, method): millions for scale, method, millions in each}
         units = {
             "parameters_m": max((millions for *_, millions in each), default=0.0),
-            "states_m": min(LOOKED_AT_STATES, LOOKED_AT_TOKENS * max(map(_states, runs), default=0)) / 1e6,
+            "states_m": min(LOOKED_AT_STATES, LOOKED_AT_TOKENS * max(map(_count_states, runs), default=0)) / 1e6,
             "looked_at_m": sum(arms.values()),
             "all_runs_m": sum(millions for *_, millions in each),
         }
@@ -274,8 +275,8 @@ class JobRequests:
             "rank_devices": float(ranks if gpu else 0),
         }
 
-    def _items_k(self) -> float:
-        """Thousands of items of the largest suite; 50, more than any of the studies has, where none tells."""
+    def _count_items_k(self) -> float:
+        """Thousands of items of the largest suite; 50, more than any of the studies has, if none states it."""
         if not self._suites:
             of_suites = {run.suite: run for run in self.priced.project.scored_runs.values() if run.suite}
             for suite, run in of_suites.items():

@@ -18,7 +18,7 @@ from plumbline.plan.calibration import group
 from plumbline.plan.data_stage import DataRule
 from plumbline.plan.plan_page import WIDTH
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
-from plumbline.plan.target_costs import WHOLE, RunClass, memory_in_words, speed_in_words
+from plumbline.plan.target_costs import WHOLE, RunClass, describe_memory, describe_speed
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
@@ -28,18 +28,18 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     project, classes = priced.project, target_costs.run_classes(priced)
     to_do = [run for run in project.runs.values() if not priced.is_trained(run)]
     making = [_Corpus.of(project, name) for name in data_stage.to_make(project, to_do)]
-    making.sort(key=lambda one: one.most, reverse=True)
+    making.sort(key=lambda corpus: corpus.most, reverse=True)
     parts = [
         _fill(
             f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. Estimates: "
             "see the last section."
         ),
-        f"DATA, on processors\n{_data(priced, making)}",
-        f"RUNS, by size class\n{_fill(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
-        _memory(priced, to_do),
-        f"DISK, GB\n{_disk(priced, classes, [one.name for one in making])}",
-        f"BY STUDY, device-hours (by target: --by targets)\n{_studies(frame)}",
-        "RECKONED, not measured\n" + "\n".join(_fill(f"- {one}", 2) for one in list_assumptions(priced, making)),
+        f"DATA, on processors\n{_describe_data(priced, making)}",
+        f"RUNS, by size class\n{_fill(_describe_runs(priced))}\n{_tabulate_runs(classes)}" if classes else "",
+        _describe_memory(priced, to_do),
+        f"DISK, GB\n{_describe_disk(priced, classes, [corpus.name for corpus in making])}",
+        f"BY STUDY, device-hours (by target: --by targets)\n{_tabulate_studies(frame)}",
+        "RECKONED, not measured\n" + "\n".join(_fill(f"- {line}", 2) for line in list_assumptions(priced, making)),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -59,34 +59,34 @@ class _Corpus:
         return cls(
             name=name,
             source=corpus.hub.path if corpus.source == "hub" else corpus.source,
-            by_pack={pack: (one, data_stage.rules(one, name)) for pack, one in sized.items()},
+            by_pack={pack: (limited, data_stage.rules(limited, name)) for pack, limited in sized.items()},
         )
 
     @property
     def most(self) -> float:
-        """Seconds to its largest pack; none where they are not known."""
+        """Seconds to its largest pack; none if they are not known."""
         _, rules = list(self.by_pack.values())[-1]
-        return sum(one.seconds or 0.0 for one in rules)
+        return sum(rule.seconds or 0.0 for rule in rules)
 
 
-def sizes(priced: RunEstimator) -> str:
+def tabulate_sizes(priced: RunEstimator) -> str:
     """Write the models of a plan, each once: parameters, operations and bytes of a checkpoint."""
-    found: dict[tuple[str, str, str], Run] = {}
+    runs: dict[tuple[str, str, str], Run] = {}
     for run in priced.project.runs.values():
-        found.setdefault((run.spec.study, run.spec.scale, run.spec.method), run)
+        runs.setdefault((run.spec.study, run.spec.scale, run.spec.method), run)
     rows = [
         [
             f"{study}/{scale}",
             method,
-            f"{'' if (one := priced.size(run)).exact else 'about '}{one.parameters:,}",
-            f"{one.training / 1e9:.3g}",
-            f"{one.parameters * STATE_BYTES / 1e9:.3g}",
+            f"{'' if (cost := priced.size(run)).exact else 'about '}{cost.parameters:,}",
+            f"{cost.training / 1e9:.3g}",
+            f"{cost.parameters * STATE_BYTES / 1e9:.3g}",
         ]
-        for (study, scale, method), run in found.items()
+        for (study, scale, method), run in runs.items()
     ]
     heads = ["study/scale", "method", "parameters", "GFLOP\na token", "checkpoint,\nGB"]
     widths = [15, 22, None, None, None]
-    table = _grid(heads, rows, words=2, widths=widths)
+    table = _grid(heads, rows, left_columns=2, widths=widths)
     return f"{_fill(_WHAT_SIZES_ARE)}\n\n{table}"
 
 
@@ -102,179 +102,180 @@ _WHAT_SIZES_ARE = (
 )
 
 
-def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
+def _describe_data(priced: RunEstimator, making: list[_Corpus]) -> str:
     """A line for each pack of each corpus, and the rules of the corpus that takes longest."""
     if not making:
         return "Nothing is to be made."
     heads = ["corpus/pack", "tokens", "text,\nGB", "CPU-\nhours", "hours", "disk,\nGB", "most of\nthe time", ""]
     rows = []
-    for one in making:
-        for pack, (project, rules) in one.by_pack.items():
-            text = data_stage.text_bytes(project, one.name)
-            slowest, wall = data_stage.bottleneck(rules), _wall(rules)
+    for corpus in making:
+        for pack, (project, rules) in corpus.by_pack.items():
+            text = data_stage.text_bytes(project, corpus.name)
+            slowest, wall = data_stage.bottleneck(rules), _wall_seconds(rules)
             share = f"{(slowest.seconds or 0.0) / wall:.0%}" if slowest and wall else "?"
             rows.append(
                 [
-                    f"{one.name}/{pack}",
-                    _tokens(data_stage.tokens(project, one.name)),
-                    "?" if text is None else _figure(text / 1e9),
-                    _figure(sum(rule.cpu_seconds for rule in rules) / 3600),
+                    f"{corpus.name}/{pack}",
+                    _format_tokens(data_stage.tokens(project, corpus.name)),
+                    "?" if text is None else _format_figure(text / 1e9),
+                    _format_figure(sum(rule.cpu_seconds for rule in rules) / 3600),
                     _hours(wall),
-                    _figure(sum(rule.disk for rule in rules) / 1e9),
+                    _format_figure(sum(rule.disk for rule in rules) / 1e9),
                     slowest.rule if slowest else "?",
                     share,
                 ]
             )
-    first, beside = making[0], data_stage.one_after_another(priced.project)
-    shards = f"{beside} shards" if beside > 1 else "a shard"
+    first, chained = making[0], data_stage.one_after_another(priced.project)
+    shards = f"{chained} shards" if chained > 1 else "a shard"
     why = "on each core" if priced.machine.device == "cpu" else "one after another as profiles/slurm packs them"
-    said = _fill(_WHAT_DATA_IS.format(shards=shards, why=why))
-    return f"{said}\n{_grid(heads, rows, words=1)}\n\n{_rules(priced, first)}"
+    intro = _fill(_WHAT_DATA_IS.format(shards=shards, why=why))
+    return f"{intro}\n{_grid(heads, rows, left_columns=1)}\n\n{_tabulate_rules(priced, first)}"
 
 
-def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
+def _tabulate_rules(priced: RunEstimator, corpus: _Corpus) -> str:
     """What every rule takes for a corpus, for each of its packs."""
     heads = ["rule", "pack", "jobs", "CPU-\nhours", "hours", "net,\nhours", "disk,\nhours", "disk,\nGB", "RAM,\nGB"]
-    made = target_costs.items(priced)
+    items = target_costs.price_items(priced)
     rows = [
-        [one.rule, pack, *_cells(one)]
+        [rule.rule, pack, *_format_cells(rule)]
         for place in range(len(next(iter(corpus.by_pack.values()))[1]))
         for pack, (_, rules) in corpus.by_pack.items()
-        for one in [rules[place]]
+        for rule in [rules[place]]
     ]
-    rows += [[made.rule, "(aside)", *_cells(made)]] if made else []
+    rows += [[items.rule, "(aside)", *_format_cells(items)]] if items else []
     _, rules = list(corpus.by_pack.values())[-1]
-    table, slowest = _grid(heads, rows, words=2), _fill(_bottleneck(rules))
+    table, slowest = _grid(heads, rows, left_columns=2), _fill(_describe_bottleneck(rules))
     return f"Rules of {corpus.name}, from {corpus.source}:\n{table}\n{slowest}"
 
 
-def _cells(one: DataRule) -> list[str]:
-    memory = f"{one.cost.megabytes / 1e3:.2g}{'*' if one.cost.extrapolated else ''}"
-    times = [_figure(one.cpu_seconds / 3600), *map(_hours, (one.seconds, one.network, one.disk_seconds))]
-    return [str(one.jobs), *times, _figure(one.disk / 1e9), memory]
+def _format_cells(rule: DataRule) -> list[str]:
+    memory = f"{rule.cost.megabytes / 1e3:.2g}{'*' if rule.cost.extrapolated else ''}"
+    times = [_format_figure(rule.cpu_seconds / 3600), *map(_hours, (rule.seconds, rule.network, rule.disk_seconds))]
+    return [str(rule.jobs), *times, _format_figure(rule.disk / 1e9), memory]
 
 
-def _wall(rules: list[DataRule]) -> float | None:
+def _wall_seconds(rules: list[DataRule]) -> float | None:
     """Seconds of all rules that a training waits for; None if one is not known."""
-    walls = [one.seconds for one in rules]
-    known = [wall for wall in walls if wall is not None]
-    return sum(known) if len(known) == len(walls) else None
+    walls = [rule.seconds for rule in rules]
+    stated = [wall for wall in walls if wall is not None]
+    return sum(stated) if len(stated) == len(walls) else None
 
 
-def _bottleneck(rules: list[DataRule]) -> str:
+def _describe_bottleneck(rules: list[DataRule]) -> str:
     """Which rule takes most of the time to the packs, and why."""
-    one, wall = data_stage.bottleneck(rules), _wall(rules)
-    if one is None or not wall:
+    rule, wall = data_stage.bottleneck(rules), _wall_seconds(rules)
+    if rule is None or not wall:
         return "Bottleneck: not known, since the configuration does not say how many tokens there are."
-    taken, share = one.seconds or 0.0, (one.seconds or 0.0) / wall
-    each = ((one.network, "a network"), (one.disk_seconds, "a disk"))
-    waits = [f"{_hours(seconds)} h for {what}" for seconds, what in each if seconds > 0.01 * taken]
-    waited = one.network + one.disk_seconds
-    why = f"waits {' and '.join(waits)}" if waited > taken / 2 else "computes, on one core a job"
-    return f"Bottleneck: {one.rule}, {share:.0%} of the time to the first training; it {why}."
+    total, share = rule.seconds or 0.0, (rule.seconds or 0.0) / wall
+    each = ((rule.network, "a network"), (rule.disk_seconds, "a disk"))
+    waits = [f"{_hours(seconds)} h for {source}" for seconds, source in each if seconds > 0.01 * total]
+    waited = rule.network + rule.disk_seconds
+    why = f"waits {' and '.join(waits)}" if waited > total / 2 else "computes, on one core a job"
+    return f"Bottleneck: {rule.rule}, {share:.0%} of the time to the first training; it {why}."
 
 
-def _runs(classes: list[RunClass]) -> str:
+def _tabulate_runs(classes: list[RunClass]) -> str:
     heads = ["study/scale", "size", "runs", "device-\nhours", "hours\na run", "limit", "jobs\na run", "GB a\nnode"]
     rows = [
         [
-            f"{one.study}/{one.scale}",
-            one.size,
-            str(one.runs),
-            _figure(one.device_hours),
-            _figure(one.longest / 3600),
-            f"{one.limit / 60:.3g}",
-            _jobs(one),
-            _figure(one.node_mb / 1e3),
+            f"{size_class.study}/{size_class.scale}",
+            size_class.size,
+            str(size_class.runs),
+            _format_figure(size_class.device_hours),
+            _format_figure(size_class.longest / 3600),
+            f"{size_class.limit / 60:.3g}",
+            _format_jobs(size_class),
+            _format_figure(size_class.node_mb / 1e3),
         ]
-        for one in classes
+        for size_class in classes
     ]
-    return _grid(heads, rows, words=2)
+    return _grid(heads, rows, left_columns=2)
 
 
-def _jobs(one: RunClass) -> str:
+def _format_jobs(size_class: RunClass) -> str:
     """Over how many jobs a run is chained, and in brackets over how many a slower one, while anybody would count."""
-    counted = one.jobs == one.jobs_slower or one.jobs >= 100
-    return f"{one.jobs:,}" if counted else f"{one.jobs} ({one.jobs_slower})"
+    counted = size_class.jobs == size_class.jobs_slower or size_class.jobs >= 100
+    return f"{size_class.jobs:,}" if counted else f"{size_class.jobs} ({size_class.jobs_slower})"
 
 
-def _memory(priced: RunEstimator, to_do: list[Run]) -> str:
+def _describe_memory(priced: RunEstimator, to_do: list[Run]) -> str:
     """What steps take of a device's memory, and which runs are therefore started otherwise."""
-    said = step_memory.in_words(priced.machine, to_do)
-    if not said:
+    lines = step_memory.describe(priced.machine, to_do)
+    if not lines:
         return ""
-    return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_fill, said)])
+    return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_fill, lines)])
 
 
-def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
+def _describe_disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
     corpora = sum(data_stage.corpus_bytes(priced.project, name) for name in making)
+    states = sum(size_class.state for size_class in classes)
     rows = [
-        ["corpora: documents, tokens, packs", _figure(corpora / 1e9)],
-        [f"checkpoints, {KEPT} of each run (work/*/state)", _figure(sum(one.state for one in classes) / 1e9)],
-        ["weights, those for probes among them", _figure(sum(one.kept for one in classes) / 1e9)],
+        ["corpora: documents, tokens, packs", _format_figure(corpora / 1e9)],
+        [f"checkpoints, {KEPT} of each run (work/*/state)", _format_figure(states / 1e9)],
+        ["weights, those for probes among them", _format_figure(sum(size_class.kept for size_class in classes) / 1e9)],
     ]
     table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
-    return "\n".join([table, *map(_fill, saving(priced, classes))])
+    return "\n".join([table, *map(_fill, describe_saving(priced, classes))])
 
 
-def saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
-    """Say what a disk must write of runs of several GPUs that are told to stop, and of which the machine's does not."""
+def describe_saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
+    """Describe how fast a disk must save stopped runs of several GPUs, and for which this machine's is too slow."""
     speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), target_costs.SAVE_SECONDS
-    for one in classes:
-        if one.devices > 1 and priced.machine.device == "cuda":
-            most[one.size] = max(most.get(one.size, 0.0), one.checkpoint / 1e6)
-    each = [f"{size} {_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
-    said = [f"A run that is told to stop has {limit} s to save its checkpoint: {', '.join(each)}."] if each else []
+    for size_class in classes:
+        if size_class.devices > 1 and priced.machine.device == "cuda":
+            most[size_class.size] = max(most.get(size_class.size, 0.0), size_class.checkpoint / 1e6)
+    each = [f"{size} {_format_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
+    lines = [f"A run that is told to stop has {limit} s to save its checkpoint: {', '.join(each)}."] if each else []
     late = [f"{size} takes {most[size] / speed:.0f} s" for size in most if most[size] / speed > limit]
     if late:
-        said.append(
+        lines.append(
             f"WARNING: at {speed:g} MB/s {', '.join(late)}: killed, it repeats what came after its last checkpoint. "
             "Give it more time (docs/on-your-cluster.md)."
         )
-    return said
+    return lines
 
 
-def _studies(frame: pd.DataFrame) -> str:
+def _tabulate_studies(frame: pd.DataFrame) -> str:
     whole = frame[frame["target"].isin([WHOLE, "(all studies)"])]
     columns = {
         "study": whole["study"],
         "to do": whole["runs_to_do"].astype(str),
         "done": whole["runs_done"].astype(str),
-        "training": whole["training_device_hours"].map(_figure),
-        "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_figure),
-        "all": whole["device_hours"].map(_figure),
+        "training": whole["training_device_hours"].map(_format_figure),
+        "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_format_figure),
+        "all": whole["device_hours"].map(_format_figure),
         "wall time": (3600 * whole["wall_hours"]).map(duration),
     }
     if whole["price"].notna().any():
         columns["price"] = whole["price"].map(lambda value: f"{value:,.0f}")
-    return _grid(list(columns), list(map(list, zip(*columns.values()))), words=1)
+    return _grid(list(columns), list(map(list, zip(*columns.values()))), left_columns=1)
 
 
 def list_assumptions(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     """Name what of a page's figures is assumed or extrapolated, each with the file that states it."""
     machine, project = priced.machine, priced.project
-    named = [one.name for one in making]
-    said = [f"training speed: {speed_in_words(priced)} (config/machines.yaml)"]
-    said.append(f"step times of methods: {machine.relative_in_words} (same file)")
-    said.append(
+    names = [corpus.name for corpus in making]
+    lines = [f"training speed: {describe_speed(priced)} (config/machines.yaml)"]
+    lines.append(f"step times of methods: {machine.relative_in_words} (same file)")
+    lines.append(
         f"evaluation, probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, float32; a "
         f"job's start {machine.start_seconds.pretrain:g} s; no queues"
     )
     if sent := step_memory.describe_sent(machine, _list_unmeasured(priced)):
-        said.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")
-    if any(project.corpora[name].source == "hub" for name in named):
-        said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
-    if named:
-        said.append(
+        lines.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")
+    if any(project.corpora[name].source == "hub" for name in names):
+        lines.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
+    if names:
+        lines.append(
             f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (same file), for every pass that was counted"
         )
-        said.append(
+        lines.append(
             f"* laws of jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
             f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens, extrapolated (benchmarks/job_resources.yaml)"
         )
     if any(not priced.size(run).exact for run in project.runs.values()):
-        said.append("operations of some runs, estimated from their models' sizes and not counted from the modules")
-    return said
+        lines.append("operations of some runs, estimated from their models' sizes and not counted from the modules")
+    return lines
 
 
 def _list_unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
@@ -283,18 +284,18 @@ def _list_unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
     return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.is_trained(run)]
 
 
-def _what_runs_are(priced: RunEstimator) -> str:
-    machine, memory = priced.machine, memory_in_words(priced)
-    seen = f" Memory of a finished run at its most: {memory}." if memory else ""
+def _describe_runs(priced: RunEstimator) -> str:
+    machine, memory = priced.machine, describe_memory(priced)
+    peak = f" Memory of a finished run at its most: {memory}." if memory else ""
     devices = ", ".join(f"{size} {machine.devices[size]}" for size in target_costs.CLASSES if size in machine.devices)
     return (
         f"Devices of a run: {devices}, of {machine.memory_gib:g} GiB. Jobs a run: slices of {machine.slice_hours:g} h "
         "at most that it is cut into (in brackets: if half as long again). Hours a run: the longest, and the limit of "
-        f"a job; GB a node: memory of a job.{seen}"
+        f"a job; GB a node: memory of a job.{peak}"
     )
 
 
-def _figure(value: float) -> str:
+def _format_figure(value: float) -> str:
     if 0 < value < 0.01:
         return "<0.01"
     return f"{value / 1e6:.3g} M" if value >= 1e6 else number(value)
@@ -304,7 +305,7 @@ def _hours(seconds: float | None) -> str:
     return "?" if seconds is None else f"{seconds / 3600:.2f}"
 
 
-def _tokens(value: float | None) -> str:
+def _format_tokens(value: float | None) -> str:
     if value is None:
         return "?"
     for unit, size in (("B", 1e9), ("M", 1e6)):
@@ -317,7 +318,7 @@ def _fill(text: str, indent: int = 0) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
-def _grid(heads: list[str], rows: list[list[str]], *, words: int, widths: list[int | None] | None = None) -> str:
-    """A table whose first columns are `words`, aligned to the left."""
-    align = ["left"] * words + ["right"] * (len(heads) - words)
+def _grid(heads: list[str], rows: list[list[str]], *, left_columns: int, widths: list[int | None] | None = None) -> str:
+    """A table whose first columns are `left_columns`, aligned to the left."""
+    align = ["left"] * left_columns + ["right"] * (len(heads) - left_columns)
     return tabulate(rows, headers=heads, tablefmt="simple", disable_numparse=True, colalign=align, maxcolwidths=widths)

@@ -1,4 +1,4 @@
-"""Says how much of a device's memory a training step takes, and what its ranks send one another.
+"""Estimates how much of a device's memory a training step takes, and what its ranks send one another.
 
 A step of each kind was counted without a device (benchmarks/fake_device.jsonl): of one rank that holds the model whole,
 with one micro-batch. What several ranks and micro-batches add is estimated here; none of it is measured.
@@ -62,7 +62,7 @@ class StepCount:
         )
 
     def of_rank(self, ranks: int, *, sharded: bool) -> int:
-        """Reckon the peak of one of `ranks` that train a run, over several micro-batches, or more than that.
+        """Estimate the peak of one of `ranks` that train a run, over several micro-batches, or more than that.
 
         It is an upper bound: gradients are added to a pass whose peak may hold some already. The gradients of the
         micro-batches before are there in every pass but the first. DDP keeps a copy of them in its buckets. Shards are
@@ -76,7 +76,7 @@ class StepCount:
 
 
 def bucket_bytes(parameters: int, ranks: int) -> int:
-    """Bytes of DDP's buckets: gradients once more, since parameters' gradients are no views of them.
+    """Bytes of DDP's buckets: gradients once more, since parameters' gradients are not views of them.
 
     Args:
         parameters: bytes of the parameters; gradients are of their type.
@@ -97,7 +97,7 @@ def count_sent_bytes(parameters: int, ranks: int) -> int:
 
 
 def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
-    """Say what a rank sends at most in a step, by size class; empty if no run has several GPUs.
+    """Describe what a rank sends at most in a step, by size class; empty if no run has several GPUs.
 
     Args:
         runs: with the bytes of their parameters.
@@ -105,8 +105,8 @@ def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
     most: dict[str, int] = {}
     for run, parameters in runs:
         most[run.size] = max(most.get(run.size, 0), count_sent_bytes(ceil(parameters), machine.devices_of(run)))
-    words = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
-    return ", ".join(words) if machine.device == "cuda" else ""
+    sizes = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
+    return ", ".join(sizes) if machine.device == "cuda" else ""
 
 
 def is_sharded(machine: Machine, run: Run) -> bool:
@@ -117,13 +117,13 @@ def is_sharded(machine: Machine, run: Run) -> bool:
 
 
 def step_kind(spec: RunSpec) -> str:
-    """Fingerprint what a step's kernels and memory depend on; numbers of optimizer and interventions are no part."""
-    hooks = [_words(one) for one in spec.interventions]
-    optimizer = [spec.optimizer.name, _words(spec.optimizer.options)]
+    """Fingerprint what a step's kernels and memory depend on; not the numbers of optimizer and interventions."""
+    hooks = [_select_settings(hook) for hook in spec.interventions]
+    optimizer = [spec.optimizer.name, _select_settings(spec.optimizer.options)]
     return sha256_text(canonical_json([model_counts.key(spec.model), spec.train.precision, optimizer, hooks]))[:16]
 
 
-def _words(options: Mapping[str, Any]) -> dict[str, str | bool]:
+def _select_settings(options: Mapping[str, Any]) -> dict[str, str | bool]:
     return {key: value for key, value in options.items() if isinstance(value, str | bool)}
 
 
@@ -158,72 +158,72 @@ class DeviceMemory:
         return self.micro_batch if self.fits or self.sharded else None
 
 
-def of_device(machine: Machine, run: Run) -> DeviceMemory | None:
-    """Reckon what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
+def estimate_memory(machine: Machine, run: Run) -> DeviceMemory | None:
+    """Estimate what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
     stated = machine.micro_batch.get(run.size)
     if stated is None:
         return None
-    sharded, found = is_sharded(machine, run), counts().get(step_kind(run.spec))
-    taken = None
-    if found is not None and found.sequences == stated:
-        taken = found.of_rank(machine.devices_of(run), sharded=sharded)
-    return DeviceMemory(micro_batch=stated, bytes=taken, room=machine.memory_gib * 2**30, sharded=sharded)
+    sharded, count = is_sharded(machine, run), counts().get(step_kind(run.spec))
+    peak = None
+    if count is not None and count.sequences == stated:
+        peak = count.of_rank(machine.devices_of(run), sharded=sharded)
+    return DeviceMemory(micro_batch=stated, bytes=peak, room=machine.memory_gib * 2**30, sharded=sharded)
 
 
-def in_words(machine: Machine, runs: Iterable[Run]) -> list[str]:
-    """Say what steps take of the machine's devices, by size class, and name every run that is not given the stated
-    micro-batch, or would not fit with it. Where the machine states none, say what was counted.
+def describe(machine: Machine, runs: Iterable[Run]) -> list[str]:
+    """Describe what steps take of the machine's devices, by size class, and name every run that is not given the stated
+    micro-batch, or would not fit with it. Where the machine states none, describe what was counted.
     """
     runs = list(runs)
-    found = [(run, one) for run in runs if (one := of_device(machine, run)) is not None]
+    memories = [(run, memory) for run in runs if (memory := estimate_memory(machine, run)) is not None]
     most: dict[str, int] = {}
-    for run, one in found:
-        if one.bytes is not None and one.fits:
-            most[run.size] = max(most.get(run.size, 0), one.bytes)
+    for run, memory in memories:
+        if memory.bytes is not None and memory.fits:
+            most[run.size] = max(most.get(run.size, 0), memory.bytes)
     peaks = [
         f"{size} {byte_size(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most
     ]
-    said = []
+    lines = []
     if peaks:
-        said.append(
+        lines.append(
             f"A step at most, counted without a device and not compiled (with --micro-batch): {', '.join(peaks)}."
         )
-    for run, one in found:
-        if not one.fits and one.bytes is not None:
-            what = f"{run.key}, {byte_size(one.bytes)} with {one.micro_batch}, does not fit"
-            said.append(f"{what}: {REMEDIES[one.sharded].format(size=run.size, machine=machine.name)}.")
-    unknown = sum(one.bytes is None for _, one in found)
+    for run, memory in memories:
+        if not memory.fits and memory.bytes is not None:
+            problem = f"{run.key}, {byte_size(memory.bytes)} with {memory.micro_batch}, does not fit"
+            lines.append(f"{problem}: {REMEDIES[memory.sharded].format(size=run.size, machine=machine.name)}.")
+    unknown = sum(memory.bytes is None for _, memory in memories)
     if unknown:
-        said.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
-    return said + _describe_unstated(machine, runs)
+        lines.append(f"Not counted: the steps of {unknown} runs, which get the micro-batch of their size all the same.")
+    return lines + _describe_unstated(machine, runs)
 
 
 def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
-    """Say what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
-    room, taken = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
+    """Describe what steps take of the GPUs of a machine that states no micro-batch for them, as they were counted."""
+    room, peaks = machine.memory_gib * 2**30 - SPARE, dict[tuple[str, int], list[int]]()
     for run in runs:
-        found = counts().get(step_kind(run.spec))
-        if machine.device == "cuda" and run.size not in machine.micro_batch and found is not None:
-            whole = found.of_rank(machine.devices_of(run), sharded=False)
-            taken.setdefault((run.size, found.sequences), []).append(whole)
+        count = counts().get(step_kind(run.spec))
+        if machine.device == "cuda" and run.size not in machine.micro_batch and count is not None:
+            whole = count.of_rank(machine.devices_of(run), sharded=False)
+            peaks.setdefault((run.size, count.sequences), []).append(whole)
     each = []
-    for (size, sequences), bytes_ in sorted(taken.items()):
-        words = f"{size} {byte_size(min(bytes_))} to {byte_size(max(bytes_))} with {sequences} sequences"
-        over = sum(one > room for one in bytes_)
-        each.append(f"{words}, too much for {over} of {len(bytes_)} runs" if over else words)
+    for (size, sequences), bytes_ in sorted(peaks.items()):
+        text = f"{size} {byte_size(min(bytes_))} to {byte_size(max(bytes_))} with {sequences} sequences"
+        over = sum(peak > room for peak in bytes_)
+        each.append(f"{text}, too much for {over} of {len(bytes_)} runs" if over else text)
     if not each:
         return []
     counted = "Trainers take what fits. Counted without a device and not compiled, each with the whole model"
-    where = " (docs/gpu-box.md says what fits)" if any("too much" in words for words in each) else ""
+    where = " (docs/gpu-box.md says what fits)" if any("too much" in text for text in each) else ""
     return [f"{counted}: {'; '.join(each)}{where}."]
 
 
 def micro_batch_flag(wildcards: Any) -> str:
     """Give the trainer's flag that sets the micro-batch of the run that a job's wildcards name (profiles/slurm).
 
-    Nothing where its step would not fit the machine's memory: the trainer then takes the largest that does.
+    Nothing if its step would not fit the machine's memory: the trainer then takes the largest that does.
     """
     loaded = profiles.load_configuration()
     run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
-    found = of_device(machines.load(loaded.config["machine"], loaded.root), run)
-    return "" if found is None or found.asked is None else f"--micro-batch {found.asked}"
+    memory = estimate_memory(machines.load(loaded.config["machine"], loaded.root), run)
+    return "" if memory is None or memory.asked is None else f"--micro-batch {memory.asked}"

@@ -62,7 +62,7 @@ class RunClass:
     kept: float
 
 
-def table(estimator: RunEstimator) -> pd.DataFrame:
+def make_table(estimator: RunEstimator) -> pd.DataFrame:
     """Make the plan's table: a row for each target of each study, each whole study, and all studies where there are
     several.
 
@@ -75,27 +75,27 @@ def table(estimator: RunEstimator) -> pd.DataFrame:
         here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
         for name, entry in study.definition["targets"].items():
             runs = study.group(*entry["runs"])
-            own = {kind: {_of(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
-            rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
+            own = {kind: {_choose_key(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
+            rows.append(make_row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
-        if not study.definition["targets"]:  # a file of one's own: its page reads the scores of all runs
+        if not study.definition["targets"]:  # a file of the user's own: its page reads the scores of all runs
             here["scores"] = {run.scores_key: run for run in study.runs.values()}
         measured = plan.measurements.of_target(study.name)
-        rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
+        rows.append(make_row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
     if len(studies) > 1:
-        everything = {one.key: one for study in studies for one in plan.measurements.of_target(study.name).values()}
+        everything = {item.key: item for study in studies for item in plan.measurements.of_target(study.name).values()}
         once = {key: run for study in studies for key, run in study.runs.items()}
-        rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
+        rows.append(make_row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
     return pd.DataFrame(rows)
 
 
-def _of(kind: str, run: Run) -> str:
-    """What tells a run's scores from others; probes are of the run, whichever study reads them."""
+def _choose_key(kind: str, run: Run) -> str:
+    """The key of a run's scores; probes have the run's own key, whichever study reads them."""
     return run.scores_key if kind == "scores" else run.key
 
 
-def row(
+def make_row(
     estimator: RunEstimator,
     study: str,
     name: str,
@@ -106,7 +106,7 @@ def row(
     """Price a set of runs, the scores and probes that are read of them, and measurements, as a row of the plan's
     table.
 
-    What cannot be estimated is named in `not_counted` and in no sum; `runs_estimated` says of how many runs the
+    What cannot be estimated is named in `not_counted` and in no sum; `runs_estimated` counts for how many runs the
     operations are estimated rather than counted.
 
     Args:
@@ -127,7 +127,7 @@ def row(
     stage = data_stage.seconds(plan, to_do)
     if stage is None:
         missing.append("data")
-    preparing = [one for name in data_stage.to_make(plan, to_do) for one in data_stage.jobs(plan, name)]
+    preparing = [job for name in data_stage.to_make(plan, to_do) for job in data_stage.jobs(plan, name)]
     training = sum(pretrain[run.key] * machine.devices_of(run) for run in to_do) / 3600
     evaluation, probing = sum(evaluate.values()) / 3600, sum(probe.values()) / 3600
     # A run's evaluation and its probes stand side by side.
@@ -135,20 +135,20 @@ def row(
     for run in evaluations:
         after[run.key] = max(after.get(run.key, 0.0), evaluate.get(run.scores_key, 0.0))
     after_data = max((pretrain.get(key, 0.0) + seconds for key, seconds in after.items()), default=0.0)
-    measurements = [one for one in (measured or {}).values() if not estimator.is_measured(one)]
-    hours = {one.key: estimator.measure_seconds(one) / 3600 for one in measurements}
-    measuring = sum(hours[one.key] for one in measurements if estimator.on_device(one))
+    measurements = [entry for entry in (measured or {}).values() if not estimator.is_measured(entry)]
+    hours = {entry.key: estimator.measure_seconds(entry) / 3600 for entry in measurements}
+    measuring = sum(hours[entry.key] for entry in measurements if estimator.on_device(entry))
     longest = max([((stage or 0.0) + after_data) / 3600, *hours.values()])
     jobs = [(pretrain[run.key], machine.devices_of(run)) for run in to_do]
     jobs += [(seconds, 1) for seconds in (*evaluate.values(), *probe.values())]
-    jobs += [(3600 * hours[one.key], 1) for one in measurements if estimator.on_device(one)]
+    jobs += [(3600 * hours[entry.key], 1) for entry in measurements if estimator.on_device(entry)]
     device_hours = training + evaluation + probing + measuring
     return {
         "study": study,
         "target": name,
         "preset": plan.name,
         "machine": machine.label,
-        "speed": speed_in_words(estimator),
+        "speed": describe_speed(estimator),
         "runs": len(runs),
         "runs_done": len(runs) - len(to_do),
         "runs_to_do": len(to_do),
@@ -165,10 +165,10 @@ def row(
         "device_hours": device_hours,
         "longest_run_hours": max(pretrain.values(), default=0.0) / 3600,
         "data_hours": None if stage is None else stage / 3600,
-        "data_cpu_hours": sum(one.cpu_seconds for one in preparing) / 3600,
+        "data_cpu_hours": sum(job.cpu_seconds for job in preparing) / 3600,
         "data_disk_gb": sum(data_stage.corpus_bytes(plan, name) for name in data_stage.to_make(plan, to_do)) / 1e9,
-        "data_memory_gb": max((one.megabytes for one in preparing), default=0.0) / 1e3,
-        "data_extrapolated": sum(one.extrapolated for one in preparing),
+        "data_memory_gb": max((job.megabytes for job in preparing), default=0.0) / 1e3,
+        "data_extrapolated": sum(job.extrapolated for job in preparing),
         "longest_path_hours": longest,
         "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
         "disk_gb": (runs_bytes(estimator, runs) + data_stage.disk_bytes(plan, runs)) / 1e9,
@@ -185,35 +185,35 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
     """
     free = [0.0] * devices
     for seconds, needed in sorted(jobs, reverse=True):
-        taken = [heapq.heappop(free) for _ in range(min(needed, devices))]
-        for _ in taken:
-            heapq.heappush(free, taken[-1] + seconds)
+        free_times = [heapq.heappop(free) for _ in range(min(needed, devices))]
+        for _ in free_times:
+            heapq.heappush(free, free_times[-1] + seconds)
     return max(free)
 
 
-def speed_in_words(estimator: RunEstimator) -> str:
-    """Say where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
+def describe_speed(estimator: RunEstimator) -> str:
+    """Describe where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
     machine, calibration = estimator.machine, estimator.calibration
     peak = f"{machine.peak_tflops:g} TFLOP/s"
     if not calibration.speed:
         return f"stated, MFU {machine.mfu:.2f} of {peak}"
-    words = _by_scale({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
-    return f"measured on {format_count(calibration.runs, 'run')}, MFU {words} of {peak}"
+    mfu = _join_scales({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
+    return f"measured on {format_count(calibration.runs, 'run')}, MFU {mfu} of {peak}"
 
 
-def memory_in_words(estimator: RunEstimator) -> str:
-    """Say how much of a device's memory finished runs took at most.
+def describe_memory(estimator: RunEstimator) -> str:
+    """Describe how much of a device's memory finished runs took at most.
 
-    Empty where none recorded it, since nothing is guessed.
+    Empty if none recorded it, since nothing is guessed.
     """
     memory = estimator.calibration.memory
-    return _by_scale({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
+    return _join_scales({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
 
 
-def _by_scale(words: Mapping[tuple[str, str], str]) -> str:
-    several = len({study for study, _ in words}) > 1
+def _join_scales(texts: Mapping[tuple[str, str], str]) -> str:
+    several = len({study for study, _ in texts}) > 1
     return ", ".join(
-        f"{said} ({study}/{scale})" if several else f"{said} ({scale})" for (study, scale), said in words.items()
+        f"{text} ({study}/{scale})" if several else f"{text} ({scale})" for (study, scale), text in texts.items()
     )
 
 
@@ -231,7 +231,7 @@ def compare_published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
     """
     paper = estimator.project.name == "paper"
     studies = estimator.project.studies.values() if paper else []
-    return pd.DataFrame([found for study in studies for found in _read_published(estimator, study, root)])
+    return pd.DataFrame([entry for study in studies for entry in _read_published(estimator, study, root)])
 
 
 def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
@@ -242,12 +242,12 @@ def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[d
         return []
     prose, rows = printed.prose(), []
     for scale in study.definition["scales"]:
-        found = [(name, hours) for name, hours in ((f"hours_{scale}", 1), (f"days_{scale}", 24)) if name in prose]
+        durations = [(name, hours) for name, hours in ((f"hours_{scale}", 1), (f"days_{scale}", 24)) if name in prose]
         reference = f"{study.name}/{scale}/{study.reference or next(iter(study.methods))}/"
         run = next((run for key, run in study.runs.items() if key.startswith(reference)), None)
-        if not found or f"nodes_{scale}" not in prose or run is None:
+        if not durations or f"nodes_{scale}" not in prose or run is None:
             continue
-        name, unit = found[0]
+        name, unit = durations[0]
         hours, devices = float(prose[name].text) * unit, NODE * int(prose[f"nodes_{scale}"].text)
         seconds, here = estimator.pretrain_seconds(run), estimator.machine.devices_of(run)
         peak = estimator.machine.peak_tflops * 1e12
@@ -266,7 +266,7 @@ def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[d
     return rows
 
 
-def items(priced: RunEstimator) -> DataRule | None:
+def price_items(priced: RunEstimator) -> DataRule | None:
     """Price the jobs that make evaluation items, one for each suite and corpus; None if nothing is evaluated."""
     suites = {(run.spec.data.corpus, run.suite) for run in priced.project.scored_runs.values() if run.suite}
     if not suites:
@@ -287,12 +287,12 @@ def items(priced: RunEstimator) -> DataRule | None:
 
 def run_classes(priced: RunEstimator) -> list[RunClass]:
     """Group the trainings that are to do by study, scale and size class."""
-    found: dict[tuple[str, str, str], list[Run]] = {}
+    groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in priced.project.runs.values():
         if not priced.is_trained(run):
-            found.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
-    order = sorted(found, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
-    return [_class(priced, *key, found[key]) for key in order]
+            groups.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
+    order = sorted(groups, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
+    return [_make_class(priced, *key, groups[key]) for key in order]
 
 
 def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:
@@ -309,7 +309,7 @@ def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:
     return max(1, ceil((seconds - start) / useful)) if useful > 0 else 1
 
 
-def _class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[Run]) -> RunClass:
+def _make_class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[Run]) -> RunClass:
     longest = max(runs, key=priced.pretrain_seconds)
     requests = JobRequests(priced)
     devices = priced.machine.devices_of(longest)

@@ -1,4 +1,4 @@
-"""Trains the arms of an experiment as runs of the DAG: a look asks Snakemake for the runs that are missing.
+"""Trains the arms of an experiment as runs of the DAG: an interim analysis makes Snakemake run those that are missing.
 
 What an arm gives is read from the finished run: its last validation loss, what it took, and on what it was made.
 """
@@ -31,7 +31,7 @@ from plumbline.verdict.page import describe_budget, describe_size, list_differen
 from plumbline.verdict.sources.study_runs import run_evidence
 
 METRIC, UNIT = "validation_loss", "nats a token"
-#: What the log of a job ends with where the machine was at fault: it says nothing of the candidate.
+#: What the log of a job ends with where the machine was at fault: it is not evidence about the candidate.
 MACHINES = ("no disk space", "No space left", "cannot be read or written", "asked to stop", "Permission denied")
 
 
@@ -40,10 +40,10 @@ class StudyArms:
     """The two arms of a method of a study, or of a user's own file, against its baseline.
 
     Attributes:
-        project: with everything that the command line said.
+        project: with everything that the command line stated.
         given: `config.experiment` without its seeds.
         candidate: the candidate's name in the experiment.
-        words: what Snakemake is told besides: profiles, and the KEY=VALUE words of the user.
+        words: further arguments for Snakemake: profiles, and the KEY=VALUE words of the user.
         at_once: runs that stand next to each other.
     """
 
@@ -62,9 +62,9 @@ class StudyArms:
     @cached_property
     def _runs(self) -> dict[str, Run]:
         """A run of each arm, by the arm's name."""
-        asked = self.given | {"baseline_seeds": [0], "seeds": [0]}
-        found = experiment_runs.load(asked, self.study, self.project.root, self.project.config["data"]["source"])
-        theirs, ours = (found.of_method(name)[0] for name in (found.against, found.method))
+        config = self.given | {"baseline_seeds": [0], "seeds": [0]}
+        experiment = experiment_runs.load(config, self.study, self.project.root, self.project.config["data"]["source"])
+        theirs, ours = (experiment.of_method(name)[0] for name in (experiment.against, experiment.method))
         return {BASELINE: theirs, self.candidate: ours}
 
     def run_of(self, arm: str) -> Run:
@@ -83,17 +83,17 @@ class StudyArms:
 
     @property
     def trainer(self) -> str:
-        """What trains both arms, in words."""
+        """What trains both arms, as text."""
         return f"study {self.study.code}, preset {self.study.preset}, scale {self.given['scale']}"
 
     @property
     def budget(self) -> str:
-        """How long a run trains, in words."""
+        """How long a run trains, as text."""
         return describe_budget([self.spec])
 
     @property
     def size(self) -> str:
-        """How large the model is and how long it trains, as a verdict's sentence says it."""
+        """How large the model is and how long it trains, as a verdict's sentence states it."""
         specs = [run.spec for run in self._runs.values()]
         return describe_size(self.study.scale_label(self.given["scale"]), self.study.preset, specs)
 
@@ -120,27 +120,27 @@ class StudyArms:
         """The folder of a run's outputs."""
         return Path(self.project.paths.work) / "runs" / self.spec_of(arm, seed).key
 
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+    def run(self, pairs: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Have Snakemake make these runs, and read them as they are when it has ended.
 
         Raises:
             PlumblineError: a run is missing for a reason that is not its arm's: a full disk, a corpus that cannot be
-                made, a stop that was asked for.
+                made, a stop that was requested.
             KeyboardInterrupt: Snakemake was interrupted.
         """
         began = time.time()
-        targets = [str(self.folder(*one) / "outcome.json") for one in wanted]
-        code = call([sys.executable, "-m", "snakemake", *targets, *self.words, "--config", *self.configuration(wanted)])
-        found = {one: self.read(*one) for one in wanted}
-        yield from (run for run in found.values() if run is not None)
-        for one, run in found.items():
+        targets = [str(self.folder(*pair) / "outcome.json") for pair in pairs]
+        code = call([sys.executable, "-m", "snakemake", *targets, *self.words, "--config", *self.configuration(pairs)])
+        runs = {pair: self.read(*pair) for pair in pairs}
+        yield from (run for run in runs.values() if run is not None)
+        for pair, run in runs.items():
             if run is None:
-                yield self._missing(*one, began, code)
+                yield self._explain_missing(*pair, began, code)
 
-    def configuration(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
+    def configuration(self, pairs: Sequence[tuple[str, int]]) -> list[str]:
         """The KEY=VALUE words that put these runs into the DAG."""
-        theirs = sorted(seed for arm, seed in wanted if arm == BASELINE)
-        ours = sorted(seed for arm, seed in wanted if arm != BASELINE)
+        theirs = sorted(seed for arm, seed in pairs if arm == BASELINE)
+        ours = sorted(seed for arm, seed in pairs if arm != BASELINE)
         experiment = self.given | {"baseline_seeds": theirs, "seeds": ours}
         # Of a user's own file the study that it extends is planned next to it.
         study = self.study.code if self.project.mine else self.study.name
@@ -183,10 +183,10 @@ class StudyArms:
         outcome, manifest = read_json(folder / "outcome.json"), read_json(folder / "manifest.json")
         if not outcome or not manifest or outcome.get("run_id") != run.run_id:
             return run.evidence
-        known = run_evidence(folder, outcome, manifest, run.value)
-        return replace(known, seed=str(run.seed), machine=run.fingerprint or None)
+        evidence = run_evidence(folder, outcome, manifest, run.value)
+        return replace(evidence, seed=str(run.seed), machine=run.fingerprint or None)
 
-    def _missing(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
+    def _explain_missing(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
         """A run that Snakemake did not make: its own crash, or an error that is not its own."""
         spec = self.spec_of(arm, seed)
         log = Path(self.project.paths.logs) / "pretrain" / f"{spec.key.replace('/', '.')}.log"

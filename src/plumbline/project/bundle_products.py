@@ -24,11 +24,11 @@ FILES = {
     "audit": (".csv", ".md", f".{fingerprint_file.KEY}.json"),
 }
 
-#: Folders and files of the project that say what was asked for, what that may be, and how it is made. Of studies all
-#: but their code: nothing that a bundle brings is run.
+#: Folders and files of the project that state what was requested, what can be, and how it is made. Of studies all
+#: except their code: nothing that a bundle brings is run.
 CONFIGURATION = ("config", study_folders.STUDIES, "workflow", "Snakefile")
 
-#: Timings of jobs that are no study's products.
+#: Timings of jobs that are not products of a study.
 OTHER_TIMINGS = ("verdict",)
 
 
@@ -63,13 +63,13 @@ class BundleProducts:
     @property
     def products(self) -> list[BundleProduct]:
         """The products that a rebuild makes again: tables, figures, claims, interpretations and the audit."""
-        found = []
-        for study, asked in self.configuration.studies.items():
-            for name, entry in asked.definition["targets"].items():
-                found.append(BundleProduct(study, entry["kind"], name, f"{study}/{name}"))
-            found += [BundleProduct(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
-            found.append(BundleProduct(study, "interpretations", "", f"{study}/interpretations"))
-        return [*found, BundleProduct("", "audit", "", "audit")]
+        products = []
+        for study, loaded in self.configuration.studies.items():
+            for name, entry in loaded.definition["targets"].items():
+                products.append(BundleProduct(study, entry["kind"], name, f"{study}/{name}"))
+            products += [BundleProduct(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
+            products.append(BundleProduct(study, "interpretations", "", f"{study}/interpretations"))
+        return [*products, BundleProduct("", "audit", "", "audit")]
 
     def inputs(self) -> list[str]:
         """List the files that Snakemake has to make before the archive is packed: the first file of each product."""
@@ -81,8 +81,8 @@ class BundleProducts:
         They are what the products read, the fingerprints of that, facts of the corpora, and timings.
         """
         paths = set()
-        for study, asked in self.configuration.studies.items():
-            for target in asked.definition["targets"]:
+        for study, loaded in self.configuration.studies.items():
+            for target in loaded.definition["targets"]:
                 paths |= {path for path in self.targets.files(study, target) if path.startswith(f"{self.paths.work}/")}
                 for run in self.targets.runs(study, target):
                     frames = (self.paths.scores(run), self.paths.probes(run))
@@ -90,29 +90,29 @@ class BundleProducts:
         for name in self.configuration.corpora:
             folder = self.configuration.root / self.paths.corpus(name)
             for pattern in ("documents/documents.json", "packs/*/*/[!.]*.json", "items/*/items*.json"):
-                paths |= {self._named(path) for path in folder.glob(pattern)}
-        return sorted(path for path in paths | self._timings() if (self.configuration.root / path).is_file())
+                paths |= {self._make_relative(path) for path in folder.glob(pattern)}
+        return sorted(path for path in paths | self._list_timings() if (self.configuration.root / path).is_file())
 
     def configuration_files(self) -> list[str]:
-        """The files that say what was asked for, those of every study of the project among them: the audit reads them
+        """The files that state what was requested, those of every study of the project among them: the audit reads them
         all. A study of an installed package is brought by that."""
-        named = [self.configuration.root / name for name in CONFIGURATION]
-        found = [path for place in named for path in (place, *place.rglob("*"))]
-        shown = [path.relative_to(self.configuration.root) for path in found if path.is_file()]
-        names = [path.as_posix() for path in shown if not any(part.startswith(".") for part in path.parts)]
+        roots = [self.configuration.root / name for name in CONFIGURATION]
+        paths = [path for place in roots for path in (place, *place.rglob("*"))]
+        relative = [path.relative_to(self.configuration.root) for path in paths if path.is_file()]
+        names = [path.as_posix() for path in relative if not any(part.startswith(".") for part in path.parts)]
         return sorted(name for name in names if not study_folders.is_code(name))
 
-    def _timings(self) -> set[str]:
-        """What jobs took: those of the studies asked for, and those of corpora, which are no study's."""
+    def _list_timings(self) -> set[str]:
+        """What jobs took: those of the requested studies, and those of corpora, which belong to no study."""
         others = set(known_studies(self.configuration.root)) - set(self.configuration.studies)
-        found = (self.configuration.root / self.paths.work / "benchmarks").rglob("*.jsonl")
+        files = (self.configuration.root / self.paths.work / "benchmarks").rglob("*.jsonl")
         return {
-            self._named(path)
-            for path in found
+            self._make_relative(path)
+            for path in files
             if path.name.partition(".")[0] not in others and path.parent.name not in OTHER_TIMINGS
         }
 
-    def _named(self, path: Path) -> str:
+    def _make_relative(self, path: Path) -> str:
         """A file that was looked for below the root, as the plan's own paths are; `work` may lie elsewhere."""
         return (
             path.relative_to(self.configuration.root).as_posix()

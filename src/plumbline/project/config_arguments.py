@@ -1,4 +1,4 @@
-"""Puts together what Snakemake's command line and its profiles say of the configuration, and of the resources of jobs.
+"""Puts together what Snakemake's command line and its profiles state of the configuration, and of jobs' resources.
 
 Snakemake takes a profile's options for defaults of its command line: `--config work=/scratch` drops a profile's whole
 `config:`, a later profile that of an earlier one, and a second `--config` the first. On a cluster that plans another
@@ -31,14 +31,14 @@ def merge_config_arguments(workflow: Any) -> None:
     here on their command line, by every executor, and change nothing.
 
     Raises:
-        PlumblineError: the words cannot be told from the command line, or a file's YAML cannot be meant.
+        PlumblineError: the words cannot be found in the command line, or a file's YAML cannot be meant.
     """
     for path in (CONFIG, *snakemake_internals.config_files(workflow)):
         if path.exists() and not isinstance(read_yaml(path), dict):
             raise PlumblineError(f"{path}: top level: not a mapping; write `key: value`, a line each")
     if snakemake_internals.is_main_process(workflow) and is_snakemake_command():
-        words = collect_words(sys.argv[1:], snakemake_internals.config_words(workflow))
-        snakemake_internals.use_config(workflow, parse_words(words), words)
+        pairs = collect_words(sys.argv[1:], snakemake_internals.config_words(workflow))
+        snakemake_internals.use_config(workflow, parse_words(pairs), pairs)
 
 
 def merge_resource_arguments(workflow: Any) -> None:
@@ -47,19 +47,19 @@ def merge_resource_arguments(workflow: Any) -> None:
     To be called before the first rule. The processes that run jobs are given what is in force here.
 
     Raises:
-        PlumblineError: the words cannot be told from the command line.
+        PlumblineError: the words cannot be found in the command line.
     """
     if not (snakemake_internals.is_main_process(workflow) and is_snakemake_command()):
         return
     argv = sys.argv[1:]
     profiles = snakemake_internals.profile_files(argv)
-    known = snakemake_internals.resources_in_force(workflow)
+    in_force = snakemake_internals.resources_in_force(workflow)
     last, merged = {}, {}
     for option in RESOURCES:
-        told = _collect_option(argv, profiles, option)
-        last[option] = told[-1] if told else []
-        merged[option] = list({word.partition("=")[0]: word for words in told for word in words}.values())
-    if snakemake_internals.parse_resources(last) != known:
+        uses = _collect_option(argv, profiles, option)
+        last[option] = uses[-1] if uses else []
+        merged[option] = list({word.partition("=")[0]: word for use in uses for word in use}.values())
+    if snakemake_internals.parse_resources(last) != in_force:
         raise PlumblineError(
             f"which words of the command line belong to {', '.join(f'--{option}' for option in RESOURCES)} cannot be "
             "determined, nor what of the profiles they leave; write each option once and in full, as "
@@ -71,7 +71,7 @@ def merge_resource_arguments(workflow: Any) -> None:
 def _collect_option(argv: Sequence[str], profiles: Sequence[Path], option: str) -> list[list[str]]:
     """The words of each profile for an option, in the order of the profiles, and those of the command line."""
     of_profiles = [profile_words(path, option) for path in profiles]
-    return [words for words in (*of_profiles, *_read_option(argv, option, *RESOURCES[option])) if words]
+    return [use for use in (*of_profiles, *_read_option(argv, option, *RESOURCES[option])) if use]
 
 
 def is_snakemake_command() -> bool:
@@ -80,38 +80,38 @@ def is_snakemake_command() -> bool:
     return program.stem == "snakemake" or program.parts[-2:] == ("snakemake", "__main__.py")
 
 
-def collect_words(argv: Sequence[str], known: list[str]) -> list[str]:
+def collect_words(argv: Sequence[str], in_force: list[str]) -> list[str]:
     """Collect the KEY=VALUE words of all profiles in their order, then those of the command line: a later word wins.
 
     Args:
         argv: Snakemake's command line, without the program.
-        known: the words that Snakemake itself goes by.
+        in_force: the words that Snakemake itself uses.
 
     Raises:
         PlumblineError: Snakemake goes by other words than this reads.
     """
     files = snakemake_internals.profile_files(argv)
-    of_profiles = [words for words in map(profile_words, files) if words]
-    given = _read_option(argv, "config", "-C")
-    if known != (given[-1] if given else of_profiles[-1] if of_profiles else []):
+    of_profiles = [use for use in map(profile_words, files) if use]
+    uses = _read_option(argv, "config", "-C")
+    if in_force != (uses[-1] if uses else of_profiles[-1] if of_profiles else []):
         raise PlumblineError(
-            f"which words of the command line belong to --config cannot be determined ({known} or {given}), nor "
+            f"which words of the command line belong to --config cannot be determined ({in_force} or {uses}), nor "
             "what of the "
             f"`config:` of {[str(path) for path in files]} they leave; write: --config KEY=VALUE KEY=VALUE ..."
         )
-    return [word for words in (*of_profiles, *given) for word in words]
+    return [word for use in (*of_profiles, *uses) for word in use]
 
 
 def profile_file(profile: str | Path) -> Path:
-    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
+    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it searches for.
 
     Raises:
         PlumblineError: there is none.
     """
-    found = snakemake_internals.find_profile(str(profile))
-    if found is None:
+    path = snakemake_internals.find_profile(str(profile))
+    if path is None:
         raise PlumblineError(f"--profile {profile}: no config.v9+.yaml in that directory")
-    return found
+    return path
 
 
 def profile_words(path: Path, key: str = "config") -> list[str]:
@@ -126,9 +126,9 @@ def profile_words(path: Path, key: str = "config") -> list[str]:
     try:
         words = snakemake_internals.read_profile(path).get(key, [])
     except ConfigFileParserException as error:
-        # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
-        _, ours, said = str(error).partition("PlumblineError: ")
-        raise PlumblineError(said if ours else f"--profile {path}: {error}; fix that file") from error
+        # Snakemake keeps our message and not the error: what stands after its name is the remedy.
+        _, ours, remedy = str(error).partition("PlumblineError: ")
+        raise PlumblineError(remedy if ours else f"--profile {path}: {error}; fix that file") from error
     return [words] if isinstance(words, str) else [str(word) for word in words]
 
 
@@ -136,8 +136,8 @@ def _read_option(argv: Sequence[str], option: str, *others: str) -> list[list[st
     """The words of each time that an option stands on a command line; `others`: its other spellings."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument(f"--{option}", *others, nargs="*", action="append", default=[], dest="given")
-    given: list[list[str]] = parser.parse_known_args(list(argv))[0].given
-    return given
+    uses: list[list[str]] = parser.parse_known_args(list(argv))[0].given
+    return uses
 
 
 def parse_words(words: Iterable[str]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def parse_words(words: Iterable[str]) -> dict[str, Any]:
         PlumblineError: a word is not of that form, has a key twice, or YAML takes a part of it for a comment or the
             like.
     """
-    found: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     for word in words:
         try:
             read = snakemake_internals.parse_config_word(word)
@@ -162,8 +162,8 @@ def parse_words(words: Iterable[str]) -> dict[str, Any]:
             )
         if not isinstance(read[key], str):  # of a key that stands twice, Snakemake takes the last
             parse_yaml(text, f"--config {key}=...")
-        _update(found, read)
-    return found
+        _update(config, read)
+    return config
 
 
 def change_config(config: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:

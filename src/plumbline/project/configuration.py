@@ -1,4 +1,4 @@
-"""Holds a configuration that was checked: what config.yaml says, its studies, corpora and runs."""
+"""Holds a configuration that was checked: the content of config.yaml, its studies, corpora and runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Configuration:
     """A checked configuration, with every study, corpus and run that it names loaded.
 
     `mine`: the user's own file that asks for a verdict, if there is one. It is none of `studies`, but its runs are
-    among `runs`. `broken`: where all studies are asked for, those that cannot be loaded, each with the reason: they are
+    among `runs`. `broken`: where all studies are requested, those that cannot be loaded, each with the reason: they are
     none of `studies`, and what needs one of them is refused.
     """
 
@@ -44,9 +44,9 @@ class Configuration:
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """All runs of all studies, of a file of one's own, and those of the experiment, by key.
+        """All runs of all studies, of a file of the user's own, and those of the experiment, by key.
 
-        A run that a study scores on a suite of its own stands here as the study that it is of has it, if that is there.
+        A run that a study scores on its own suite stands here as the study that it is of has it, if that is there.
         """
         every = [run for study in self.planned_studies for run in study.runs.values()]
         runs = {run.key: run for run in sorted(every, key=lambda run: run.scored_by is None)}
@@ -82,7 +82,7 @@ class Configuration:
 
     def scored_run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
         """The run whose scores a rule's wildcards name: a study scores runs of the one that it extends as its own,
-        where it has a suite of its own.
+        where it has its own suite.
 
         Raises:
             PlumblineError: as `run`, or the study names no suite.
@@ -116,7 +116,7 @@ class Configuration:
         """Refuse what needs a study that cannot be loaded.
 
         Raises:
-            PlumblineError: saying why it cannot.
+            PlumblineError: with the reason.
         """
         if study in self.broken:
             raise PlumblineError(self.broken[study])
@@ -124,10 +124,10 @@ class Configuration:
     @property
     def contexts(self) -> dict[str, list[int]]:
         """The context lengths (tokens) that runs train at, by corpus."""
-        found: dict[str, set[int]] = {name: set() for name in self.corpora}
+        by_corpus: dict[str, set[int]] = {name: set() for name in self.corpora}
         for run in self.runs.values():
-            found[run.spec.data.corpus].add(run.spec.model.context)
-        return {name: sorted(contexts) for name, contexts in found.items()}
+            by_corpus[run.spec.data.corpus].add(run.spec.model.context)
+        return {name: sorted(contexts) for name, contexts in by_corpus.items()}
 
     def require_context(self, corpus: str, context: int) -> None:
         """Refuse packs that no run would read, of this preset or of the papers' sizes: the GPU check trains at a
@@ -136,19 +136,19 @@ class Configuration:
         Raises:
             PlumblineError: naming the context lengths that runs train at.
         """
-        if context not in self.contexts[corpus] and context not in self._paper_contexts(corpus):
+        if context not in self.contexts[corpus] and context not in self._find_paper_contexts(corpus):
             raise PlumblineError(
                 f"no run here trains on the corpus {corpus} at context {context}: packs are made for "
                 f"{self.contexts[corpus]}, the `model.context` of the studies' scales"
             )
 
-    def _paper_contexts(self, corpus: str) -> set[int]:
-        held = [name for name in self.studies if study_config.has_preset(name, PAPER, self.root)]
-        runs = [run for name in held for run in study_config.load(name, PAPER, self.root).runs.values()]
+    def _find_paper_contexts(self, corpus: str) -> set[int]:
+        names = [name for name in self.studies if study_config.has_preset(name, PAPER, self.root)]
+        runs = [run for name in names for run in study_config.load(name, PAPER, self.root).runs.values()]
         return {run.spec.model.context for run in runs if run.spec.data.corpus == corpus}
 
     @property
     def evaluation_source(self) -> str:
-        """The source of evaluation items; where the configuration says `preset`, the preset's."""
+        """The source of evaluation items; where the configuration has `preset`, the preset's."""
         source = self.config["evaluation"]["source"]
         return self.preset["evaluation"]["source"] if source == "preset" else source

@@ -31,17 +31,17 @@ class UserTokenFiles:
         """
         return self._token_files[name]
 
-    def _mixed(self, name: str) -> bool:
+    def _mixes(self, name: str) -> bool:
         return len({path.suffix for path in self._folder_files.get(name, [])}) > 1
 
     @cached_property
     def _token_files(self) -> dict[str, list[str]]:  # every job of every run asks
-        found = {
-            name: [] if self._mixed(name) else self._folder_files.get(name, []) for name in self.configuration.corpora
+        unmixed = {
+            name: [] if self._mixes(name) else self._folder_files.get(name, []) for name in self.configuration.corpora
         }
         return {
             name: [path.as_posix() for path in files if path.suffix in token_files.SUFFIXES]
-            for name, files in found.items()
+            for name, files in unmixed.items()
         }
 
     @cached_property
@@ -70,14 +70,14 @@ class UserTokenFiles:
         return [self.paths.tokenizer(name)] if self.files(name) else []
 
     def require(self) -> None:
-        """Check, before anything is planned, that each corpus's YAML says what its token files need.
+        """Check, before anything is planned, that each corpus's YAML states what its token files need.
 
         Raises:
             PlumblineError: naming the key and what to write there.
         """
         for name, read in self.configuration.corpora.items():
-            if self._mixed(name):
-                continue  # whose files they are, texts or tokens, nobody can tell
+            if self._mixes(name):
+                continue  # whose files they are, texts or tokens, cannot be known
             if read.source == "local" and read.folder:
                 token_files.require(
                     name,
@@ -136,11 +136,11 @@ class ExternalInputs:
         """
         read = self.configuration.corpora[name]
         if read.source == "local":
-            found = local.list_readable(Path(read.folder)) if read.folder else []
-            return [*(path.as_posix() for path in found), *self.tokens.tokenizer(name)]
+            files = local.list_readable(Path(read.folder)) if read.folder else []
+            return [*(path.as_posix() for path in files), *self.tokens.tokenizer(name)]
         in_layout = read.source == "hub" and read.hub.path and Path(read.hub.path).is_dir()
-        found = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
-        return [path.as_posix() for path in found if path.is_file()]
+        files = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
+        return [path.as_posix() for path in files if path.is_file()]
 
     def item_files(self, suite: str) -> list[str]:
         """List a user's own files that a suite's items are read from."""

@@ -57,7 +57,7 @@ class Fingerprints:
         `kind` is table, figure, claims, interpretations or audit. What its runs and measurements found and the printed
         numbers are files, and are not in it. For measurements see `measurement`, for probes `probes`.
         """
-        files = self._code(study, kind, target)
+        files = self._find_code(study, kind, target)
         if builds_models := code_hash.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
             parts_of_models = (code_hash.PACKAGE / "model").glob("*/*.py")
             files |= {path for path in parts_of_models if path.parent.name != "kernels"}
@@ -66,7 +66,7 @@ class Fingerprints:
             root = self.configuration.root
             parts.append([str(study_config.paper_of(name, root) or "") for name in papers(root)])
         else:
-            parts.append(self._said(study, kind))
+            parts.append(self._select_definition(study, kind))
         if kind in ("table", "figure", "claims"):
             parts.append(
                 self.targets.hash_claimed_runs(study) if target is None else self.targets.hash_runs(study, target)
@@ -88,37 +88,37 @@ class Fingerprints:
 
         The model's code, and that of probes which are read while it trains, is part of the run's own identity.
         """
-        named = sorted({probe.name for probe in run.spec.probes})
-        own = {name: components.code_class("probe", name) for name in named}
-        return sha256_text(canonical_json([_probes_code(), own]))[:16]
+        names = sorted({probe.name for probe in run.spec.probes})
+        own = {name: components.code_class("probe", name) for name in names}
+        return sha256_text(canonical_json([_hash_probes(), own]))[:16]
 
-    def _said(self, study: str, kind: str) -> Any:
+    def _select_definition(self, study: str, kind: str) -> Any:
         """The parts of a study's YAML that a kind of product can show."""
-        said = {
+        definition = {
             key: value
             for key, value in self.configuration.studies[study].definition.items()
             if key not in ("runs", "targets")
         }
         if kind != "interpretations":
-            said.pop("measurements", None)
-        said["scales"] = {
+            definition.pop("measurements", None)
+        definition["scales"] = {
             scale: {preset: _without(entry, "size") for preset, entry in presets.items()}
-            for scale, presets in said["scales"].items()
+            for scale, presets in definition["scales"].items()
         }
-        if "suite" in said:
-            said["suite"] = self.suite_content(said["suite"])
+        if "suite" in definition:
+            definition["suite"] = self.suite_content(definition["suite"])
         if kind == "table":  # it names the interpretations in force
-            said["interpretations"] = [
-                [interpretation["id"], interpretation.get("presets")] for interpretation in said["interpretations"]
+            definition["interpretations"] = [
+                [entry["id"], entry.get("presets")] for entry in definition["interpretations"]
             ]
         elif kind != "interpretations":
-            del said["interpretations"]
+            del definition["interpretations"]
         if kind == "interpretations":
-            read = self._corpus(said["corpus"])
-            return [said, read, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
-        return said
+            read = self._describe_corpus(definition["corpus"])
+            return [definition, read, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
+        return definition
 
-    def _code(self, study: str, kind: str, target: str | None) -> set[Path]:
+    def _find_code(self, study: str, kind: str, target: str | None) -> set[Path]:
         """What makes the product: the module of the target with its imports, or the verb's."""
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
         root, starts = self.configuration.root, [code_hash.PACKAGE / "results" / "__main__.py"]
@@ -135,43 +135,43 @@ class Fingerprints:
         return {path for start in starts for path in code_hash.product_files(start)}
 
     def corpus(self, kind: str, name: str, split: str = "train") -> str:
-        """Fingerprint documents, tokenizer, tokens (`tokenize`) or a pack (`kind`) of a corpus: ``<code>-<asked>``.
+        """Fingerprint documents, tokenizer, tokens (`tokenize`) or a pack (`kind`) of a corpus: ``<code>-<request>``.
 
-        Asked is what the configuration says, and which files a folder holds, down to this product: what the stages
-        before it are asked for is in it, their code is not. Nor is how much of a hub's data set is read, which stands
-        with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
+        The request is what the configuration states, and which files a folder holds, down to this product: it includes
+        what is requested of the stages before it, but not their code, nor how much of a hub's data set is read. That is
+        hashed with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
         """
-        read = self._corpus(name)
-        asked: list[Any] = [read["source"], read["held_out_percent"], _sizes(self.inputs.corpus_files(name))]
-        asked += [read["copies"]] if "copies" in read else []
-        asked += [self._hub(name)] if read["source"] == "hub" else []
+        read = self._describe_corpus(name)
+        request: list[Any] = [read["source"], read["held_out_percent"], _list_sizes(self.inputs.corpus_files(name))]
+        request += [read["copies"]] if "copies" in read else []
+        request += [self._describe_hub(name)] if read["source"] == "hub" else []
         if tokens := bool(self.inputs.tokens.files(name)):
-            asked += [read["dtype"], read["document_end"]]
+            request += [read["dtype"], read["document_end"]]
         if kind != "documents" or tokens:  # whose texts are decoded
-            asked.append(read["tokenizer"])
+            request.append(read["tokenizer"])
         if kind == "tokenize":
-            asked.append(self.configuration.preset["tokenize_shards"])
+            request.append(self.configuration.preset["tokenize_shards"])
         if kind == "pack":
-            asked += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
-        made = _join(kind, asked)
+            request += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
+        fingerprint = _join(kind, request)
         budgeted = self.inputs.budget_tokens(name) if kind == "documents" else None
         if budgeted is None:
-            return made
+            return fingerprint
         found_short = hub_read_budget.read_short(Path(self.paths.corpus(name)) / "documents")
-        verb, _, rest = made.partition("-")
+        verb, _, rest = fingerprint.partition("-")
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 
-    def _corpus(self, name: str) -> dict[str, Any]:
-        """What is asked of a corpus; a rule that leaves out no copies is not said, as before there was one."""
+    def _describe_corpus(self, name: str) -> dict[str, Any]:
+        """What is requested of a corpus; without the rule for copies if it keeps all, as earlier versions did."""
         read: dict[str, Any] = msgspec.to_builtins(self.configuration.corpora[name])
         return read if read["copies"] != "keep" else _without(read, "copies")
 
-    def _hub(self, name: str) -> dict[str, Any]:
+    def _describe_hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
-        asked = self.configuration.corpora[name].hub
-        commit = hub.read_locked_commit(Path(self.paths.corpus(name)) / "documents", asked.path, asked.configuration)
-        read: dict[str, Any] = msgspec.to_builtins(asked)
-        return read | {"revision": ""} if asked.revision == commit else read
+        source = self.configuration.corpora[name].hub
+        commit = hub.read_locked_commit(Path(self.paths.corpus(name)) / "documents", source.path, source.configuration)
+        read: dict[str, Any] = msgspec.to_builtins(source)
+        return read | {"revision": ""} if source.revision == commit else read
 
     def items(self, name: str, suite: str) -> str:
         """Fingerprint the items of a suite, as `corpus` does; proxies among them are made from a corpus's documents."""
@@ -181,23 +181,23 @@ class Fingerprints:
             else None
         )
         documents = self.corpus("documents", name).partition("-")[2]
-        asked = [
+        request = [
             self.suite_content(suite, sources=True),
             self.configuration.evaluation_source,
             local,
-            _sizes(self.inputs.item_files(suite)),
+            _list_sizes(self.inputs.item_files(suite)),
             documents,
         ]
-        return _join("items", asked)
+        return _join("items", request)
 
     def scores(self, suite: str) -> str:
         """Fingerprint the scores of a suite, as `corpus` does, without run, items and tokenizer, which are files."""
-        asked = [
+        request = [
             self.suite_content(suite),
             self.configuration.preset["evaluation"]["limit"],
             self.configuration.config["evaluation"]["metric"],
         ]
-        return _join("scores", asked)
+        return _join("scores", request)
 
     def suite_content(self, name: str, *, sources: bool = False) -> Any:
         """What of a suite decides scores and their average, with `sources` its items too: everything but workloads,
@@ -206,13 +206,13 @@ class Fingerprints:
         left_out = ("workload", "released") if sources else ("workload", "released", "hub", "packaged", "proxy")
         return [suite.name, suite.average, [_without(task.to_plain(), *left_out) for task in suite.tasks]]
 
-    def measurement(self, one: Measurement) -> str:
+    def measurement(self, measurement: Measurement) -> str:
         """Fingerprint a measurement: its code, its options, and the specs of the runs that it names."""
         configuration = self.configuration
-        owner = configuration.studies.get(one.study) or study_config.load(
-            one.study, configuration.name, configuration.root
+        owner = configuration.studies.get(measurement.study) or study_config.load(
+            measurement.study, configuration.name, configuration.root
         )
-        return of_measurement(owner, one.name)
+        return of_measurement(owner, measurement.name)
 
     def verdict(self) -> str:
         """Fingerprint the verdict's page; empty without a user's own file.
@@ -225,8 +225,8 @@ class Fingerprints:
         from plumbline.verdict import ledger
         from plumbline.verdict.own_method import decision_accuracy, ledger_costs
 
-        known = ledger.read(self.configuration.root / self.paths.verdict_ledger)
-        counted = ledger_costs.counted(known, ledger_costs.entries(self.configuration.mine))
+        ledger_entries = ledger.read(self.configuration.root / self.paths.verdict_ledger)
+        counted = ledger_costs.counted(ledger_entries, ledger_costs.entries(self.configuration.mine))
         files = code_hash.product_files(code_hash.PACKAGE / "operate" / "experiments" / "own_verdict.py")
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [
@@ -236,7 +236,7 @@ class Fingerprints:
         cited += decision_accuracy.of_pages(
             (self.configuration.root / self.paths.verdict_ledger).parent, without=self.configuration.mine.name
         )
-        asked = [
+        request = [
             self.configuration.mine.asked,
             self.configuration.mine.against,
             labels,
@@ -244,7 +244,7 @@ class Fingerprints:
             cited,
             self.verdicts.hash_runs(),
         ]
-        return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]
+        return sha256_text(canonical_json([code_hash.tree_hash(files), request]))[:16]
 
     def checks(self) -> str:
         """Fingerprint the checks before training: their code, the models' code, and the models that are checked."""
@@ -256,7 +256,7 @@ class Fingerprints:
         """Fingerprint the report: the pages' code, templates, style and scripts, the studies' YAML and READMEs, and the
         verdicts' pages.
 
-        All verdicts that are there count, since it may not be known any more which user's file asked for one.
+        All verdicts that are there count, since the user's file that requested one may no longer be known.
         """
         folder = code_hash.PACKAGE / REPORT
         files = code_hash.product_files(folder / "__main__.py")
@@ -277,8 +277,8 @@ class Fingerprints:
         return sha256_text(canonical_json([code_hash.tree_hash(files), self.configuration.config]))[:16]
 
 
-def _join(kind: str, asked: Any) -> str:
-    return f"{_verb_code(kind)}-{sha256_text(canonical_json(asked))[:16]}"
+def _join(kind: str, request: Any) -> str:
+    return f"{_hash_verb(kind)}-{sha256_text(canonical_json(request))[:16]}"
 
 
 def verb_files(kind: str) -> list[Path]:
@@ -290,17 +290,17 @@ def verb_files(kind: str) -> list[Path]:
 
 
 @cache
-def _verb_code(kind: str) -> str:
+def _hash_verb(kind: str) -> str:
     return code_hash.tree_hash(verb_files(kind))
 
 
 @cache
-def _probes_code() -> str:
+def _hash_probes() -> str:
     return code_hash.tree_hash(sorted((code_hash.PACKAGE / "probes").glob("*.py")))
 
 
-def _sizes(files: list[str]) -> list[list[Any]]:
-    """Names and sizes; that a file was changed within its size is for its time to say."""
+def _list_sizes(files: list[str]) -> list[list[Any]]:
+    """List names and sizes; a change that keeps the size shows in the file's time of change."""
     folder = os.path.commonpath([os.path.dirname(path) for path in files]) if files else ""
     return [[os.path.relpath(path, folder), os.path.getsize(path)] for path in files]
 

@@ -91,13 +91,13 @@ class JobCommandLines:
         """
         read = self.configuration.corpora[name]
         sizes = read.packs if split == "train" else {"validation": read.validation}
-        words = [
+        flags = [
             word
             for pack, size in sizes.items()
             for word in ("--pack-size", f"{pack}={'all' if size is None else size}")
         ]
-        words += ["--sequences-per-shard", str(read.sequences_per_shard)]
-        return shlex.join([*words, *self._document_end(name)])
+        flags += ["--sequences-per-shard", str(read.sequences_per_shard)]
+        return shlex.join([*flags, *self._document_end(name)])
 
     def items(self, suite: str) -> str:
         """Spell the flags of the items verb for a suite."""

@@ -49,27 +49,27 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
             raise PlumblineError(
                 f"--preset: {folder} is a folder, whose manifest states its preset; leave out --preset"
             )
-        return _with_its_files(folder, suite)
+        return _add_files(folder, suite)
     name = str(run).rstrip("/")
     config = load_config()
     project = load(config | {"preset": preset or config["preset"]})
     work = project.root / project.paths.work
     if (work / "runs" / name / _OUTCOME).is_file():
-        return _with_its_files(work / "runs" / name, suite)
+        return _add_files(work / "runs" / name, suite)
     if name in project.runs:
         outcome = project.paths.run(project.runs[name], _OUTCOME)
         raise PlumblineError(
             f"{run} has not finished at preset {project.name}; "
             f"snakemake {outcome} --config preset={project.name} makes it"
         )
-    known = nearest(name, [*project.runs, *_list_finished(work)])
-    at = _where_else(project, name)
+    similar = nearest(name, [*project.runs, *_list_finished(work)])
+    elsewhere = _describe_elsewhere(project, name)
     raise PlumblineError(
-        f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){at or known}"
+        f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){elsewhere or similar}"
     )
 
 
-def _with_its_files(folder: Path, suite: str | None) -> NamedRun:
+def _add_files(folder: Path, suite: str | None) -> NamedRun:
     """A folder with the workflow's files for its run, where it is one of the workflow's: ``work/PRESET/runs/...``."""
     where = folder.resolve()
     manifest = read_json(folder / "manifest.json")
@@ -94,8 +94,8 @@ def _list_finished(work: Path) -> list[str]:
     return [path.parent.relative_to(work / "runs").as_posix() for path in work.glob(f"runs/*/*/*/*/{_OUTCOME}")]
 
 
-def _where_else(project: Project, name: str) -> str:
+def _describe_elsewhere(project: Project, name: str) -> str:
     """The presets at which a run of this name is there, as the end of a message."""
     work = (project.root / project.paths.work).parent
-    found = sorted(path.name for path in work.glob("*") if (path / "runs" / name / _OUTCOME).is_file())
-    return f"; it is there at preset {found[0]}: --preset {found[0]}" if found else ""
+    presets = sorted(path.name for path in work.glob("*") if (path / "runs" / name / _OUTCOME).is_file())
+    return f"; it is there at preset {presets[0]}: --preset {presets[0]}" if presets else ""

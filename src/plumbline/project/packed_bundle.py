@@ -1,4 +1,4 @@
-"""Reads what a folder that a bundle was rebuilt in says of that bundle: `plumbline.json`, which lies at its root.
+"""Reads the description of a bundle in a folder where it was rebuilt: `plumbline.json`, which lies at its root.
 
 Such a folder holds what was packed: how runs ended, their frames and products. It has no weights, checkpoints or
 corpora, and its runs are of the code of the bundle's commit, whose ids those of other code need not be.
@@ -26,7 +26,7 @@ class PackedBundle:
 
     @property
     def remedy(self) -> str:
-        """Say, for an error message, how the folder is read by the code that it belongs to."""
+        """Describe, for an error message, how the folder is read by the code that it belongs to."""
         whose = f"this folder was rebuilt from a bundle, and its files are those of the bundle's code ({DESCRIPTION})"
         if not self.commit:
             return f"{whose}, which is of no commit: use the sources that made it"
@@ -39,7 +39,7 @@ class PackedBundle:
 
 def read(root: Path) -> PackedBundle | None:
     """Read what the project `root` was rebuilt from; None if it was not rebuilt from a bundle."""
-    said = fingerprint_file.read(root / DESCRIPTION)
-    if said is None or not {"format", "commit", "products"} <= said.keys():
+    description = fingerprint_file.read(root / DESCRIPTION)
+    if description is None or not {"format", "commit", "products"} <= description.keys():
         return None
-    return PackedBundle(commit=str(said["commit"] or ""), finished=str(said.get("finished") or ""))
+    return PackedBundle(commit=str(description["commit"] or ""), finished=str(description.get("finished") or ""))

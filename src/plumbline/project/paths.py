@@ -8,7 +8,7 @@ from plumbline.project.configuration import Configuration
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run
 
-#: Where products are; below it one folder a preset, and copies of the preset asked for.
+#: Where products are; below it one folder a preset, and copies of the requested preset.
 RESULTS = "results"
 
 #: The folder of verdicts below results/ and below a preset's folder of results; that of the pages of experiments there,
@@ -96,11 +96,11 @@ class WorkflowPaths:
         """Spell the path of the archive of a pinned package."""
         return f"{self.work}/packages/{name}{PINS[name].suffix}"
 
-    def measurement(self, one: Measurement, ending: str = "parquet") -> str:
-        """Spell the path of a measurement's frame, or of the file that says what it was made with (`ending`
+    def measurement(self, measurement: Measurement, ending: str = "parquet") -> str:
+        """Spell the path of a measurement's frame, or of the file that states what it was made with (`ending`
         ``json``).
         """
-        return f"{self.work}/{one.key}.{ending}"
+        return f"{self.work}/{measurement.key}.{ending}"
 
     @property
     def report(self) -> str:

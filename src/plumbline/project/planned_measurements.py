@@ -20,7 +20,7 @@ class PlannedMeasurements:
     @property
     def all(self) -> dict[str, Measurement]:
         """All measurements of this preset by key, ``measured/study/name``."""
-        return {one.key: one for study in self.configuration.studies.values() for one in study.measurements.values()}
+        return {item.key: item for study in self.configuration.studies.values() for item in study.measurements.values()}
 
     def one(self, study: str, name: str) -> Measurement:
         """Look up the measurement that a rule's wildcards name.
@@ -28,14 +28,14 @@ class PlannedMeasurements:
         Raises:
             PlumblineError: no study of the configuration has it.
         """
-        known = self.all
+        planned = self.all
         key = f"measured/{study}/{name}"
-        if key not in known:
+        if key not in planned:
             raise PlumblineError(
-                f"there is no {key} at preset {self.configuration.name}{nearest(key, known)}; what is measured is in "
+                f"there is no {key} at preset {self.configuration.name}{nearest(key, planned)}; what is measured is in "
                 f"{study_folders.yaml_of(study, self.configuration.root)}: measurements"
             )
-        return known[key]
+        return planned[key]
 
     def of_target(self, study: str, target: str | None = None) -> dict[str, Measurement]:
         """Find the measurements, by name, that a target reads at this preset.
@@ -48,12 +48,12 @@ class PlannedMeasurements:
         whole = self.configuration.studies[study]
         entries = whole.definition["targets"].values() if target is None else [whole.definition["targets"][target]]
         names = {name for entry in entries for name in entry.get("measurements", ())}
-        return {name: one for name, one in whole.measurements.items() if name in names}
+        return {name: measurement for name, measurement in whole.measurements.items() if name in names}
 
     def files(self, study: str, target: str) -> list[str]:
         """List the files of the measurements that a target reads."""
         read = self.of_target(study, target).values()
-        return [self.paths.measurement(one, ending) for one in read for ending in ("parquet", "json")]
+        return [self.paths.measurement(measurement, ending) for measurement in read for ending in ("parquet", "json")]
 
     def refuse(self, path: str) -> list[str]:
         """Refuse a path of a measurement that is not there, and name the nearest one.
@@ -67,5 +67,5 @@ class PlannedMeasurements:
 
     def unknown(self) -> str:
         """Make a regular expression of the paths below work/<preset>/measured/ that are of no measurement."""
-        known = "|".join(sorted(re.escape(key.partition("/")[2]) for key in self.all)) or "(?!)"
-        return rf"measured/(?!(?:{known})\.(?:parquet|json)$).+"
+        pattern = "|".join(sorted(re.escape(key.partition("/")[2]) for key in self.all)) or "(?!)"
+        return rf"measured/(?!(?:{pattern})\.(?:parquet|json)$).+"

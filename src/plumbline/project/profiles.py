@@ -42,5 +42,5 @@ def on_gpu(wildcards: Any) -> bool:
     """Whether a job needs a GPU: one of a run, of whatever trainer, or a measurement that asks for it."""
     if not hasattr(wildcards, "measurement"):
         return hasattr(wildcards, "seed") or hasattr(wildcards, "run_id")
-    known = PlannedMeasurements(load_configuration(), WorkflowPaths(load_configuration()))
-    return known.one(wildcards.study, wildcards.measurement).device == "gpu"
+    measurements = PlannedMeasurements(load_configuration(), WorkflowPaths(load_configuration()))
+    return measurements.one(wildcards.study, wildcards.measurement).device == "gpu"

@@ -67,7 +67,7 @@ class Project(Configuration):
 
     @cached_property
     def targets(self) -> StudyTargets:
-        """The targets that can be asked for, and the files that they read."""
+        """The targets that can be requested, and the files that they read."""
         return StudyTargets(self, self.paths, self.measurements)
 
     @cached_property
@@ -82,7 +82,7 @@ class Project(Configuration):
 
     @cached_property
     def fingerprints(self) -> Fingerprints:
-        """The fingerprints that tell when a product has to be rebuilt."""
+        """The fingerprints that determine when a product has to be rebuilt."""
         return Fingerprints(self, self.paths, self.inputs, self.targets, self.verdicts)
 
     @cached_property
@@ -96,10 +96,10 @@ class Project(Configuration):
         return UnknownPaths(self, self.paths, self.targets, self.measurements, self.verdicts)
 
     def report_files(self) -> list[str]:
-        """List what the report shows: every product of the configured studies, the audit, and the verdict asked for."""
-        made = [path for study in self.studies for path in self.targets.products(study)]
+        """List what the report shows: every product of the configured studies, the audit, and the requested verdict."""
+        products = [path for study in self.studies for path in self.targets.products(study)]
         verdict = [path for path in self.verdicts.pages if path.endswith(".md")]
-        return [f"{self.paths.results}/{path}" for path in [*made, "audit.csv", *verdict]]
+        return [f"{self.paths.results}/{path}" for path in [*products, "audit.csv", *verdict]]
 
 
 def use_this_interpreter() -> None:
@@ -110,17 +110,17 @@ def use_this_interpreter() -> None:
         os.environ["PATH"] = f"{here}{os.pathsep}{path}"
 
 
-def _every_study(
-    known: list[str], preset: str, root: Path, source: str
+def _load_every_study(
+    names: list[str], preset: str, root: Path, source: str
 ) -> tuple[dict[str, study_config.Study], dict[str, str]]:
     """All studies that have something at a preset, and those that cannot be loaded with the reason, which is warned of.
-    (A study without anything at a preset, or a broken one, is an error where it is asked for by name.)
+    (A study without anything at a preset, or a broken one, is an error where it is requested by name.)
 
     Raises:
         PlumblineError: none of them can be loaded.
     """
     studies, broken = {}, {}
-    for name in known:
+    for name in names:
         try:
             if study_config.has_preset(name, preset, root):
                 study = study_config.load(name, preset, root, source)
@@ -131,12 +131,12 @@ def _every_study(
             broken[name] = str(error)
     if broken and not studies:
         raise PlumblineError(next(iter(broken.values())))
-    for words in broken.values():
-        print(f"warning: {visible(words)}; what needs this study is refused until that is put right", file=sys.stderr)
+    for message in broken.values():
+        print(f"warning: {visible(message)}; what needs this study is refused until that is put right", file=sys.stderr)
     return studies, broken
 
 
-def _corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus:
+def _load_corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus:
     """A corpus of a configuration, which may name another folder of texts and another rule for copies.
 
     Raises:
@@ -165,26 +165,26 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     check(config, ConfigFile, "config/config.yaml (with --config)")
     require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
-    known = known_studies(root)
-    names = config["studies"]
+    names = known_studies(root)
+    selected = config["studies"]
     studies, broken = {}, dict[str, str]()
-    if names == "all":
-        studies, broken, names = *_every_study(known, config["preset"], root, source), []
-    for key, asked in (("studies", names), ("main_study", [config["main_study"]])):
-        for name in asked:
-            if name not in known:
+    if selected == "all":
+        studies, broken, selected = *_load_every_study(names, config["preset"], root, source), []
+    for key, requested in (("studies", selected), ("main_study", [config["main_study"]])):
+        for name in requested:
+            if name not in names:
                 raise PlumblineError(
-                    f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, known)} (there are {known})"
+                    f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, names)} (there are {names})"
                 )
-    studies |= {name: study_config.load(name, config["preset"], root, source) for name in names}
+    studies |= {name: study_config.load(name, config["preset"], root, source) for name in selected}
     own = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
     read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
-    corpora = {name: _corpus(name, config, root) for name in sorted(read)}
+    corpora = {name: _load_corpus(name, config, root) for name in sorted(read)}
     project = Project(
         config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root, broken=broken
     )
-    for words in study_folders.no_studies(root):
-        print(f"warning: {visible(words)}", file=sys.stderr)
+    for message in study_folders.no_studies(root):
+        print(f"warning: {visible(message)}", file=sys.stderr)
     for study in project.planned_studies:
         if "suite" in study.definition:
             suites.suite(study.definition["suite"])
@@ -192,10 +192,10 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
         if study.code != study.name:
             extended = studies.get(study.code) or study_config.load(study.code, config["preset"], root, source)
         folder = study_folders.folder(study.code, root)
-        for words in [*study_folders.misspelt(folder), *duplicate_runs.find_unmeant(study, extended)]:
-            print(f"warning: {visible(words)}", file=sys.stderr)
-    if given := config["experiment"]:
-        of = own.study if own and given["study"] == own.name else project.study(given["study"])
-        project = dataclasses.replace(project, experiment=experiment_runs.load(given, of, root, source))
+        for message in [*study_folders.misspelt(folder), *duplicate_runs.find_unmeant(study, extended)]:
+            print(f"warning: {visible(message)}", file=sys.stderr)
+    if experiment := config["experiment"]:
+        owner = own.study if own and experiment["study"] == own.name else project.study(experiment["study"])
+        project = dataclasses.replace(project, experiment=experiment_runs.load(experiment, owner, root, source))
     profiles.remember(project)
     return project

@@ -3,7 +3,7 @@
 Snakemake promises its command line, what a rule sees of its job (wildcards, input, output, params, log, resources,
 threads), `snakemake.utils`, and the interfaces of its plugins. What stands in `PARTS` may change with any minor
 version. So no other file touches a private part, and tests/architecture/test_snakemake_internals.py fails where another
-minor version than `SEEN_WITH` is installed: look at each function, then write the version there. Snakemake is imported
+minor version than `SEEN_WITH` is installed: check each function, then write the version there. Snakemake is imported
 inside the functions, since what merely prints help imports this module too.
 
     command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
@@ -91,13 +91,13 @@ def parse_config_word(word: str) -> dict[str, Any]:
 
 
 def profile_files(argv: Sequence[str]) -> list[Path]:
-    """Find the files of the profiles in force, the last one strongest; Snakemake looks for them itself.
+    """Find the files of the profiles in force, the last one strongest; Snakemake finds them itself.
 
     They are those of --profile (or of $SNAKEMAKE_PROFILE), then the workflow's own.
     """
     from snakemake.cli import parse_args
 
-    with contextlib.redirect_stderr(io.StringIO()):  # which it has said already
+    with contextlib.redirect_stderr(io.StringIO()):  # which it has printed already
         parser, _ = parse_args(list(argv))
     return [Path(path) for path in parser._default_config_files]
 
@@ -106,8 +106,8 @@ def find_profile(profile: str) -> Path | None:
     """Find the file of a profile that is named as for --profile; None if there is none."""
     from snakemake.cli import get_profile_dir
 
-    found = get_profile_dir(profile)
-    return None if found is None else Path(found[1])
+    match = get_profile_dir(profile)
+    return None if match is None else Path(match[1])
 
 
 def read_profile(path: Path) -> Mapping[str, Any]:
@@ -124,11 +124,11 @@ def read_profile(path: Path) -> Mapping[str, Any]:
 
 
 def executor_and_cores(argv: Sequence[str]) -> tuple[str, Any]:
-    """Read which executor a command line and its profiles choose, and how many cores they give it (None: not said)."""
+    """Read which executor a command line and its profiles choose, and how many cores they give it (None: unstated)."""
     from snakemake import cli
 
-    _, given = cli.parse_args(list(argv))
-    return given.executor or "local", given.cores
+    _, options = cli.parse_args(list(argv))
+    return options.executor or "local", options.cores
 
 
 def main(argv: Sequence[str]) -> None:
@@ -167,34 +167,34 @@ def use_config(workflow: Any, config: dict[str, Any], words: list[str]) -> None:
 def resources_in_force(workflow: Any) -> dict[str, dict[str, str]]:
     """List what Snakemake goes by of resources: option -> RULE:NAME or the like -> value."""
     settings = workflow.resource_settings
-    return _resource_values(settings.overwrite_resources, settings.overwrite_threads, settings.default_resources)
+    return _collect_resources(settings.overwrite_resources, settings.overwrite_threads, settings.default_resources)
 
 
 def parse_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Parse words of --set-resources, --set-threads and --default-resources, by option, into the same form."""
-    given = _parse_options(words)
-    return _resource_values(given.set_resources, given.set_threads, given.default_resources)
+    """Parse words of --set-resources, --set-threads and --default-resources, by option, as Snakemake does."""
+    options = _parse_options(words)
+    return _collect_resources(options.set_resources, options.set_threads, options.default_resources)
 
 
 def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
     """Make a workflow, and the processes that run its jobs, use these words; to be called before the first rule."""
-    given = _parse_options(words)
+    options = _parse_options(words)
     workflow.resource_settings = dataclasses.replace(
         workflow.resource_settings,
-        overwrite_resources=given.set_resources,
-        overwrite_threads=given.set_threads,
-        default_resources=given.default_resources,
+        overwrite_resources=options.set_resources,
+        overwrite_threads=options.set_threads,
+        default_resources=options.default_resources,
     )
 
 
 def _parse_options(words: Mapping[str, Sequence[str]]) -> Any:
     from snakemake.cli import parse_args
 
-    options = [word for option, found in words.items() if found for word in (f"--{option}", *found)]
+    options = [word for option, values in words.items() if values for word in (f"--{option}", *values)]
     return parse_args(["--workflow-profile", "none", *options])[1]
 
 
-def _resource_values(resources: Any, threads: Any, defaults: Any) -> dict[str, dict[str, str]]:
+def _collect_resources(resources: Any, threads: Any, defaults: Any) -> dict[str, dict[str, str]]:
     by_rule = {f"{rule}:{name}": str(value.raw) for rule, of in (resources or {}).items() for name, value in of.items()}
     return {
         "set-resources": by_rule,
@@ -207,21 +207,21 @@ def on_dag_built(workflow: Any, call: Callable[[], None]) -> None:
     """Call a function each time that Snakemake knows its jobs, in dry runs and the like too (`onstart` is for runs)."""
     build = workflow._build_dag
 
-    def built() -> None:
+    def build_and_call() -> None:
         build()
         call()
 
-    workflow._build_dag = built
+    workflow._build_dag = build_and_call
 
 
 def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
     """Force those of all jobs that `choose` returns, before Snakemake first asks which of them are needed.
 
-    Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are asked for.
+    Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are requested.
     """
     build = workflow._build_dag
 
-    def built() -> None:
+    def build_forced() -> None:
         dag = workflow.dag
         update = dag.update_needrun
 
@@ -234,7 +234,7 @@ def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
         dag.update_needrun = update_needrun
         build()
 
-    workflow._build_dag = built
+    workflow._build_dag = build_forced
 
 
 def list_all_jobs(workflow: Any) -> list[Any]:
@@ -268,7 +268,7 @@ def only_touches(workflow: Any) -> bool:
 
 
 def stays_here(job: Any) -> bool:
-    """Whether a job is run where Snakemake is, not on a cluster. Snakemake itself says so of every job of a dry run."""
+    """Whether a job is run where Snakemake is, not on a cluster. Snakemake itself does so for all jobs of a dry run."""
     rule = job.rule
     return rule.group is None and (rule.name in job.dag.workflow._localrules or rule.norun)
 
@@ -327,8 +327,8 @@ def take_lock_over(
     """Hold a context manager around Snakemake's own lock, and call a function before a person's command removes
     locks.
 
-    Both are given the folder `.snakemake`. Only here can one tell that jobs will be run: when a Snakefile is read, a
-    dry run looks like any other; `onstart` comes after the lock, and where it fails the locks of all are removed. A
+    Both are given the folder `.snakemake`. Only here is it known that jobs will be run: when a Snakefile is read, a
+    dry run is like any other; `onstart` comes after the lock, and where it fails the locks of all are removed. A
     second call in one process changes nothing.
     """
     from snakemake.persistence import PersistenceBase
@@ -398,15 +398,15 @@ def show_sentences_alone() -> None:
     """
     import snakemake.exceptions as exceptions
 
-    told = exceptions.format_exception_to_string
-    if told.__module__ == __name__:
+    original = exceptions.format_exception_to_string
+    if original.__module__ == __name__:
         return
 
     def sentence(error: BaseException | None, linemaps: Any = None) -> str:
         within = error
         while isinstance(within, exceptions.WorkflowError):
             within = within.__cause__ or within.__context__
-        return f"error: {within}" if isinstance(within, PlumblineError) else str(told(error, linemaps))
+        return f"error: {within}" if isinstance(within, PlumblineError) else str(original(error, linemaps))
 
     exceptions.format_exception_to_string = sentence
 
@@ -415,15 +415,15 @@ def answer_unknown_targets(answer: Callable[[str], str]) -> None:
     """Show `answer` of a target's name where no rule makes that, instead of Snakemake's error."""
     import snakemake.exceptions as exceptions
 
-    told = exceptions.format_exception_to_string
+    original = exceptions.format_exception_to_string
 
-    def answered(error: BaseException | None, linemaps: Any = None) -> str:
+    def format_error(error: BaseException | None, linemaps: Any = None) -> str:
         target = re.match(r"No rule to produce (.*) \(", str(error))
         if target and isinstance(error, exceptions.MissingRuleException):
             return f"error: {visible(answer(target[1]))}"
-        return str(told(error, linemaps))
+        return str(original(error, linemaps))
 
-    exceptions.format_exception_to_string = answered
+    exceptions.format_exception_to_string = format_error
 
 
 def own_log_handler(settings: Any) -> tuple[logging.Handler, logging.Formatter]:

@@ -1,4 +1,4 @@
-"""Names what can be asked for: tables, figures, claims and pages of each study, and what each is made from."""
+"""Names what can be requested: tables, figures, claims and pages of each study, and what each is made from."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class StudyTargets:
         self.configuration, self.paths, self.measurements = configuration, paths, measurements
 
     def entry(self, study: str, target: str, kind: str) -> dict[str, Any]:
-        """Look up what a study's YAML says of a table or figure (`kind`).
+        """Look up what a study's YAML states of a table or figure (`kind`).
 
         Raises:
             PlumblineError: the study has no such target.
         """
         entries = self.configuration.study(study).definition["targets"]
-        known = [name for name, entry in entries.items() if entry["kind"] == kind]
-        if target not in known:
+        names = [name for name, entry in entries.items() if entry["kind"] == kind]
+        if target not in names:
             raise PlumblineError(
-                f"{self.configuration.study(study).file}: targets: no {kind} {target!r}{nearest(target, known)} "
-                f"(there are {known})"
+                f"{self.configuration.study(study).file}: targets: no {kind} {target!r}{nearest(target, names)} "
+                f"(there are {names})"
             )
         return entries[target]
 
@@ -69,17 +69,17 @@ class StudyTargets:
 
     def hash_claimed_runs(self, study: str) -> str:
         """Hash the runs of a study on which its claims rest."""
-        found = self.configuration.studies[study]
-        return hash_expected_runs(found.group(*found.claimed_groups))
+        loaded = self.configuration.studies[study]
+        return hash_expected_runs(loaded.group(*loaded.claimed_groups))
 
     def claims_files(self, study: str) -> list[str]:
         """List the files that the claims of a study rest on.
 
-        They are what its targets read, except for targets that say otherwise, all printed numbers, and how often each
+        They are what its targets read, except for targets that state otherwise, all printed numbers, and how often each
         claim would be reproduced.
         """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
-        rates = self._beside(study, study_folders.RATES)
+        rates = self._make_path(study, study_folders.RATES)
         paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
         return sorted(paths | set(self.list_printed_files(study)))
 
@@ -92,14 +92,14 @@ class StudyTargets:
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
         root = self.configuration.root
         folder = study_folders.folder(code_of, root) / study_folders.PUBLISHED
-        known = {path.stem: study_folders.format_path(path, root) for path in sorted(folder.glob("*"))}
+        paths = {path.stem: study_folders.format_path(path, root) for path in sorted(folder.glob("*"))}
         for name in names or ():
-            if name not in known:
+            if name not in paths:
                 raise PlumblineError(
                     f"{study_folders.yaml_of(study, root)}: targets: published: there is no {name!r} in "
-                    f"{study_folders.format_path(folder, root)}{nearest(name, known)} (there are {sorted(known)})"
+                    f"{study_folders.format_path(folder, root)}{nearest(name, paths)} (there are {sorted(paths)})"
                 )
-        return [known[name] for name in (known if names is None else names)]
+        return [paths[name] for name in (paths if names is None else names)]
 
     def names(self, kind: str) -> list[str]:
         """List the names of all tables, or of all figures (`kind`), of the configured studies."""
@@ -115,7 +115,7 @@ class StudyTargets:
     def has_claims(self, study: str) -> bool:
         """Whether a study's own paper makes claims (a study that extends another one makes none)."""
         own = self.configuration.studies[study].code == study
-        return own and self._beside(study, "published/claims.yaml").exists()
+        return own and self._make_path(study, "published/claims.yaml").exists()
 
     def products(self, study: str) -> list[str]:
         """List every product of a study, as files below this preset's folder of results."""
@@ -132,26 +132,25 @@ class StudyTargets:
         """
         for study in self.configuration.broken:
             self.configuration.require_whole(study)
-        made = [f"{self.paths.results}/{path}" for study in self.configuration.studies for path in self.products(study)]
-        main = self.configuration.config["main_study"]
-        copies = []
-        if main in self.configuration.studies:
-            for name, entry in self.configuration.studies[main].definition["targets"].items():
+        studies, main, copies = self.configuration.studies, self.configuration.config["main_study"], []
+        files = [f"{self.paths.results}/{path}" for study in studies for path in self.products(study)]
+        if main in studies:
+            for name, entry in studies[main].definition["targets"].items():
                 copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
-        return [*made, *copies, f"{RESULTS}/audit.csv"]
+        return [*files, *copies, f"{RESULTS}/audit.csv"]
 
     def list_audited_files(self) -> list[str]:
         """List the files that the audit reads: printed numbers of every paper, its findings, the numbers that no
         row checks, and its sentences with a number.
         """
-        found = []
+        files = []
         for study in papers(self.configuration.root):
-            found += self.list_printed_files(study)
-            beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
-            found += [study_folders.format_path(path, self.configuration.root) for path in beside if path.exists()]
-        return found
+            files += self.list_printed_files(study)
+            paths = [self._make_path(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
+            files += [study_folders.format_path(path, self.configuration.root) for path in paths if path.exists()]
+        return files
 
-    def _beside(self, study: str, file: str) -> Path:
+    def _make_path(self, study: str, file: str) -> Path:
         """A file of a study's folder."""
         return study_folders.folder(study, self.configuration.root) / file
 
@@ -165,12 +164,12 @@ class StudyTargets:
                 "plan",
                 *(f"{study}/claims" for study in self.configuration.studies if self.has_claims(study)),
             ]
-        found = []
+        all_names = []
         for study, entry in self.configuration.studies.items():
             names = [name for name, target in entry.definition["targets"].items() if target["kind"] == kind]
-            found += [f"{study}/{name}" for name in names]
-            found += names if study == self.configuration.config["main_study"] else []
-        return found
+            all_names += [f"{study}/{name}" for name in names]
+            all_names += names if study == self.configuration.config["main_study"] else []
+        return all_names
 
     def find_copy_source(self, name: str) -> str:
         """Name the file that a copy under results/ is a copy of, without its ending."""

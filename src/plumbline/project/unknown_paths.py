@@ -47,7 +47,7 @@ class UnknownPaths:
         raise PlumblineError(self.nothing_makes(path))
 
     def nothing_makes(self, path: str) -> str:
-        """Say that nothing makes a path, and name the nearest one that something does."""
+        """Write that nothing makes a path, and name the nearest one that something does."""
         close = nearest(path, ["all", *sorted(self._makes)]) or ";"
         return (
             f"nothing makes {path} at preset {self.configuration.name}{close} `plumbline ls targets` lists tables and "
@@ -67,9 +67,9 @@ class UnknownPaths:
                 f"no pinned package is kept as {name}{nearest(name, self._packages)} (there are {self._packages})"
             )
         if kind == "corpora":
-            known = sorted(self.configuration.corpora)
+            names = sorted(self.configuration.corpora)
             raise PlumblineError(
-                f"no study here reads a corpus {name!r}{nearest(name, known)} (they read {known}); a corpus is a file "
+                f"no study here reads a corpus {name!r}{nearest(name, names)} (they read {names}); a corpus is a file "
                 "of config/corpora that a study.yaml names"
             )
         self.configuration.require_whole(name)
@@ -83,11 +83,11 @@ class UnknownPaths:
         """Make a regular expression of the paths below work/<preset>/ that are of no run, measurement, corpus or
         package.
         """
-        known, scored = (
+        runs, scored = (
             "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in keys})) or "(?!)"
             for keys in (self.configuration.runs, self.configuration.scored_runs)
         )
-        of_runs = rf"(?:runs|probes)/(?!(?:{known})/s\d+/).+|scores/(?!(?:{scored})/s\d+/).+"
+        of_runs = rf"(?:runs|probes)/(?!(?:{runs})/s\d+/).+|scores/(?!(?:{scored})/s\d+/).+"
         packages, corpora = (
             "|".join(map(re.escape, names)) or "(?!)" for names in (self._packages, sorted(self.configuration.corpora))
         )
@@ -96,8 +96,8 @@ class UnknownPaths:
 
     def results(self) -> str:
         """Make a regular expression of the paths below results/ that nothing makes."""
-        known = "|".join(re.escape(path.removeprefix(f"{RESULTS}/")) for path in sorted(self._makes))
-        return rf"(?!(?:{known})$).+"
+        known_paths = "|".join(re.escape(path.removeprefix(f"{RESULTS}/")) for path in sorted(self._makes))
+        return rf"(?!(?:{known_paths})$).+"
 
     @property
     def _packages(self) -> list[str]:
@@ -114,5 +114,5 @@ class UnknownPaths:
         pages = {f"{study}/interpretations.md" for study in self.configuration.studies}
         copies |= {*self.verdicts.pages, REPORT_INDEX}
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
-        made = {f"{self.paths.results}/{name}" for name in whole} | {self.paths.bundle}
-        return {f"{RESULTS}/{name}" for name in copies} | made
+        products = {f"{self.paths.results}/{name}" for name in whole} | {self.paths.bundle}
+        return {f"{RESULTS}/{name}" for name in copies} | products

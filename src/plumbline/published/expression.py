@@ -94,7 +94,7 @@ class ExpressionOperand:
         return _apply_elementwise(abs, [operand], f"abs({operand.text})", ATOM)
 
 
-#: What may stand beside an operator. A plain number is a constant: exact, and without a cell.
+#: What may stand next to an operator. A plain number is a constant: exact, and without a cell.
 Given: TypeAlias = "ExpressionOperand | int | float | Sequence[Given]"
 
 
@@ -142,7 +142,7 @@ def lift(operand: Given) -> Expression:
     if isinstance(operand, int | float):
         value = (iv.mpf(str(operand)),)
         return Expression(text=str(operand), printed=value, ranges=value, binding=ATOM if operand >= 0 else SIGN)
-    parts = [lift(one) for one in operand]
+    parts = [lift(item) for item in operand]
     return Expression(
         text=f"[{', '.join(part.text for part in parts)}]",
         printed=tuple(value for part in parts for value in part.printed),
@@ -247,7 +247,7 @@ def audit_function(
     """Turn a function of intervals (and lists of them) into one of expressions, registered under its own name.
 
     Args:
-        meaning: what it gives, as the page of the audit says it.
+        meaning: what it gives, as the page of the audit prints it.
         spans: its value is a range between two ends, even for exact inputs.
 
     Raises:

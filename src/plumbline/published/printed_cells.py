@@ -33,11 +33,11 @@ class PrintedTable:
 
     def prints(self, row: str, column: str) -> bool:
         """Whether the paper prints something in the cell."""
-        return self._text(row, column) != ""
+        return self._find_text(row, column) != ""
 
     def words(self, column: str) -> dict[str, str]:
         """The texts of a column by row, without the rows that print nothing there."""
-        return {row: text for row in self.rows if (text := self._text(row, column))}
+        return {row: text for row in self.rows if (text := self._find_text(row, column))}
 
     def __getitem__(self, cell: tuple[str, str]) -> PrintedNumber:
         """A printed cell as a number.
@@ -49,17 +49,17 @@ class PrintedTable:
         if not self.prints(row, column):
             raise PlumblineError(f"{self._file}: {row}.{column} is not printed")
         name = f"{self._name}.{row}.{column}"
-        return PrintedNumber(text=self._text(row, column), name=name, cells=((self._name, row, column),))
+        return PrintedNumber(text=self._find_text(row, column), name=name, cells=((self._name, row, column),))
 
     def column(self, column: str, rows: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a column: those of `rows`, or of all rows that print one."""
         chosen = list(self.words(column)) if rows is None else rows
         where = ":" if rows is None else ", ".join(rows)
-        return self._numbers(column, chosen, where)
+        return self._make_column(column, chosen, where)
 
     def others(self, column: str, row: str) -> PrintedColumn:
         """The printed numbers of a column without that of one row."""
-        return self._numbers(column, [other for other in self.words(column) if other != row], f"not {row}")
+        return self._make_column(column, [other for other in self.words(column) if other != row], f"not {row}")
 
     def line(self, row: str, columns: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a row: of these columns, or of all in which it prints something."""
@@ -67,14 +67,14 @@ class PrintedTable:
         where = ":" if columns is None else ", ".join(columns)
         return PrintedColumn(name=f"{self._name}.{row}[{where}]", numbers=tuple(self[row, column] for column in chosen))
 
-    def _numbers(self, column: str, rows: Sequence[str], where: str) -> PrintedColumn:
+    def _make_column(self, column: str, rows: Sequence[str], where: str) -> PrintedColumn:
         return PrintedColumn(name=f"{self._name}[{where}].{column}", numbers=tuple(self[row, column] for row in rows))
 
     @property
     def _columns(self) -> list[str]:
         return list(next(iter(self._cells.values()), ()))
 
-    def _text(self, row: str, column: str) -> str:
+    def _find_text(self, row: str, column: str) -> str:
         for kind, key, keys in (("row", row, self.rows), ("column", column, self._columns)):
             if key not in keys:
                 raise PlumblineError(f"{self._file}: there is no {kind} {key!r}{nearest(key, keys)}")
@@ -84,7 +84,7 @@ class PrintedTable:
 class PrintedSetup:
     """Reader of single values of a paper's stated configuration, `published/setup.yaml`.
 
-    The file is read when the first value is asked for.
+    The file is read when the first value is requested.
 
     Raises:
         PlumblineError: (from each method) there is no such entry or key, or its value is of another type.
@@ -100,26 +100,26 @@ class PrintedSetup:
 
     def whole(self, entry: str, key: str) -> int:
         """Read a whole number: a size or a count."""
-        value = self._value(entry, key)
+        value = self._find_value(entry, key)
         if not isinstance(value, int) or isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a whole number")
         return value
 
     def number(self, entry: str, key: str) -> PrintedNumber:
         """Read a number of any kind, as an exact one."""
-        value = self._value(entry, key)
+        value = self._find_value(entry, key)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a number")
         return exact(value, f"{entry}.{key}")
 
     def flag(self, entry: str, key: str) -> bool:
         """Read a truth value: whether the paper's setup has something."""
-        value = self._value(entry, key)
+        value = self._find_value(entry, key)
         if not isinstance(value, bool):
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write true or false")
         return value
 
-    def _value(self, entry: str, key: str) -> Any:
+    def _find_value(self, entry: str, key: str) -> Any:
         if entry not in self._entries:
             raise PlumblineError(f"{self._path}: there is no entry {entry!r}{nearest(entry, self._entries)}")
         values = self._entries[entry]

@@ -57,7 +57,7 @@ class PrintedNumber(ExpressionOperand):
         """The same number taken as exact: not rounded."""
         return replace(self, exact=True)
 
-    def rounded(self) -> Self:
+    def as_rounded(self) -> Self:
         """The same number taken as rounded to its last digit, though it counts something."""
         return replace(self, exact=False)
 

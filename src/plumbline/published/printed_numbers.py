@@ -1,7 +1,7 @@
-"""The printed side: numbers of one paper, as data under ``studies/<study>/published/``.
+"""Reads the printed numbers of one paper, data under ``studies/<study>/published/``.
 
 Numbers are read as the text that was printed: "0.4820" has four digits, 0.482 has three, and only the text
-says how far the number was rounded. What a paper does not print is an empty cell.
+states how far the number was rounded. What a paper does not print is an empty cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
 
-if TYPE_CHECKING:  # tables compare with frames; the audit reads cells, and stands where there is no pandas
+if TYPE_CHECKING:  # tables compare with frames; the audit reads cells, and works without pandas
     import pandas as pd
 
 #: The word in a cell where the paper prints nothing.
@@ -91,12 +91,12 @@ class PrintedNumbers:
     def cells(self, name: str) -> dict[str, dict[str, str]]:
         """The texts of a printed table: row -> column -> what is printed, or an empty text; without the first column.
 
-        That one names the rows. Where it says the same of several, `#1`, `#2`, ... in the file's order follow.
+        That one names the rows. Where it is the same for several, `#1`, `#2`, ... in the file's order follow.
 
         Raises:
             PlumblineError: also where a row has more or fewer cells than the table's head.
         """
-        path = self._file(f"{name}.csv")
+        path = self._require_file(f"{name}.csv")
         with path.open(newline="", encoding="utf-8") as handle:
             head, *rows = (row for row in csv.reader(handle) if row)
         odd = next((row for row in rows if len(row) != len(head)), None)
@@ -113,7 +113,7 @@ class PrintedNumbers:
         """A printed table indexed by `key` (by default its first column), every cell as printed or empty."""
         import pandas as pd
 
-        frame = pd.read_csv(self._file(f"{name}.csv"), dtype=str, keep_default_na=False)
+        frame = pd.read_csv(self._require_file(f"{name}.csv"), dtype=str, keep_default_na=False)
         return frame.set_index(frame.columns[0] if key is None else key)
 
     def numbers(self, name: str) -> pd.DataFrame:
@@ -128,11 +128,11 @@ class PrintedNumbers:
         return frame
 
     def claims(self) -> list[PaperClaim]:
-        """The paper's claims, in its order; empty where the study checks none."""
+        """The paper's claims, in its order; empty if the study checks none."""
         if not (self.directory / "claims.yaml").exists():
             return []
         claims = []
-        for entry in self._entries("claims.yaml"):
+        for entry in self._read_entries("claims.yaml"):
             fields = {**entry, **{key: tuple(entry.get(key) or ()) for key in ("needs", "lines", "derived")}}
             fields["source"] = str(fields.get("source", ""))
             try:
@@ -143,7 +143,7 @@ class PrintedNumbers:
 
     def claim(self, name: str) -> dict[str, Any]:
         """The printed values of a claim, for numbers that stand in the text and in no table."""
-        entries = {entry["id"]: entry for entry in self._entries("claims.yaml")}
+        entries = {entry["id"]: entry for entry in self._read_entries("claims.yaml")}
         if name not in entries:
             raise PlumblineError(
                 f"{self.directory / 'claims.yaml'}: there is no claim {name!r}{nearest(name, entries)}"
@@ -152,11 +152,11 @@ class PrintedNumbers:
 
     def setup(self) -> dict[str, dict[str, Any]]:
         """The stated configuration: id -> values. Entries marked `external` are not from the paper itself."""
-        return {entry["id"]: dict(entry["values"]) for entry in self._entries("setup.yaml")}
+        return {entry["id"]: dict(entry["values"]) for entry in self._read_entries("setup.yaml")}
 
     def prose(self) -> dict[str, ProseNumber]:
         """Numbers printed only in running text, captions or figures, by id."""
-        path = self._file("prose.csv")
+        path = self._require_file("prose.csv")
         with path.open(newline="", encoding="utf-8") as handle:
             rows = list(csv.DictReader(handle))
         numbers = {
@@ -167,7 +167,7 @@ class PrintedNumbers:
             raise PlumblineError(f"{path}: an id is used twice")
         return numbers
 
-    def _file(self, name: str) -> Path:
+    def _require_file(self, name: str) -> Path:
         stem = name.partition(".")[0]
         if self.reads is not None and stem not in self.reads:
             raise PlumblineError(
@@ -180,8 +180,8 @@ class PrintedNumbers:
             raise PlumblineError(f"{path} is missing{nearest(stem, stems)}; restore it from the repository")
         return path
 
-    def _entries(self, name: str) -> list[dict[str, Any]]:
-        path = self._file(name)
+    def _read_entries(self, name: str) -> list[dict[str, Any]]:
+        path = self._require_file(name)
         entries = read_yaml(path)
         if not isinstance(entries, list) or not all(isinstance(entry, dict) and "id" in entry for entry in entries):
             raise PlumblineError(f"{path} must be a list of entries with an id")
@@ -189,7 +189,7 @@ class PrintedNumbers:
 
 
 def read_printed(frame: pd.DataFrame, row: Any, column: str) -> str:
-    """The printed cell of a table, or the words "not printed" where it is empty or its row is missing."""
+    """The printed cell of a table, or "not printed" if it is empty or its row is missing."""
     if row not in frame.index:
         return NOT_PRINTED
     return frame.loc[row, column] or NOT_PRINTED

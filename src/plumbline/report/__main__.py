@@ -34,11 +34,11 @@ def main() -> None:
     """Run `plumbline report`: write the report's pages.
 
     Raises:
-        PlumblineError: `--out` is no index.html, or its folder holds something that is no report.
+        PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
     """
     options = arguments().parse_args()
     try:
-        planned = load(_configuration(options))
+        planned = load(_load_configuration(options))
     except PlumblineError as error:
         if packed := packed_bundle.read(ROOT):
             raise PlumblineError(f"{error}; {packed.remedy}") from error
@@ -61,7 +61,7 @@ def _require_own_folder(out: Path) -> None:
         raise PlumblineError(f"--out {out}: {folder} holds something else, and would be replaced; name another folder")
 
 
-def _configuration(options: argparse.Namespace) -> dict[str, Any]:
+def _load_configuration(options: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(options.configuration_json) if options.configuration_json else load_config()
     if options.config:
         from plumbline.project import config_arguments

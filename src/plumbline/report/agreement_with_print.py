@@ -47,7 +47,7 @@ class SeedSpread:
 
     @classmethod
     def together(cls, spreads: Sequence[SeedSpread]) -> SeedSpread | None:
-        """Pool the spreads of several rows, as if the same noise were behind all; None where there are none."""
+        """Pool the spreads of several rows, as if the same noise were behind all; None if there are none."""
         freedom = sum(spread.freedom for spread in spreads)
         if not freedom:
             return None
@@ -69,16 +69,16 @@ def judge_cell(
     seeds: int = 0,
     texts: bool = True,
 ) -> CellMark | None:
-    """Judge a reproduced cell beside a printed one; None where there is nothing to compare.
+    """Judge a reproduced cell next to a printed one; None if there is nothing to compare.
 
-    A printed number is taken for one more run, next to the `seeds` of ours. What no run is behind has no noise: it must
+    A printed number is taken for one more run, next to our `seeds`. What no run is behind has no noise: it must
     round to what is printed.
 
     Args:
-        ours: as the csv has it, empty where there is none; a number or a word.
+        ours: as the csv has it, empty if there is none; a number or a word.
         printed: as the paper prints it; likewise.
         trained: whether runs or measurements are behind the cell.
-        spread: the noise of runs like those behind the cell; None where it is not known.
+        spread: the noise of runs like those behind the cell; None if it is not known.
         texts: whether all of those runs read the paper's texts.
     """
     if not ours or printed in ("", NOT_PRINTED):

@@ -11,7 +11,7 @@ from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import ResultsOnDisk
 
-#: What is shown of a row: column of the csv -> head. The rest is in the csv, which lies beside.
+#: What is shown of a row: column of the csv -> head. The rest is in the csv next to the page.
 SHOWN = {
     "id": ColumnHead(text="row"),
     "study": ColumnHead(text="study"),

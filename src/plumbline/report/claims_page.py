@@ -33,7 +33,7 @@ SHOWN = {
     "why": ColumnHead(text="why", wide=True),
     "nearness": ColumnHead(text="how near", wide=True, short=False),
 }
-#: Verdicts that say what came out, in the order of a count; what was not tested or judged follows.
+#: Verdicts with a result, in the order in which they are counted; what was not tested or judged follows.
 SAYING = ("reproduced", "partly", "not reproduced", "diverged")
 #: How often a claim would be reproduced, where that was drawn.
 RATES = {
@@ -86,7 +86,7 @@ def build_table(
 ) -> PageTable | None:
     """Build the table of a study's claims, each verdict linked to the runs that it rests on.
 
-    None where no claims were judged. `names_study`: whether the title names the study.
+    None if no claims were judged. `names_study`: whether the title names the study.
     """
     rows = read_claims(results, study)
     if not rows:
@@ -117,7 +117,7 @@ def list_downloads(results: ResultsOnDisk, study: Study) -> dict[Path, str]:
 
 
 def read_claims(results: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
-    """Read the rows of a study's claims; none where they were not judged, or the file is not the one that was made."""
+    """Read the rows of a study's claims; none if they were not judged, or the file is not the one that was made."""
     path = _claims_path(results, study)
     if study.name not in results.project.studies or not results.project.targets.has_claims(study.name):
         return []
@@ -127,12 +127,12 @@ def read_claims(results: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
         return []
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    # A file that was cut short has rows without all of their cells: nothing is shown of it, and the page says so.
+    # A file that was cut short has rows without all of their cells: nothing is shown of it, and the page states that.
     return rows if all(None not in row.values() and {"verdict", "runs"} <= row.keys() for row in rows) else []
 
 
 def count_verdicts(results: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
-    """Count a study's verdicts, those that say something first; none where it has no claims or they were not judged."""
+    """Count a study's verdicts, those with a result first; none if it has no claims or they were not judged."""
     counter = Counter(format_verdict(row["verdict"]) for row in read_claims(results, study))
     first = [verdict for verdict in SAYING if verdict in counter]
     return [(verdict, counter[verdict]) for verdict in dict.fromkeys([*first, *sorted(counter)])]
@@ -149,7 +149,7 @@ def format_verdict(verdict: str) -> str:
 
 
 def describe_rates(results: ResultsOnDisk, study: Study) -> list[str]:
-    """Say what a perfect replication would get of a study's claims, and what was drawn; nothing where none was."""
+    """Describe what a perfect replication would get of a study's claims, and what was drawn; nothing if none was."""
     verdicts = {row["id"]: row["verdict"] for row in read_claims(results, study)}
     return replication_rates.read(study_folders.folder(study.code, results.project.root)).summary(verdicts)
 

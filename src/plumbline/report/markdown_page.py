@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-#: Links that lead out of the report and are kept; those to files beside the page's Markdown are texts.
+#: Links that lead out of the report and are kept; those to files next to the page's Markdown are texts.
 _KEPT = ("#", "https://", "http://")
 _READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
@@ -44,7 +44,7 @@ def list_headings(text: str, *, prefix: str = "part-", levels: Collection[str] =
 
 
 def _identify_headings(tokens: list[Token], prefix: str) -> list[tuple[str, str, str]]:
-    """Of each heading its level, an id that no other one has, and its words."""
+    """Find each heading's level, an id that no other one has, and its text."""
     headings_found: list[tuple[str, str, str]] = []
     for token, inside in itertools.pairwise(tokens):
         if token.type == "heading_open":

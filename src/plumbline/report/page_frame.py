@@ -1,4 +1,4 @@
-"""Defines what each page of the report has: its path, its head, and the banner that says what its numbers are worth."""
+"""Defines what each page of the report has: its path, its head, and the banner on how far to trust its numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.specs.corpus import REPRODUCTION
 
-#: Preset -> how the banner names it, and what it says.
+#: Preset -> how the banner names it, and its text.
 _BANNERS = {
     "paper": (
         "paper",
@@ -32,7 +32,7 @@ _BANNERS = {
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PresetWarning:
     """The warning that stands on every page: the preset, and at the papers' size whose texts were trained on. `short`
-    also stands in each page's title and on printed sheets; `badge`, if any, beside the title of each table and figure.
+    also stands in each page's title and on printed sheets; `badge`, if any, next to the title of each table and figure.
     """
 
     preset: str
@@ -47,10 +47,10 @@ class PresetWarning:
         Args:
             texts: study -> where its texts are from, empty for the paper's own (`Study.other_texts`).
         """
-        short, words = _BANNERS[preset]
+        short, text = _BANNERS[preset]
         others = {study: source for study, source in texts.items() if source}
         if not others:
-            return cls(preset=preset, short=short, words=words, badge="" if preset == REPRODUCTION else preset)
+            return cls(preset=preset, short=short, words=text, badge="" if preset == REPRODUCTION else preset)
         sources = ", ".join(f"{study}: {source}" for study, source in others.items())
         return cls(
             preset=preset,
@@ -61,7 +61,7 @@ class PresetWarning:
 
     @property
     def loud(self) -> bool:
-        """Whether some of the page's numbers are no reproduction of a paper's."""
+        """Whether some of the page's numbers do not reproduce a paper's."""
         return self.short != _BANNERS[REPRODUCTION][0]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from plumbline.report.agreement_with_print import MARKS, CellMark
 from plumbline.report.results_on_disk import FoundRun, ResultsOnDisk
 
-#: How a page says that a claim about trained models has no verdict.
+#: How a page states that a claim about trained models has no verdict.
 NOT_THIS_SIZE, NOT_THESE_TEXTS = "not judged at this size", "not judged on other texts"
 #: Words that are shown as badges wherever they stand alone in a cell: outcomes, verdicts.
 BADGES = {
@@ -97,13 +97,13 @@ def text_cell(value: object, **more: object) -> HtmlCell:
 
 
 def number_cell(value: float | int | None, written: str, **more: object) -> HtmlCell:
-    """Make a cell that holds a number, written as `written`; empty where there is no number."""
+    """Make a cell that holds a number, written as `written`; empty if there is no number."""
     missing = value is None or value != value
     return HtmlCell(text="" if missing else written, sort=None if missing else value, **more)  # type: ignore[arg-type]
 
 
 def split_badges(cell_text: str) -> tuple[tuple[str, str], ...]:
-    """Split a cell's text into badges: (class in the style sheet, words); none where any word of it is not known."""
+    """Split a cell's text into badges: (class in the style sheet, words); none if any word of it is not known."""
     parts = cell_text.split(", ")
     if all(part in BADGES for part in parts):
         return tuple((BADGES[part], part) for part in parts)

@@ -1,6 +1,6 @@
 """Builds the report's page of the plan: what each missing target costs, estimated when the report is made.
 
-In a folder that was rebuilt from a bundle nothing is missing and nothing is there to train on: the page says what
+In a folder that was rebuilt from a bundle nothing is missing and nothing is there to train on: the page shows what
 the runs took that were packed.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.plan import plan_page
 from plumbline.plan.run_estimate import estimator
-from plumbline.plan.target_costs import table
+from plumbline.plan.target_costs import make_table
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, PageTable, number_cell, text_cell
@@ -24,7 +24,7 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
 
 
 def _describe_packed_runs(results: ResultsOnDisk) -> dict[str, Any]:
-    """What the runs took that were packed, by study and size, as their manifests say."""
+    """What the runs took that were packed, by study and size, as their manifests state."""
     rows = []
     for study in results.studies.values():
         runs = [run for run in results.of_study(study) if run.outcome and run.planned]
@@ -54,8 +54,8 @@ def _describe_packed_runs(results: ResultsOnDisk) -> dict[str, Any]:
 
 def _describe_plan(results: ResultsOnDisk) -> dict[str, Any]:
     estimates = estimator(results.project)
-    frame = table(estimates)
-    page_frame = plan_page.whole(frame)
+    frame = make_table(estimates)
+    page_frame = plan_page.round_table(frame)
     columns = list(page_frame.columns)
     keys = {name: key for name, (key, _) in plan_page.COLUMNS.items()} | {"price": "price"}  # what cells are sorted by
     cells = [
@@ -67,16 +67,16 @@ def _describe_plan(results: ResultsOnDisk) -> dict[str, Any]:
         ]
         for place in frame.index
     ]
-    # A row is named by its target: the study stands beside it.
+    # A row is named by its target: the study stands next to it.
     order = [columns.index("target"), *(place for place, name in enumerate(columns) if name != "target")]
     return {
         "packed": None,
-        "notes": markdown_page.to_html("\n\n".join(plan_page.notes(estimates, frame))),
+        "notes": markdown_page.to_html("\n\n".join(plan_page.list_notes(estimates, frame))),
         "grid": PageTable(
             id="plan",
             title="What each target costs.",
             heads=[ColumnHead(text=columns[place], numeric=columns[place] in keys) for place in order],
             rows=[[row[place] for place in order] for row in cells],
         ),
-        "beside": markdown_page.to_html(plan_page.beside_papers(estimates)),
+        "beside": markdown_page.to_html(plan_page.compare_with_papers(estimates)),
     }

@@ -24,7 +24,7 @@ from plumbline.specs.study_config import Run, Study
 NOT_RUN, UNFINISHED, MEASURED = "not run", "unfinished", "measured"
 #: What a run can be, in the order in which runs are counted.
 STATES = (COMPLETED, DIVERGED, UNFINISHED, NOT_RUN, MEASURED, MISSING)
-#: What can be said of a run besides how it ended.
+#: What can be stated of a run in addition to how it ended.
 OTHER_SPEC = "of another spec"
 
 
@@ -102,7 +102,7 @@ class StudyProduct:
 
     @property
     def made(self) -> bool:
-        """Whether the product is there: a table with the file that says where its cells come from, a figure with its
+        """Whether the product is there: a table with the file that states where its cells come from, a figure with its
         svg.
         """
         beside = {"table": provenance.provenance_path(self.path), "figure": self.path.with_suffix(".svg")}
@@ -129,11 +129,11 @@ class ResultsOnDisk:
 
     @cached_property
     def packed(self) -> PackedBundle | None:
-        """The bundle that this folder was rebuilt from; None where it is a project that trains its own runs."""
+        """The bundle that this folder was rebuilt from; None if it is a project that trains its own runs."""
         return packed_bundle.read(self.project.root)
 
     def texts(self, study: str = "") -> dict[str, str]:
-        """Name the source of each study's training texts, empty where they are the paper's own: of one study, else of
+        """Name the source of each study's training texts, empty if they are the paper's own: of one study, else of
         all.
         """
         names = [study] if study in self.studies else self.studies
@@ -146,7 +146,7 @@ class ResultsOnDisk:
         return {key: self._find_planned(run) for key, run in planned.items()}
 
     def run(self, key: str) -> FoundRun:
-        """Find a run or measurement that a page names, planned or not; from then on it has a page of its own."""
+        """Find a run or measurement that a page names, planned or not; from then on it has its own page."""
         if key not in self._runs:
             self._runs[key] = self._find_measurement(key) if measurement_file.is_key(key) else self._find_unplanned(key)
         return self._runs[key]

@@ -1,7 +1,7 @@
 """Builds the page that compares two methods or runs of a study: their curves, gradient norms and scores task by task.
 
 The page holds the curves of all runs of the study that ended, a few hundred points each, and its script draws any two
-over each other. Beside them stands a table of what each method reached, for whoever reads without a script.
+over each other. Next to them stands a table of what each method reached, for whoever reads without a script.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.specs.study_config import Run, Study
 #: Points of a curve on the page at most. Of a longer one each point stands for so many steps of equal number: for the
 #: mean of their losses, and the largest of their gradient norms.
 POINTS = 200
-#: The page's script, beside the report's own.
+#: The page's script, next to the report's own.
 SCRIPT = "compare.js"
 #: Digits of a number on the page: more than a picture shows.
 DIGITS = 5
@@ -35,7 +35,7 @@ Numbers = list[float | None]
 
 
 def build_page(results: ResultsOnDisk, study: Study) -> ReportPage | None:
-    """Build the page of a study; None where fewer than two of its runs have ended and can be read."""
+    """Build the page of a study; None if fewer than two of its runs have ended and can be read."""
     entries = [(found_run, run) for key, run in study.runs.items() if _can_be_compared(found_run := results.run(key))]
     if len(entries) < 2:
         return None
@@ -107,10 +107,10 @@ def _collect_run(results: ResultsOnDisk, found_run: FoundRun, run: Run) -> dict[
         "step": step,
         "loss": loss,
         "norm": norm,
-        "every": _rows_a_point(trained),
+        "every": _count_rows_a_point(trained),
         "held_step": validation_step,
         "held": validation_loss,
-        "held_every": _rows_a_point(validated),
+        "held_every": _count_rows_a_point(validated),
         "tasks": _read_scores(results, found_run, run),
     }
 
@@ -121,14 +121,14 @@ def bin_rows(rows: Sequence[tuple[int, float | None, float | None]]) -> tuple[li
     A point of several rows stands at the last one's step. One whose losses are not all finite has no loss, and likewise
     for norms: a gap is not drawn over.
     """
-    every = _rows_a_point(rows)
+    every = _count_rows_a_point(rows)
     parts = [rows[first : first + every] for first in range(0, len(rows), every)]
     losses = [_summarize_finite([row[1] for row in part], fmean) for part in parts]
     norms = [_summarize_finite([row[2] for row in part], max) for part in parts]
     return [part[-1][0] for part in parts], losses, norms
 
 
-def _rows_a_point(rows: Sequence[object]) -> int:
+def _count_rows_a_point(rows: Sequence[object]) -> int:
     """How many rows of a curve one of its points stands for."""
     return max(1, math.ceil(len(rows) / POINTS))
 
@@ -149,7 +149,7 @@ def _select_rows(logged: dict[str, list[Any]], split: str) -> list[tuple[int, fl
 
 
 def _read_scores(results: ResultsOnDisk, found_run: FoundRun, run: Run) -> dict[str, float | None]:
-    """Task -> the run's score by which the study judges it; empty where it has none."""
+    """Task -> the run's score by which the study judges it; empty if it has none."""
     path = Path(results.project.paths.scores(run))
     if not run.suite or not path.exists() or run_page.describe_damage(found_run, path):
         return {}

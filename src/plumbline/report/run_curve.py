@@ -51,7 +51,7 @@ class TrainingCurvePicture:
         object.__setattr__(self, "_finite", values)
 
     def svg(self) -> Markup:
-        """Draw the picture as an SVG element; empty where no value is finite."""
+        """Draw the picture as an SVG element; empty if no value is finite."""
         if not self._finite:
             return Markup("")
         axis = _choose_axis(self._finite)

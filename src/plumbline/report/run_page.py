@@ -91,7 +91,7 @@ def build_page(
     """Build the page of a run or measurement.
 
     `used_in`: the tables that rest on it, as (name, path from the report's folder), and `compared` where it is drawn
-    beside others.
+    next to others.
     """
     scored_runs = [
         scored_run
@@ -137,7 +137,7 @@ def find_tables_by_run(results: ResultsOnDisk) -> dict[str, list[tuple[str, str]
 
 
 def draw_curves(run: FoundRun) -> list[TrainingCurvePicture]:
-    """Draw loss and gradient norm over steps of a run; none where nothing was logged."""
+    """Draw loss and gradient norm over steps of a run; none if nothing was logged."""
     path = run.folder / METRICS
     if not path.exists() or describe_damage(run, path):
         return []
@@ -169,8 +169,8 @@ def draw_curves(run: FoundRun) -> list[TrainingCurvePicture]:
 
 
 def describe_damage(run: FoundRun, path: Path) -> str:
-    """Say what is wrong with a file of a run that is there: cut short, or not the one that was made. Empty where
-    nothing is; the run's page says it.
+    """Describe what is wrong with a file of a run that is there: cut short, or not the one that was made. Empty if
+    nothing is; the run's page shows it.
     """
     if not path.exists():
         return ""
@@ -190,7 +190,7 @@ def describe_damage(run: FoundRun, path: Path) -> str:
 
 
 def read_tail(log: Path) -> str:
-    """Read the last lines of a log; empty where there is none."""
+    """Read the last lines of a log; empty if there is none."""
     if not log.is_file():
         return ""
     with open(log, "rb") as handle:
@@ -233,7 +233,7 @@ def _make_row(run: FoundRun, root: str) -> list[HtmlCell]:
 
 
 def _describe_end(run: FoundRun) -> str:
-    """Say how a run ended in a sentence; empty where it did not, or is a measurement."""
+    """Describe how a run ended in a sentence; empty if it did not, or is a measurement."""
     outcome = run.outcome
     if "step" not in outcome or run.state == MEASURED:
         return ""
@@ -277,7 +277,7 @@ def _format_value(value: Any) -> str:
 
 
 def _build_scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
-    """Its scores on one suite; nothing where they are not there."""
+    """Its scores on one suite; nothing if they are not there."""
     if not path.exists() or run.state == MEASURED or describe_damage(run, path):
         return None
     rows = [

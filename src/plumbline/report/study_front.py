@@ -1,7 +1,7 @@
-"""Gathers what the first page and a study's own one say first: the paper, what was found, and a picture.
+"""Gathers what the first page and a study's own one show first: the paper, what was found, and a picture.
 
-Nothing here knows a study by its name. A table says what it found in its first lines, claims in their verdicts, the
-audit in its rows; the picture is the figure that sets most printed numbers beside runs.
+Nothing here knows a study by its name. A table states what it found in its first lines, claims in their verdicts, the
+audit in its rows; the picture is the figure that sets most printed numbers next to runs.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from plumbline.specs.study_config import Study
 
 #: With what the line above a table begins that names its preset: what a table found stands before it.
 PRESET_LINE = "Preset: "
-#: How many tables stand on the first page with what they found, and how many claims that say more than a number.
+#: How many tables stand on the first page with what they found, and how many claims that state more than a number.
 TABLES, CLAIMS = 2, 2
 #: Headings of a study's README (studies/README.md).
 TARGETS, FOUND = "Targets", "What was found here"
 #: A row of the table of targets: names in back quotes, and what they show.
 _ROW = re.compile(r"^\|\s*(`[^|]+`)\s*\|\s*(.+?)\s*\|$", flags=re.MULTILINE)
-#: A file beside the README in brackets, which the report has not.
+#: A file next to the README in brackets, which the report has not.
 _BESIDE = re.compile(r"\s*\(\[[^\]]*\]\((?!https?:)[^)]*\)\)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyReadme:
-    """What a study's README says. `targets`: name -> what it shows; `found`: Markdown; empty where it says nothing."""
+    """The content of a study's README. `targets`: name -> what it shows; `found`: Markdown; or empty."""
 
     targets: dict[str, str]
     found: str
 
     def title(self, target: str) -> str:
-        """Say what a target shows, or its name as words where the README does not say it."""
+        """Describe what a target shows, or give its name with spaces if the README does not describe it."""
         target_text = self.targets.get(target, target.replace("_", " "))
         return target_text[:1].upper() + target_text[1:]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimInBrief:
-    """A claim on a first page: its words, its verdict as a cell, and why."""
+    """A claim on a first page: its text, its verdict as a cell, and why."""
 
     text: str
     verdict: HtmlCell
@@ -64,8 +64,8 @@ class AuditCount:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFront:
-    """What is said first of a study. `leads`: table -> what it found, of those that say so above themselves; `picture`:
-    the figure that stands for the study, None where none is made; `audited`: None where nothing was.
+    """What is shown first of a study. `leads`: table -> what it found, if its first lines state that; `picture`:
+    the figure that stands for the study, None if none is made; `audited`: None if nothing was.
     """
 
     study: Study
@@ -97,7 +97,7 @@ class StudyFront:
 
     @property
     def folder(self) -> str:
-        """Where the study's pages lie in the report, beside its first one."""
+        """Where the study's pages lie in the report, next to its first one."""
         return f"studies/{self.study.name}"
 
     @property
@@ -107,7 +107,7 @@ class StudyFront:
 
 
 def gather_front(results: ResultsOnDisk, study: Study) -> StudyFront:
-    """Gather what is said first of a study from whatever is there of it."""
+    """Gather what is shown first of a study from whatever is there of it."""
     products = results.products(study)
     return StudyFront(
         study=study,
@@ -136,7 +136,7 @@ def _collect_leads(products: list[StudyProduct]) -> dict[str, list[str]]:
 
 
 def _select_claims(results: ResultsOnDisk, study: Study) -> list[ClaimInBrief]:
-    """The first claims that rest on runs and say more than a number: of an order, a sign, which methods."""
+    """The first claims that rest on runs and state more than a number: of an order, a sign, which methods."""
     rows = [row for row in claims_page.read_claims(results, study) if row["runs"] and row.get("kind") != "number"]
     return [
         ClaimInBrief(
@@ -156,7 +156,7 @@ def _count_audit(results: ResultsOnDisk, study: Study) -> AuditCount | None:
 
 
 def _choose_picture(study: Study, products: list[StudyProduct]) -> StudyProduct | None:
-    """The figure that shows runs beside most of the paper's numbers; the first one of several."""
+    """The figure that shows runs next to most of the paper's numbers; the first one of several."""
     figures = [product for product in products if product.kind == "figure" and product.made]
     targets = study.definition["targets"]
     return max(
@@ -182,7 +182,7 @@ def _find_section(text: str, heading: str) -> str:
 
 
 def _read_targets(section: str) -> dict[str, str]:
-    """Each target with its words."""
+    """Read each target with its description."""
     targets: dict[str, str] = {}
     for names, target_text in _ROW.findall(section):
         listed = re.findall(r"`([^`]+)`", names)
@@ -191,6 +191,6 @@ def _read_targets(section: str) -> dict[str, str]:
 
 
 def split_parts(cell: str, count: int) -> list[str]:
-    """The words of a row of `count` targets, each its own part, or all of them the whole where it has no such parts."""
+    """Split the text of a row of `count` targets, one part each, or the whole for all if it has no such parts."""
     signs = ("; ", ", and ", *([", "] if count > 2 else []))  # between two a comma alone may be anything
     return next((split for sign in signs if len(split := cell.split(sign)) == count), [cell] * count)

@@ -19,7 +19,7 @@ ENDINGS = {
     "table": (".csv", ".md", ".tex", ".all.tex", ".notes.tex", ".provenance.json"),
     "figure": (".svg", ".csv"),
 }
-#: Where a figure says how large it is.
+#: Where a figure's file holds its size.
 _SIZE = re.compile(r'<svg[^>]*\bviewBox="0 0 (\d+)(?:\.\d+)? (\d+)(?:\.\d+)?"')
 #: From the pages in a study's folder to the report's.
 ROOT = "../../"
@@ -28,7 +28,7 @@ ROOT = "../../"
 @dataclass(frozen=True, kw_only=True)
 class FigureOnPage:
     """A figure on a page: what it shows, its picture and the files offered for download, as paths from the report's
-    folder. `size`: the picture's width and height, which keep its place until it is loaded; empty where it has none.
+    folder. `size`: the picture's width and height, which keep its place until it is loaded; empty if it has none.
     `colour_scale`: its colours are those of a scale, which is read as it is drawn: on white in the dark, too.
     """
 
@@ -72,7 +72,7 @@ def describe_figure(front: StudyFront, product: StudyProduct) -> FigureOnPage:
         picture=downloads["svg"],
         files=downloads,
         size=size_match.groups() if size_match else (),
-        colour_scale="<image" in svg,  # the bar beside it
+        colour_scale="<image" in svg,  # the bar next to it
     )
 
 

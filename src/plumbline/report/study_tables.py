@@ -32,7 +32,7 @@ def read_table(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTabl
         rows = list(csv.DictReader(handle))
     columns = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
     short = _choose_short_columns(columns)
-    # A table that was made by an earlier version does not say what stands once.
+    # A table that was made by an earlier version does not state what stands once.
     repeats = provenance.find_repeating_rows([entry["name"] for entry in columns if entry.get("hide_repeats")], rows)
     cells_by_row = [
         [
@@ -57,7 +57,7 @@ def read_table(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTabl
 
 
 def list_runs(path: Path) -> list[str]:
-    """List the keys of the runs that a table rests on; none where its provenance names none.
+    """List the keys of the runs that a table rests on; none if its provenance names none.
 
     Raises:
         PlumblineError: as `read_table`.
@@ -67,7 +67,7 @@ def list_runs(path: Path) -> list[str]:
 
 def _choose_short_columns(columns: list[dict[str, Any]]) -> set[str]:
     """The columns of a table that are shown where there is room for few: those of a terminal, each with what is printed
-    beside it; all where a terminal has none.
+    next to it; all where a terminal has none.
     """
     narrow = {entry["name"] for entry in columns if entry.get("shown_in_terminal")}
     beside = {f"{name}_published" for name in narrow}
@@ -123,7 +123,7 @@ def _format_cell(value: str, number: float | None, entry: dict[str, Any]) -> str
 def _judge_cell(
     entry: dict[str, Any], row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
 ) -> agreement_with_print.CellMark | None:
-    """How a reproduced cell stands to the printed one beside it."""
+    """How a reproduced cell stands to the printed one next to it."""
     printed_column = f"{entry['name']}_published"
     if entry["kind"] == "published" or printed_column not in row:
         return None
@@ -178,7 +178,7 @@ def _parse_number(value: str) -> float | None:
 
 
 def describe_problem(path: Path) -> str:
-    """Say why a table that is there cannot be shown; empty where it can."""
+    """Describe why a table that is there cannot be shown; empty if it can."""
     try:
         provenance.read(path)
     except PlumblineError as error:

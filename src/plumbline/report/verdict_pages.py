@@ -23,7 +23,7 @@ _TRIED = {
 
 
 def build_page(results: ResultsOnDisk) -> ReportPage:
-    """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
+    """Build the page that lists the verdicts; where there are none, it describes how to request one."""
     content = {"verdicts": sort_verdict_pages(results)}
     return ReportPage(
         path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts"

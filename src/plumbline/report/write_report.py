@@ -1,4 +1,4 @@
-"""Writes the report: every page, the style and script beside them, and a copy of each file that a page links to."""
+"""Writes the report: every page, the style and script next to them, and a copy of each file that a page links to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from plumbline.report.page_table import BADGES
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts
 from plumbline.report.study_front import StudyFront
 
-#: Files beside the pages, as they are.
+#: Files next to the pages, as they are.
 ASSETS = ("report.css", "report.js", "compare.js")
 
 
@@ -120,7 +120,7 @@ def _write_pages(site: ReportSite) -> int:
 
 
 def _build_overview(results: ResultsOnDisk, fronts: list[StudyFront], other_pages: list[ReportPage]) -> ReportPage:
-    """Build the first page from what is said first of each study; `other_pages`: the pages of claims, audit, plan and
+    """Build the first page from what is shown first of each study; `other_pages`: the pages of claims, audit, plan and
     verdicts.
     """
     content = {
@@ -158,7 +158,7 @@ def _make_breakable(key: str) -> Markup:
 def replace_folder(new_folder: Path, folder: Path) -> None:
     """Put the new folder in the place of the old one, which `new_folder` may be afterwards.
 
-    A reader sees the one or the other, never a half. Where folders can change places there is no moment without a
+    A reader sees one or the other, never a mixture. Where folders can change places there is no moment without a
     report; elsewhere (NFS) there is none between two renames, and an old one comes back if the second fails.
     """
     if not folder.exists():

@@ -67,7 +67,7 @@ def check_table_8(ledger: AuditRows) -> None:
     releases, forced = t8.column("release_pct"), t8.column("window_end_pct")
     early = count(releases < prose("release_high"))
     check("t8_window_high", "rules that release before 6 %", "sec 5.1", prose("rules_in_window"), early)
-    check("t8_window_low", "earliest release", "sec 5.1", prose("release_low").rounded(), smallest(releases))
+    check("t8_window_low", "earliest release", "sec 5.1", prose("release_low").as_rounded(), smallest(releases))
     label = "rules that release before the end of their window"
     check("t8_not_forced", label, "App F, table 8", exact(len(forced)), count(forced > releases))
     label = "start of the main rule's window is the earliest release of section 2"

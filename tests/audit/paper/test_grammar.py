@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import parse_check
-from plumbline.audit.paper.paper_table import PaperTable, quoted, read_tables
+from plumbline.audit.paper.paper_table import PaperTable, quote_name, read_tables
 from plumbline.core.errors import UsageError
 from plumbline.published.interval_arithmetic import high, low
 from plumbline.published.printed_number import PrintedNumber
@@ -140,5 +140,5 @@ def test_work_is_bounded(tmp_path: Path) -> None:
 
 @given(st.text(min_size=1, max_size=12))
 def test_any_name_can_be_written_in_quotes(name: str) -> None:
-    left, _, _ = parse_check(f"t.{quoted(name)}.a = 1", "x")
+    left, _, _ = parse_check(f"t.{quote_name(name)}.a = 1", "x")
     assert left.row == name  # type: ignore[attr-defined]

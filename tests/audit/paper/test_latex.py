@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plumbline.audit.paper.latex.source_files import read_source
 from plumbline.audit.paper.latex.tabulars import find_tables
-from plumbline.audit.paper.latex.tokens import tokens_of
+from plumbline.audit.paper.latex.tokens import read_tokens
 from plumbline.audit.paper.latex.write_tables import write_tables
 from plumbline.audit.paper.paper_table import read_tables
 from plumbline.core.errors import UsageError
@@ -170,7 +170,7 @@ def test_hostile_latex_costs_little(tmp_path: Path, attack: str) -> None:
     (tmp_path / "paper.tex").write_text(good + attack)
     began = time.process_time()
     source = read_source(tmp_path / "paper.tex")
-    tables = find_tables(tokens_of(source), source)
+    tables = find_tables(read_tokens(source), source)
     assert tables[0].rows[1][1].content.text == "1"
     assert time.process_time() - began < 15
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.audit.paper.printed_cell import marked, read_cell, scaled
+from plumbline.audit.paper.printed_cell import apply_unit, mark_text, read_cell
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_a_cell(text: str, number: str | None, rest: dict[str, object]) -> None:
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-10000, max_value=10000), st.booleans())
 def test_a_number_with_marks_is_read_back(value: object, bold: bool) -> None:
-    cell = read_cell(marked(f"{value:f}", bold=bold, underlined=not bold))
+    cell = read_cell(mark_text(f"{value:f}", bold=bold, underlined=not bold))
     assert cell.number == f"{value:f}" and (cell.bold, cell.underlined) == (bold, not bold)
 
 
 def test_units_keep_the_digits() -> None:
-    assert scaled("1.3", "B") == "1.3E+9"
+    assert apply_unit("1.3", "B") == "1.3E+9"

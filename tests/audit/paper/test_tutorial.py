@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.audit.paper.audit_file import ModelPart, TrainingPart
-from plumbline.audit.paper.known_functions import TAKES, form
+from plumbline.audit.paper.known_functions import TAKES, format_call
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_the_tutorial_is_what_happens(page: str, repository: Path, tmp_path: Pat
 def test_every_function_and_key_is_in_the_reference_with_what_it_is_given(repository: Path) -> None:
     page = (repository / "docs/audit-checks.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+\(.*?\))` \|", page.partition("## Functions")[2], re.M) == [
-        form(name) for name in TAKES
+        format_call(name) for name in TAKES
     ]
-    assert form("welch_p") == "welch_p(t, sd_a, sd_b, n)" and form("rank") == "rank(x, others[:])"
+    assert format_call("welch_p") == "welch_p(t, sd_a, sd_b, n)" and format_call("rank") == "rank(x, others[:])"
     parts = page.partition("## Cells")[0]
     for key in (*ModelPart.__struct_fields__, *TrainingPart.__struct_fields__):
         assert f"`{key}`" in parts, key

@@ -1,6 +1,6 @@
-"""Reads `audit.toml`: what a reviewer says of a paper, and the checks of it. The schema is closed.
+"""Reads `audit.toml`: what a reviewer states about a paper, and the checks of it. The schema is closed.
 
-Without the file, an audit checks what tables allow without being told.
+Without the file, an audit checks what can be checked in tables without instructions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from plumbline.audit.audit_rows import Basis
-from plumbline.audit.paper.paper_table import text_of
-from plumbline.audit.paper.printed_cell import read_cell, scaled
+from plumbline.audit.paper.paper_table import read_text
+from plumbline.audit.paper.printed_cell import apply_unit, read_cell
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
@@ -40,13 +40,13 @@ class NumberPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a reviewer says of a table.
+    """What a reviewer states about a table.
 
     Attributes:
         baseline: the row with which others are compared.
         better: column -> "lower" or "higher".
-        items: column of means -> how many whole numbers each is the mean of, or the column that says so.
-        skip: columns that are not looked at without being told.
+        items: column of means -> how many whole numbers each is the mean of, or the column that states it.
+        skip: columns that are only checked where a check names them.
     """
 
     baseline: str = ""
@@ -58,7 +58,7 @@ class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
 class ModelPart(Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of a decoder, its parameters as printed ("124M"), and where they stand.
 
-    `biases`, `norm_vectors` and `tied`: None where the file does not say, and each of them is then counted.
+    `biases`, `norm_vectors` and `tied`: None if the file does not state it; each way is then counted.
     """
 
     layers: int
@@ -102,7 +102,7 @@ class CheckPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AuditFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `audit.toml` says."""
+    """The content of `audit.toml`."""
 
     paper: PaperPart = PaperPart()
     numbers: dict[str, str | int | float | NumberPart] = {}
@@ -114,7 +114,7 @@ class AuditFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(path: Path) -> AuditFile:
-    """Read an audit file; one that says nothing where there is none.
+    """Read an audit file; an empty one if there is no file.
 
     Raises:
         UsageError: it cannot be meant; the key, the file and the remedy are named.
@@ -122,36 +122,36 @@ def load(path: Path) -> AuditFile:
     if not path.is_file():
         return AuditFile(path=path)
     try:
-        text = text_of(path)
+        text = read_text(path)
         check_keys(text)
-        said = tomllib.loads(text)
+        toml = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{path}: no TOML ({error}); a check is a line NAME = 'EXPRESSION' under [checks]") from None
     kinds = {"paper": PaperPart, "numbers": None, "tables": None, "model": ModelPart, "training": TrainingPart}
-    known = [*kinds, "checks"]
+    names = [*kinds, "checks"]
     try:
-        for name, given in said.items():
-            if name not in known:
-                raise UsageError(f"{path}: there is no part [{name}]{nearest(name, known)} (there are {known})")
-            if not isinstance(given, dict):
+        for name, part in toml.items():
+            if name not in names:
+                raise UsageError(f"{path}: there is no part [{name}]{nearest(name, names)} (there are {names})")
+            if not isinstance(part, dict):
                 raise UsageError(f"{path}: {name}: is a part, not a value; write [{name}]")
-            if len(given) > MOST:
-                raise UsageError(f"{path}: {name}: {len(given)} entries, and at most {MOST} are read")
+            if len(part) > MOST:
+                raise UsageError(f"{path}: {name}: {len(part)} entries, and at most {MOST} are read")
         parts = {
-            name: convert(kind, said[name], f"{path}: {name}") for name, kind in kinds.items() if kind and name in said
+            name: convert(kind, toml[name], f"{path}: {name}") for name, kind in kinds.items() if kind and name in toml
         }
         for name, kind in (("numbers", NumberPart), ("checks", CheckPart)):
             parts[name] = {
-                key: convert(kind, given, f"{path}: {name}.{key}")
-                if isinstance(given, dict)
-                else _plain(path, name, key, given)
-                for key, given in said.get(name, {}).items()
+                key: convert(kind, entry, f"{path}: {name}.{key}")
+                if isinstance(entry, dict)
+                else _require_plain(path, name, key, entry)
+                for key, entry in toml.get(name, {}).items()
             }
         parts["tables"] = {
-            key: convert(TablePart, given if isinstance(given, dict) else {"": given}, f"{path}: tables.{key}")
-            for key, given in said.get("tables", {}).items()
+            key: convert(TablePart, entry if isinstance(entry, dict) else {"": entry}, f"{path}: tables.{key}")
+            for key, entry in toml.get("tables", {}).items()
         }
         _check_values(parts, path)
         return AuditFile(**parts, path=path)
@@ -161,11 +161,11 @@ def load(path: Path) -> AuditFile:
         raise UsageError(str(error)) from None
 
 
-def _plain(path: Path, part: str, key: str, given: object) -> object:
-    wanted: tuple[type, ...] = (str,) if part == "checks" else (str, int, float)
-    if not isinstance(given, wanted) or isinstance(given, bool):
-        raise UsageError(f"{path}: {part}.{key}: {given!r} is no {'expression' if part == 'checks' else 'number'}")
-    return given
+def _require_plain(path: Path, part: str, key: str, value: object) -> object:
+    types: tuple[type, ...] = (str,) if part == "checks" else (str, int, float)
+    if not isinstance(value, types) or isinstance(value, bool):
+        raise UsageError(f"{path}: {part}.{key}: {value!r} is no {'expression' if part == 'checks' else 'number'}")
+    return value
 
 
 def _check_values(parts: dict[str, object], path: Path) -> None:
@@ -175,42 +175,42 @@ def _check_values(parts: dict[str, object], path: Path) -> None:
                 raise UsageError(f"{path}: tables.{name}.better.{column}: {direction!r}; write 'lower' or 'higher'")
         for column, count in table.items.items():
             if isinstance(count, int) and not 0 < count < 10**9:
-                raise UsageError(f"{path}: tables.{name}.items.{column}: {_short(count)}; write a count from 1 on")
+                raise UsageError(f"{path}: tables.{name}.items.{column}: {_shorten(count)}; write a count from 1 on")
     model = parts.get("model")
     if isinstance(model, ModelPart):
         for key in ("layers", "width", "heads", "ffn_width", "vocabulary"):
             if not 0 < getattr(model, key) < 10**9:
-                raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a size from 1 on")
+                raise UsageError(f"{path}: model.{key}: {_shorten(getattr(model, key))}; write a size from 1 on")
         for key in ("key_value_heads", "head_width", "ffn_matrices", "norm_vectors", "learned_positions"):
             if not 0 <= (getattr(model, key) or 0) < 10**9:
-                raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a count from 0 on")
+                raise UsageError(f"{path}: model.{key}: {_shorten(getattr(model, key))}; write a count from 0 on")
         if not model.head_width and model.width % model.heads:
             raise UsageError(
                 f"{path}: model.heads: {model.heads} do not share a width of {model.width}; give head_width"
             )
 
 
-def _short(number: int) -> str:
+def _shorten(number: int) -> str:
     """A number for a message; Python writes none of thousands of digits."""
     return str(number) if abs(number) < LARGEST else "a number of more than 40 digits"
 
 
-def stated(given: str | int | float | NumberPart, name: str, where: str) -> PrintedNumber:
-    """A number of the file: one in quotes is rounded as printed ("124M", "2.5B"), a bare whole number is exact.
+def parse_number(entry: str | int | float | NumberPart, name: str, where: str) -> PrintedNumber:
+    """Parse a number of the file: one in quotes is rounded as printed ("124M", "2.5B"), a bare whole number is exact.
 
     Raises:
-        UsageError: it is no number.
+        UsageError: it is not a number.
     """
-    if isinstance(given, int):
-        if not abs(given) < LARGEST:
+    if isinstance(entry, int):
+        if not abs(entry) < LARGEST:
             raise UsageError(f"{where}: a number of more than 40 digits; write it as printed, in quotes")
-        return PrintedNumber(text=str(given), exact=True, name=name)
-    text = given.printed if isinstance(given, NumberPart) else str(given)
+        return PrintedNumber(text=str(entry), exact=True, name=name)
+    text = entry.printed if isinstance(entry, NumberPart) else str(entry)
     cell = read_cell(text)
     if cell.number is None or cell.sd or cell.bracket:
         raise UsageError(f'{where}: {text!r} is no number; write it as printed: "0.4829", "124M", "1.2e20"')
-    part = given if isinstance(given, NumberPart) else NumberPart(printed=text)
-    number, relation = scaled(cell.number, cell.unit), "<" if cell.bound else "="
+    part = entry if isinstance(entry, NumberPart) else NumberPart(printed=text)
+    number, relation = apply_unit(cell.number, cell.unit), "<" if cell.bound else "="
     return PrintedNumber(
         text=number, exact=part.exact, relation=relation, name=name, where=part.where, shown=cell.number + cell.unit
     )

@@ -39,7 +39,7 @@ def run_audit(options: argparse.Namespace) -> int:
             f"{folder}: no number could be read in {names}; a cell is a number where "
             'all of it is one: "48.2", "1,234", "48.2 ± 0.3", "124M"'
         )
-    not_read = [*_not_read(folder), *(entry for table in audit.tables for entry in table.half_read)]
+    not_read = [*_list_not_read(folder), *(entry for table in audit.tables for entry in table.half_read)]
     out = options.out or folder / ROWS
     if options.out is None:
         check_inside(out.parent, folder)
@@ -48,16 +48,16 @@ def run_audit(options: argparse.Namespace) -> int:
     make_folder(out.parent)
     files = {"rows": str(out), "page": str(out.with_suffix(".md"))}
     atomic_write_text(out, to_csv(audit.rows))
-    atomic_write_text(out.with_suffix(".md"), paper_page.page(audit, not_read))
+    atomic_write_text(out.with_suffix(".md"), paper_page.write_page(audit, not_read))
     code = ANSWERS[audit.answer]
     if options.json:
-        print(json.dumps(paper_page.as_json(audit, files, not_read, code), ensure_ascii=True))
+        print(json.dumps(paper_page.make_json(audit, files, not_read, code), ensure_ascii=True))
     else:
-        print(paper_page.console(audit, files, not_read))
+        print(paper_page.format_console(audit, files, not_read))
     return code
 
 
-def _not_read(folder: Path) -> list[str]:
+def _list_not_read(folder: Path) -> list[str]:
     """List what the reader of LaTeX could not read, and why; nothing if the tables were typed."""
     path = folder / SOURCES
     if not path.is_file():

@@ -1,7 +1,7 @@
 """Weighs numbers that a relation does not give: what else may be meant by them, so that they accuse nobody of a fault.
 
 A total may print a peak or a ratio in a column that does not add up, a mean be geometric or weighted, and a footnote
-tell where a number is from.
+state where a number is from.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class Doubt:
     explains: bool = False
 
 
-def doubts_of(
+def find_doubts(
     target: Line, formula: Formula, operands: Sequence[Line], computed: Mapping[str, Ends], lines: Lines
 ) -> dict[str, Doubt]:
     """Doubts by key, of those numbers of a line that a relation does not give and that something else may explain."""
     off = [key for key in computed if key in target.ends and not meets(target.ends[key], computed[key])]
     doubts: dict[str, Doubt] = {}
     if formula is MEANS:
-        doubts = _of_means(target, operands, {key: computed[key] for key in off}, lines)
+        doubts = _doubt_means(target, operands, {key: computed[key] for key in off}, lines)
     elif formula.adds:
-        totals = {key: _of_total(target, key, operands, computed[key], lines) for key in off}
+        totals = {key: _doubt_total(target, key, operands, computed[key], lines) for key in off}
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
     marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
     return {**marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
 
 
-def _of_total(target: Line, key: str, operands: Sequence[Line], computed: Ends, lines: Lines) -> Doubt | None:
+def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: Ends, lines: Lines) -> Doubt | None:
     printed, parts = target.ends[key], [line.ends[key] for line in operands]
     for name, ends in (
         ("the largest of them", max(parts, key=lambda part: part[1])),
@@ -92,72 +92,72 @@ def _is_ratio(lines: Sequence[Line], key: str, above: str, below: str) -> bool:
     return False
 
 
-def _of_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
+def _doubt_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
     """Doubts of means: another kind of mean gives the number, or is named, or the numbers look like those of one."""
-    named, weighted = _other_mean(target.name, lines.table.title)
+    mean_word, weighted = _find_other_mean(target.name, lines.table.title)
     doubts = {}
     for key in off:
         parts = [line.ends[key] for line in operands]
-        possible = {name for name, ends in _kinds(parts, operands, lines) if meets(target.ends[key], ends)}
+        possible = {name for name, ends in _list_other_means(parts, operands, lines) if meets(target.ends[key], ends)}
         if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
-            doubts[key] = Doubt(f"a mean with other weights can give it ({named!r})")
+            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})")
         elif possible:
-            name = min(possible, key=lambda name: (not _is_named(name, named), name))
-            doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, named))
-        elif named:
-            doubts[key] = Doubt(f"the name or the caption says {named!r}")
-    left = [key for key in off if key not in doubts]
-    if len(left) > 1:
+            name = min(possible, key=lambda name: (not _is_named(name, mean_word), name))
+            doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, mean_word))
+        elif mean_word:
+            doubts[key] = Doubt(f"the name or the caption says {mean_word!r}")
+    rest = [key for key in off if key not in doubts]
+    if len(rest) > 1:
         for place in range(len(operands) if len(operands) > 2 else 0):
             fewer = [line for n, line in enumerate(operands) if n != place]
-            ends = {key: MEANS.ends([line.ends[key] for line in fewer]) for key in left}
-            if all(one is not None and meets(target.ends[key], one) for key, one in ends.items()):
-                return {**doubts, **{key: Doubt(f"the mean without {operands[place].name} gives it") for key in left}}
-        steps = [(target.ends[key][1] - off[key][1]) / (target.ends[key][2] - target.ends[key][0]) for key in left]
+            ends = {key: MEANS.ends([line.ends[key] for line in fewer]) for key in rest}
+            if all(mean_ends is not None and meets(target.ends[key], mean_ends) for key, mean_ends in ends.items()):
+                return {**doubts, **{key: Doubt(f"the mean without {operands[place].name} gives it") for key in rest}}
+        steps = [(target.ends[key][1] - off[key][1]) / (target.ends[key][2] - target.ends[key][0]) for key in rest]
         if max(map(abs, steps)) <= NEAR and (min(steps) > 0 or max(steps) < 0):
-            doubts.update((key, Doubt("all are a little off on one side, as another mean is")) for key in left)
+            doubts.update((key, Doubt("all are a little off on one side, as another mean is")) for key in rest)
     return doubts
 
 
-def _other_mean(name: str, title: str) -> tuple[str, bool]:
+def _find_other_mean(name: str, title: str) -> tuple[str, bool]:
     """The word for another mean than the arithmetic one in a name or else the caption, and whether its weights are not
     known: then it may be anything between its parts."""
     for text in (name, title):
         # "micro" and "weighted" are of other things too in a caption (micro-F1, weighted sampling).
-        is_of_a_mean = text is name or says(text, f"(?:{WEIGHTED_MEAN}) (?:{MEAN})") or _weights(text, name)
-        words = OTHER_MEAN if is_of_a_mean else OTHER_MEAN.removesuffix(f"|{WEIGHTED_MEAN}")
-        word = next((word for word in words.split("|") if says(text, word)), "")
+        is_of_a_mean = text is name or says(text, f"(?:{WEIGHTED_MEAN}) (?:{MEAN})") or _is_weighted(text, name)
+        pattern = OTHER_MEAN if is_of_a_mean else OTHER_MEAN.removesuffix(f"|{WEIGHTED_MEAN}")
+        word = next((word for word in pattern.split("|") if says(text, word)), "")
         if word:
             return word, says(text, WEIGHTED_MEAN)
     return "", False
 
 
 def _is_named(kind: str, word: str) -> bool:
-    """Whether a kind of mean is what a word says: "geometric" of "geo"."""
+    """Whether a kind of mean is meant by a word: "geometric" by "geo"."""
     return bool(word) and (kind[:3] == word[:3] or f"{kind[0]}mean" == word or kind.endswith(word))
 
 
-def _weights(title: str, name: str) -> bool:
-    """Whether a caption says of a column that it is weighted: "Avg. is weighted by the number of questions"."""
+def _is_weighted(title: str, name: str) -> bool:
+    """Whether a caption states that a column is weighted: "Avg. is weighted by the number of questions"."""
     return (
         bool(name)
         and re.search(rf"\b{re.escape(name.lower().rstrip('.'))}\.? (?:is|are) weighted", title.lower()) is not None
     )
 
 
-def _kinds(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Iterator[tuple[str, Ends]]:
+def _list_other_means(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Iterator[tuple[str, Ends]]:
     """Other means of the same parts: their names and ends."""
     if all(part[0] > 0 for part in parts):
-        yield "geometric", _each(parts, lambda values: math.exp(sum(map(math.log, values)) / len(values)))
-        yield "harmonic", _each(parts, lambda values: len(values) / sum(1 / value for value in values))
+        yield "geometric", _compute_ends(parts, lambda values: math.exp(sum(map(math.log, values)) / len(values)))
+        yield "harmonic", _compute_ends(parts, lambda values: len(values) / sum(1 / value for value in values))
     if len(parts) > 2:
-        yield "median", _each(parts, median)
+        yield "median", _compute_ends(parts, median)
     for key in lines.keys:
         weights = [line.ends[key][1] for line in operands if key in line.ends]
         if kind_of(key) == "count" and len(weights) == len(operands) and min(weights) > 0:
             yield (
                 f"{key}-weighted",
-                _each(
+                _compute_ends(
                     parts,
                     lambda values, weights=weights: (
                         math.fsum(w * v for w, v in zip(weights, values, strict=True))  # type: ignore[misc]
@@ -167,6 +167,6 @@ def _kinds(parts: Sequence[Ends], operands: Sequence[Line], lines: Lines) -> Ite
             )
 
 
-def _each(parts: Sequence[Ends], compute: Callable[[list[float]], float]) -> Ends:
+def _compute_ends(parts: Sequence[Ends], compute: Callable[[list[float]], float]) -> Ends:
     lowest, middle, highest = (compute([part[n] for part in parts]) for n in (0, 1, 2))
     return lowest, middle, highest

@@ -13,7 +13,7 @@ from mpmath import iv
 from mpmath.libmp import ComplexResult
 
 from plumbline.audit.paper.grammar import CallNode, ChoiceNode, Node, NumberNode, ReferenceNode, SignNode
-from plumbline.audit.paper.known_functions import SHORT, TAKES, form, named_function
+from plumbline.audit.paper.known_functions import SHORT, TAKES, format_call, load_function
 from plumbline.audit.paper.paper_table import PaperTable, few
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.published.expression import Expression, ExpressionOperand, lift
@@ -75,18 +75,18 @@ class Evaluation:
         if not choices:
             yield CheckedRow(name="", left=self._value(left, None), right=lift(self._value(right, None)))
             return
-        named = [self._chosen(choice) for choice in choices]
-        if any(isinstance(by, ChoiceNode) and by.kind == "these" for choice in choices for by in _by(choice)):
-            if len({len(each) for each in named}) > 1:
-                lengths = " and ".join(str(len(each)) for each in named)
+        name_lists = [self._choose_names(choice) for choice in choices]
+        if any(isinstance(by, ChoiceNode) and by.kind == "these" for choice in choices for by in _list_choices(choice)):
+            if len({len(each) for each in name_lists}) > 1:
+                lengths = " and ".join(str(len(each)) for each in name_lists)
                 self.fail(choices[0], f"the sides name {lengths} rows, which do not pair up")
-            picked = [(one[0], tuple(one)) for one in zip(*named, strict=True)]
+            picked = [(names[0], tuple(names)) for names in zip(*name_lists, strict=True)]
         else:
-            common = [name for name in named[0] if all(name in each for each in named[1:])]
+            common = [name for name in name_lists[0] if all(name in each for each in name_lists[1:])]
             # Where the left side prints nothing, as a baseline's own difference, there is nothing to check.
-            printed = named[: len(self._choices(left))] or named
+            printed = name_lists[: len(self._choices(left))] or name_lists
             self.left_out = len({name for each in printed for name in each} - set(common))
-            picked = [(name, (name,) * len(named)) for name in common]
+            picked = [(name, (name,) * len(name_lists)) for name in common]
         if not picked:
             self.fail(choices[0], "no row prints a number in each column that the check names")
         for name, of_choice in picked:
@@ -95,23 +95,23 @@ class Evaluation:
                 name=name, left=self._value(left, row), right=lift(self._value(right, row, len(self._choices(left))))
             )
 
-    def fail(self, node: Node, words: str) -> None:
+    def fail(self, node: Node, message: str) -> None:
         """Refuse the check for what stands at a node."""
-        raise UsageError(f"{self.where}, character {node.position}: {words}")
+        raise UsageError(f"{self.where}, character {node.position}: {message}")
 
     def _choices(self, node: Node | None) -> list[ReferenceNode]:
         """References to several rows, outside what functions take as a list, in the order of the text."""
         if id(node) not in self._choices_of:
-            self._choices_of[id(node)] = self._found_choices(node)
+            self._choices_of[id(node)] = self._find_choices(node)
         return self._choices_of[id(node)]
 
-    def _found_choices(self, node: Node | None) -> list[ReferenceNode]:
+    def _find_choices(self, node: Node | None) -> list[ReferenceNode]:
         if isinstance(node, SignNode):
             return [*self._choices(node.left), *self._choices(node.right)]
         if isinstance(node, CallNode):
             pairs = zip(node.given, self._takes(node), strict=True)
-            return [one for given, kind in pairs if kind == "1" for one in self._choices(given)]
-        return [node] if isinstance(node, ReferenceNode) and _by(node) else []
+            return [choice for argument, kind in pairs if kind == "1" for choice in self._choices(argument)]
+        return [node] if isinstance(node, ReferenceNode) and _list_choices(node) else []
 
     def _has_others(self, node: Node | None) -> bool:
         """Whether a part of it depends on the row of the check by the word `others`."""
@@ -119,19 +119,19 @@ class Evaluation:
             return self._has_others(node.left) or self._has_others(node.right)
         if isinstance(node, CallNode):
             return any(map(self._has_others, node.given))
-        return isinstance(node, ReferenceNode) and any(by.kind == "others" for by in _by(node))
+        return isinstance(node, ReferenceNode) and any(by.kind == "others" for by in _list_choices(node))
 
     def _takes(self, node: CallNode) -> str:
-        known = TAKES.get(node.name)
-        if known is None:
+        signature = TAKES.get(node.name)
+        if signature is None:
             self.fail(
                 node, f"there is no function {node.name!r}{nearest(node.name, TAKES)} (there are {', '.join(TAKES)})"
             )
         # What takes a list takes several numbers too: mean(a, b).
-        several = known == "*" or (known == "n" and len(node.given) > 1)
-        takes = "1" * len(node.given) if several else str(known)
+        several = signature == "*" or (signature == "n" and len(node.given) > 1)
+        takes = "1" * len(node.given) if several else str(signature)
         if len(takes) != len(node.given) or not node.given:
-            self.fail(node, f"write {form(node.name)}; it is given {len(node.given)}")
+            self.fail(node, f"write {format_call(node.name)}; it is given {len(node.given)}")
         return takes
 
     def _value(self, node: Node | None, row: _Row | None, before: int = 0) -> ExpressionOperand:
@@ -139,23 +139,23 @@ class Evaluation:
         if id(node) in self._constant:
             return self._constant[id(node)]
         try:
-            value = self._computed(node, row, before)
+            value = self._compute(node, row, before)
             if not isinstance(value, PrintedNumber | PrintedColumn):
-                value = self._bounded(node, lift(value))
+                value = self._require_bounded(node, lift(value))
         except UsageError:
             raise
         except (ArithmeticError, ComplexResult, ValueError, TypeError, OverflowError) as error:
-            said = str(error) if isinstance(error, PlumblineError) else "this has no finite value"
-            raise UsageError(f"{self.where}, character {node.position if node else 1}: {said}") from error
+            message = str(error) if isinstance(error, PlumblineError) else "this has no finite value"
+            raise UsageError(f"{self.where}, character {node.position if node else 1}: {message}") from error
         if row is None or not (self._choices(node) or self._has_others(node)):
             self._constant[id(node)] = value
         return value
 
-    def _computed(self, node: Node | None, row: _Row | None, before: int) -> ExpressionOperand:
+    def _compute(self, node: Node | None, row: _Row | None, before: int) -> ExpressionOperand:
         if isinstance(node, NumberNode):
             return PrintedNumber(text=node.text, exact=True)
         if isinstance(node, ReferenceNode):
-            return self._reference(node, row, before)
+            return self._resolve_reference(node, row, before)
         if isinstance(node, CallNode):
             return self._call(node, row, before)
         assert isinstance(node, SignNode)
@@ -179,66 +179,66 @@ class Evaluation:
         return operations[node.sign](left, right)
 
     def _call(self, node: CallNode, row: _Row | None, before: int) -> ExpressionOperand:
-        given: list[ExpressionOperand] = []
+        arguments: list[ExpressionOperand] = []
         for argument, kind in zip(node.given, self._takes(node), strict=True):
             inside = replace(row, listing=True) if row is not None and self._has_others(argument) else None
-            given.append(self._value(argument, row if kind == "1" else inside, before))
+            arguments.append(self._value(argument, row if kind == "1" else inside, before))
             before += len(self._choices(argument)) if kind == "1" else 0
-            several = lift(given[-1]).several
+            several = lift(arguments[-1]).several
             if several != (kind == "n"):
-                wanted = "a list (table[:].column)" if kind == "n" else "one number"
-                self.fail(argument, f"{node.name} takes {wanted} here: {form(node.name)}")
-        if sum(len(lift(one).printed) for one in given) > SHORT.get(node.name, 10**9):
+                expected = "a list (table[:].column)" if kind == "n" else "one number"
+                self.fail(argument, f"{node.name} takes {expected} here: {format_call(node.name)}")
+        if sum(len(lift(operand).printed) for operand in arguments) > SHORT.get(node.name, 10**9):
             self.fail(node, f"{node.name} takes lists of at most {SHORT[node.name]} numbers together")
-        longest = max(len(lift(one).printed) for one in given)
+        longest = max(len(lift(operand).printed) for operand in arguments)
         self.work.left -= longest**2 if node.name in ("in_same_order", "rank") else longest
         if node.name == "exact":
-            number = given[0]
+            number = arguments[0]
             if not isinstance(number, PrintedNumber):
                 self.fail(node, "exact takes a printed number")
             assert isinstance(number, PrintedNumber)
             return number.exactly()
         if node.name == "abs":
-            return abs(given[0])
-        if node.name == "exp" and any(abs(value).b > EXP for value in lift(given[0]).ranges):
+            return abs(arguments[0])
+        if node.name == "exp" and any(abs(value).b > EXP for value in lift(arguments[0]).ranges):
             self.fail(node, f"exp takes numbers up to {EXP}")
-        if TAKES[node.name] == "n" and len(given) > 1:
-            return named_function(node.name)(given)
-        return named_function(node.name)(*given)
+        if TAKES[node.name] == "n" and len(arguments) > 1:
+            return load_function(node.name)(arguments)
+        return load_function(node.name)(*arguments)
 
-    def _reference(self, node: ReferenceNode, row: _Row | None, before: int) -> ExpressionOperand:
+    def _resolve_reference(self, node: ReferenceNode, row: _Row | None, before: int) -> ExpressionOperand:
         if node.column is None:
             name = node.table if node.row is None else f"{node.table}.{node.row}"
             if name not in self.names.numbers:
-                known = [*self.names.numbers, *self.names.tables]
-                self.fail(node, f"there is no number {name!r}{nearest(name, known)}; a cell is TABLE.ROW.COLUMN")
+                names = [*self.names.numbers, *self.names.tables]
+                self.fail(node, f"there is no number {name!r}{nearest(name, names)}; a cell is TABLE.ROW.COLUMN")
             return self.names.numbers[name]
-        table = self._table(node)
+        table = self._find_table(node)
         try:
             if isinstance(node.row, ChoiceNode):
                 assert isinstance(node.column, str)
                 if row is not None and not row.listing:
                     return table.number(row.names[before], node.column, node.part)
-                return table.column(node.column, self._chosen(node, row), node.part, node.row.text)
+                return table.column(node.column, self._choose_names(node, row), node.part, node.row.text)
             assert isinstance(node.row, str)
             if isinstance(node.column, ChoiceNode):
                 if row is not None and not row.listing:
                     return table.number(node.row, row.names[before], node.part)
-                return table.line(node.row, self._chosen(node, row), node.part, node.column.text)
+                return table.line(node.row, self._choose_names(node, row), node.part, node.column.text)
             return table.number(node.row, node.column, node.part)
         except UsageError as error:
             raise UsageError(f"{self.where}, character {node.position}: {error}") from None
 
-    def _table(self, node: ReferenceNode) -> PaperTable:
+    def _find_table(self, node: ReferenceNode) -> PaperTable:
         if node.table not in self.names.tables:
-            known = list(self.names.tables)
-            self.fail(node, f"there is no table {node.table!r}{nearest(node.table, known)} (known: {few(known)})")
+            names = list(self.names.tables)
+            self.fail(node, f"there is no table {node.table!r}{nearest(node.table, names)} (known: {few(names)})")
         return self.names.tables[node.table]
 
-    def _chosen(self, node: ReferenceNode, row: _Row | None = None) -> list[str]:
+    def _choose_names(self, node: ReferenceNode, row: _Row | None = None) -> list[str]:
         """The rows (or columns) that a reference names: of all, or all but some, those that print a number."""
-        table = self._table(node)
-        (by,) = _by(node)
+        table = self._find_table(node)
+        (by,) = _list_choices(node)
         along = table.rows if by is node.row else table.columns
         for name in by.names:
             if name not in along:
@@ -261,8 +261,8 @@ class Evaluation:
         except UsageError as error:
             raise UsageError(f"{self.where}, character {node.position}: {error}") from None
 
-    def _bounded(self, node: Node | None, value: Expression) -> Expression:
-        self.work.left -= len(value.printed) + sum(len(one.cells) for one in value.inputs) // 16
+    def _require_bounded(self, node: Node | None, value: Expression) -> Expression:
+        self.work.left -= len(value.printed) + sum(len(source.cells) for source in value.inputs) // 16
         if self.work.left < 0:
             raise UsageError(f"{self.where}: the checks of the file compute too many numbers; make it several files")
         for each in (*value.printed, *value.ranges):
@@ -272,5 +272,5 @@ class Evaluation:
         return value
 
 
-def _by(node: ReferenceNode) -> Sequence[ChoiceNode]:
-    return [one for one in (node.row, node.column) if isinstance(one, ChoiceNode)]
+def _list_choices(node: ReferenceNode) -> Sequence[ChoiceNode]:
+    return [part for part in (node.row, node.column) if isinstance(part, ChoiceNode)]

@@ -14,7 +14,7 @@ from statistics import median, pstdev
 
 from plumbline.audit.paper.lines import Ends
 
-#: Levels: where the words of a name say the relation, where they do and every row agrees (so that nothing can be held
+#: Levels: where a name states the relation, where they do and every row agrees (so that nothing can be held
 #: against it), and where they do not.
 SAID, SAID_ALL, UNSAID = 0.01, 0.1, 1e-4
 
@@ -33,12 +33,12 @@ class Agreement:
     rows: int
     chance: float
 
-    def holds(self, tries: int, *, said: bool) -> bool:
-        """Whether it is a relation, after so many tries; `said`: a name says it."""
-        few = self.agree < (2 if said else 4) or (self.agree < 3 and self.agree < self.rows)
+    def holds(self, tries: int, *, stated: bool) -> bool:
+        """Whether it is a relation, after so many tries; `stated`: a name states it."""
+        few = self.agree < (2 if stated else 4) or (self.agree < 3 and self.agree < self.rows)
         if few or self.agree < SHARE * self.rows - 1e-9:
             return False
-        level = UNSAID if not said else SAID_ALL if self.agree == self.rows else SAID
+        level = UNSAID if not stated else SAID_ALL if self.agree == self.rows else SAID
         return tail(self.agree, self.rows, self.chance) * max(1, tries) < level
 
 
@@ -54,7 +54,7 @@ def rounds_to(printed: Ends, computed: Ends) -> bool:
     return printed[0] - slack <= computed[1] <= printed[2] + slack
 
 
-def agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreement:
+def rate_agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreement:
     """Compare what is printed in each row with what is computed for it.
 
     The chance of an agreement is the larger of two: how often rows agree with what is computed for others, and how wide
@@ -66,11 +66,11 @@ def agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreement:
         return Agreement(agree, rows, 1.0)
     shifts = range(1, min(rows, 12))
     hits = sum(meets(printed[n], computed[(n + shift) % rows]) for shift in shifts for n in range(rows))
-    # Where most agree, the middle of them says what they span: a single far one would make all others look near.
-    values = sorted([one[1] for one in printed])
+    # Where most agree, the middle of them gives their span: a single far one would make all others look near.
+    values = sorted([ends[1] for ends in printed])
     cut = len(values) // 10
     reach = values[-1 - cut] - values[cut]
-    width = sorted(one[2] - one[0] + two[2] - two[0] for one, two in zip(printed, computed, strict=True))[rows // 2]
+    width = sorted(a[2] - a[0] + b[2] - b[0] for a, b in zip(printed, computed, strict=True))[rows // 2]
     wide = min(1.0, width / reach) if reach > 0 else 1.0
     return Agreement(agree, rows, max(hits / (rows * len(shifts)), wide, 1e-4))
 
@@ -82,9 +82,9 @@ def chance_of_a_mean(printed: Sequence[Ends], computed: Sequence[Ends], values: 
         values: what each row's mean is of; means of as many like them spread as these do, over the root of how many.
     """
     chances = []
-    for one, two, given in zip(printed, computed, values, strict=True):
-        spread = math.sqrt(12) * pstdev(given) / math.sqrt(len(given))
-        width = one[2] - one[0] + two[2] - two[0]
+    for ends, other, parts in zip(printed, computed, values, strict=True):
+        spread = math.sqrt(12) * pstdev(parts) / math.sqrt(len(parts))
+        width = ends[2] - ends[0] + other[2] - other[0]
         chances.append(min(1.0, width / spread) if spread > 0 else 1.0)
     return max(0.01, median(chances))
 

@@ -1,4 +1,4 @@
-"""Lists the formulas that numbers of a table are tried against: how they compute, and the names that say them."""
+"""Lists the formulas that numbers of a table are tried against: how they compute, and the names that state them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Formula:
 
     Attributes:
         text: a sentence of it, with the names in it.
-        words: words of a name that say it; `units`: units of its numbers that do.
+        words: words of a name that state it; `units`: units of its numbers that do.
         ordered: whether the order of the two matters.
         pairs, baseline: whether it is tried of two lines, and against a row.
-        unsaid: whether it is tried where no name says it.
+        unsaid: whether it is tried where no name states it.
         unsigned: it is tried only where the target prints no sign, which then may be in a colour or a word.
         divides: the place of the number that it divides by.
         linear: it adds or subtracts what must be of one kind; `adds`: it gives a total.
@@ -48,36 +48,36 @@ class Formula:
     adds: bool = False
 
     def says(self, line: Line) -> bool:
-        """Whether a line's name or unit says the formula."""
+        """Whether a line's name or unit states the formula."""
         return line.says(self.words) or bool(self.units & line.units)
 
-    def ends(self, given: Sequence[Ends]) -> Ends | None:
-        """Ends of its value, from those of what it is given; None where it has none."""
+    def ends(self, operands: Sequence[Ends]) -> Ends | None:
+        """Ends of its value, from those of what it is given; None if it has none."""
         try:
             if self.compute is _mean or self.compute is _sum:
-                lowest, middle, highest = (self.compute([one[n] for one in given]) for n in (0, 1, 2))
+                lowest, middle, highest = (self.compute([ends[n] for ends in operands]) for n in (0, 1, 2))
                 return lowest, middle, highest
-            one, two = given
-            if self.divides is not None and given[self.divides][0] <= 0 <= given[self.divides][2]:
+            first, second = operands
+            if self.divides is not None and operands[self.divides][0] <= 0 <= operands[self.divides][2]:
                 return None
-            values = [self.compute(a, b) for a in (one[0], one[2]) for b in (two[0], two[2])]
-            least = 0.0 if self.unsigned and one[0] <= two[2] and two[0] <= one[2] else min(values)
-            return least, self.compute(one[1], two[1]), max(values)
+            values = [self.compute(a, b) for a in (first[0], first[2]) for b in (second[0], second[2])]
+            least = 0.0 if self.unsigned and first[0] <= second[2] and second[0] <= first[2] else min(values)
+            return least, self.compute(first[1], second[1]), max(values)
         except (ZeroDivisionError, OverflowError):
             return None
 
-    def expression(self, given: Sequence[PrintedNumber]) -> Given:
+    def expression(self, numbers: Sequence[PrintedNumber]) -> Given:
         """The formula of printed numbers."""
         if self.compute is _mean or self.compute is _sum:
-            return self.express(given)
-        return self.express(*given)
+            return self.express(numbers)
+        return self.express(*numbers)
 
-    def sentence(self, target: str, given: Sequence[str], along: str) -> str:
-        """What the formula says, with names."""
+    def sentence(self, target: str, operands: Sequence[str], along: str) -> str:
+        """Write the formula as a sentence, with names."""
         if self.compute is _mean or self.compute is _sum:
-            names = ", ".join(given[:6]) + (f" and {len(given) - 6} more" if len(given) > 6 else "")
+            names = ", ".join(operands[:6]) + (f" and {len(operands) - 6} more" if len(operands) > 6 else "")
             return self.text.format(target, f"the {along}s {names}")
-        return self.text.format(target, *given)
+        return self.text.format(target, *operands)
 
 
 def _mean(values: Sequence[float]) -> float:

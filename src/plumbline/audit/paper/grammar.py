@@ -27,7 +27,7 @@ from plumbline.core.errors import UsageError, nearest
 #: Most characters of an expression, and how deep it may nest.
 LENGTH, DEPTH = 2_000, 40
 
-#: Said where a name may have been meant.
+#: Appended to messages where a name may have been meant.
 QUOTES = 'a name of more than the letters a to z, digits and _ stands in quotes: table."GPT-2 small"."Δ"'
 
 _TOKEN = re.compile(
@@ -102,7 +102,7 @@ def parse_check(text: str, where: str) -> tuple[Node, str, Node]:
         where: the file and key, which begin the message of an error.
 
     Raises:
-        UsageError: it is no check; the position is named.
+        UsageError: it is not a check; the position is named.
     """
     parser = _Parser(text, where)
     left = parser.sum(0)
@@ -126,13 +126,13 @@ class _Parser:
         self.tokens: list[tuple[str, str, int]] = []
         position = 0
         while text[position:].strip():
-            found = _TOKEN.match(text, position)
-            if found is None:
+            match = _TOKEN.match(text, position)
+            if match is None:
                 at = position + len(text[position:]) - len(text[position:].lstrip())
                 raise UsageError(f"{where}, character {at + 1}: {text[at]!r} has no meaning in an expression; {QUOTES}")
-            kind = str(found.lastgroup)
-            self.tokens.append((kind, found[kind], found.start(kind) + 1))
-            position = found.end()
+            kind = str(match.lastgroup)
+            self.tokens.append((kind, match[kind], match.start(kind) + 1))
+            position = match.end()
 
     @property
     def kind(self) -> str:
@@ -146,8 +146,8 @@ class _Parser:
     def position(self) -> int:
         return self.tokens[self.place][2] if self.place < len(self.tokens) else len(self.text) + 1
 
-    def fail(self, words: str) -> None:
-        raise UsageError(f"{self.where}, character {self.position}: {words}")
+    def fail(self, message: str) -> None:
+        raise UsageError(f"{self.where}, character {self.position}: {message}")
 
     def take(self, sign: str = "") -> str:
         if sign and self.next != sign:
@@ -163,23 +163,23 @@ class _Parser:
         return left
 
     def product(self, depth: int) -> Node:
-        left = self.signed(depth)
+        left = self.unary(depth)
         while self.kind == "sign" and self.next in ("*", "/"):
             position, sign = self.position, self.take()
-            left = SignNode(position, sign, left, self.signed(depth))
+            left = SignNode(position, sign, left, self.unary(depth))
         return left
 
-    def signed(self, depth: int) -> Node:
+    def unary(self, depth: int) -> Node:
         if depth > DEPTH:
             self.fail(f"brackets or signs nest deeper than {DEPTH}")
         position = self.position
         if self.kind == "sign" and self.next == "-":
             self.take()
-            return SignNode(position, "neg", self.signed(depth + 1), None)
+            return SignNode(position, "neg", self.unary(depth + 1), None)
         base = self.atom(depth)
         if self.kind == "sign" and self.next == "**":
             self.take()
-            return SignNode(position, "**", base, self.signed(depth + 1))
+            return SignNode(position, "**", base, self.unary(depth + 1))
         return base
 
     def atom(self, depth: int) -> Node:
@@ -200,14 +200,14 @@ class _Parser:
         raise AssertionError
 
     def call(self, depth: int) -> Node:
-        position, name, given = self.position, self.take(), []
+        position, name, arguments = self.position, self.take(), []
         self.take("(")
         while self.next != ")":
-            given.append(self.argument(depth + 1))
+            arguments.append(self.argument(depth + 1))
             if self.next != ")":
                 self.take(",")
         self.take(")")
-        return CallNode(position, name, tuple(given))
+        return CallNode(position, name, tuple(arguments))
 
     def argument(self, depth: int) -> Node:
         left = self.sum(depth)

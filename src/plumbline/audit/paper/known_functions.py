@@ -33,23 +33,23 @@ TAKES = {
 #: Functions that try all corners of a box, or all pairs: longest list together.
 SHORT = {"sample_sd": 12, "welch_t_of_seeds": 12, "welch_p_of_seeds": 12, "in_same_order": 200, "spearman_rho": 2000}
 
-#: Modules whose functions are registered when they are asked for: they import scipy.
+#: Modules whose functions are registered when they are requested: they import scipy.
 _BY_MODULE = ("counting", "math_functions", "statistic_functions", "paper.paper_statistics")
 
 
-def form(name: str) -> str:
-    """A function as it is written: its name, and what it is given by name, in order; lists as `x[:]`."""
+def format_call(name: str) -> str:
+    """Write how a function is called: its name and its parameters in order; lists as `x[:]`."""
     if name in ("exact", "abs"):
         return f"{name}(x)"
-    named_function(name)
+    load_function(name)
     if TAKES[name] == "*":
         return f"{name}(x, y, ...)"
-    given = zip(FUNCTIONS[name].given, TAKES[name], strict=True)
-    return f"{name}({', '.join(one + '[:]' * (kind == 'n') for one, kind in given)})"
+    parameters = zip(FUNCTIONS[name].given, TAKES[name], strict=True)
+    return f"{name}({', '.join(parameter + '[:]' * (kind == 'n') for parameter, kind in parameters)})"
 
 
-def named_function(name: str) -> Callable[..., Expression]:
-    """A named function of the audit; the module that defines it is imported when it is first asked for."""
+def load_function(name: str) -> Callable[..., Expression]:
+    """Find a function of the audit by name; the module that defines it is imported when it is first needed."""
     for module in _BY_MODULE:
         if name in FUNCTIONS:
             break

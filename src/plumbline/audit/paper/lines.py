@@ -20,7 +20,7 @@ from plumbline.published.printed_number import THOUSANDS, PrintedNumber
 #: Lowest, printed and highest value of a number.
 Ends = tuple[float, float, float]
 
-#: Most lines, and places of a line, that are looked at.
+#: Most lines, and places of a line, that are checked.
 LINES, PLACES = 60, 400
 
 _YEAR = re.compile("19[5-9][0-9]|20[0-3][0-9]")
@@ -32,7 +32,7 @@ class Line:
 
     Attributes:
         place: its number in the table, from 0.
-        numbers: printed numbers, without bounds such as "< 0.01"; each as rounded, for nobody says what is a count.
+        numbers: printed numbers, without bounds such as "< 0.01", as rounded: nothing states what is a count.
         cells: every cell, also those without a number.
     """
 
@@ -44,11 +44,11 @@ class Line:
     @cached_property
     def ends(self) -> dict[str, Ends]:
         """Ends of each number by its key."""
-        found = {}
+        ends = {}
         for key, number in self.numbers.items():
             interval = number.interval()
-            found[key] = (low(interval), number.value, high(interval))
-        return found
+            ends[key] = (low(interval), number.value, high(interval))
+        return ends
 
     @cached_property
     def words(self) -> str:
@@ -66,7 +66,7 @@ class Line:
 
     @cached_property
     def kind(self) -> str:
-        """What its numbers are: "date", "%", "count", or nothing that its name, units and numbers say."""
+        """What its numbers are: "date", "%", "count", or empty if its name, units and numbers do not show it."""
         if self.numbers and all(_YEAR.fullmatch(number.text) for number in self.numbers.values()):
             return "date"
         return kind_of(self.name)
@@ -120,11 +120,11 @@ class Lines:
 
     def _is_signed(self, key: str) -> bool:
         """Whether all numbers of a key have a sign, and one of them a plus."""
-        shown = [line.cells[key] for line in self.lines if key in line.numbers]
-        return len(shown) > 1 and all(cell.signed for cell in shown) and any("+" in cell.text for cell in shown)
+        cells = [line.cells[key] for line in self.lines if key in line.numbers]
+        return len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells)
 
     def _is(self, kind: Callable[[str], bool | None], key: str) -> bool:
-        """Whether a key is of a kind; by the size of its numbers where its name alone does not say."""
+        """Whether a key is of a kind; by the size of its numbers where its name alone does not decide."""
         answer = kind(key)
         return self.is_small(key) if answer is None else answer
 
@@ -138,7 +138,7 @@ class Lines:
         return 2 * sum(smaller) > len(smaller)
 
 
-#: A table of fewer rows (or columns) is looked at also where a line prints one number alone.
+#: A table of fewer rows (or columns) is checked also where a line prints one number alone.
 SMALL = 3
 
 
@@ -152,7 +152,7 @@ def columns_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
     return Lines(
         table=table,
         along="column",
-        lines=_lines(table, lines, 1 if len(table.rows) < SMALL else 2),
+        lines=_make_lines(table, lines, 1 if len(table.rows) < SMALL else 2),
         keys=table.rows[:PLACES],
         groups=dict(zip(table.rows, table.groups, strict=True)),
     )
@@ -168,22 +168,22 @@ def rows_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
     return Lines(
         table=table,
         along="row",
-        lines=_lines(table, lines, 1 if len(columns) < SMALL else 2),
+        lines=_make_lines(table, lines, 1 if len(columns) < SMALL else 2),
         keys=tuple(columns),
         groups=dict.fromkeys(columns, 0),
     )
 
 
-def _lines(
-    table: PaperTable, given: Sequence[tuple[str, int, dict[str, PrintedCell], dict[str, tuple[str, str]]]], least: int
+def _make_lines(
+    table: PaperTable, items: Sequence[tuple[str, int, dict[str, PrintedCell], dict[str, tuple[str, str]]]], least: int
 ) -> tuple[Line, ...]:
-    found: list[Line] = []
-    for name, place, cells, where in given:
-        shown = {
-            key: table.number(*where[key]).rounded()
+    lines: list[Line] = []
+    for name, place, cells, where in items:
+        numbers = {
+            key: table.number(*where[key]).as_rounded()
             for key, cell in cells.items()
             if cell.number is not None and not cell.bound
         }
-        if len(shown) >= least and len(found) < LINES:
-            found.append(Line(name=name, place=place, numbers=shown, cells=cells))
-    return tuple(found)
+        if len(numbers) >= least and len(lines) < LINES:
+            lines.append(Line(name=name, place=place, numbers=numbers, cells=cells))
+    return tuple(lines)

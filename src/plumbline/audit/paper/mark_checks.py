@@ -30,7 +30,7 @@ LEAST, SHARE = 3, 0.75
 class _Marked:
     """Numbers that are compared: those of a line, or of one group in it, and which of them are marked.
 
-    `stated`: the line's name has an arrow, or the audit file says which end is better.
+    `stated`: the line's name has an arrow, or the audit file states which end is better.
     """
 
     line: Line
@@ -41,7 +41,7 @@ class _Marked:
     stated: bool
 
 
-def look_at(
+def check_marks(
     by_column: Lines, by_row: Lines, part: TablePart, ledger: Ledger, explained: Mapping[str, Collection[str]]
 ) -> None:
     """Check ranks, and bold and underlined numbers, of a table.
@@ -49,56 +49,56 @@ def look_at(
     Args:
         explained: names of the columns, and of the rows, that a relation gives: no competitors of the others.
     """
-    _ranks(by_column, ledger)
-    everywhere = {lines.along: _marked_throughout(lines) for lines in (by_column, by_row)}
+    _check_ranks(by_column, ledger)
+    everywhere = {lines.along: _list_always_bold(lines) for lines in (by_column, by_row)}
     tried = []
     for lines, across in ((by_column, by_row), (by_row, by_column)):
         keys = set(lines.levels) - everywhere[across.along] - set(explained[across.along])
         without = {line.name for line in lines.lines if line.name not in across.levels} | everywhere[lines.along]
         for grouped in (False, True):
             if not grouped or len(set(lines.groups.values())) > 1:
-                tried.append((lines, list(_marked(lines, part, keys, without, grouped=grouped))))
+                tried.append((lines, list(_collect_marks(lines, part, keys, without, grouped=grouped))))
     # Bold in one row alone can mean "ours".
-    tried = [(lines, marked if len({key for one in marked for key in one.bold}) > 1 else []) for lines, marked in tried]
-    counted = [(sum(_right(one, "bold") for one in marked), len(marked), n) for n, (_, marked) in enumerate(tried)]
+    tried = [(lines, marks if len({key for mark in marks for key in mark.bold}) > 1 else []) for lines, marks in tried]
+    counted = [(sum(_is_right(mark, "bold") for mark in marks), len(marks), n) for n, (_, marks) in enumerate(tried)]
     fit = [(right / of, right, -n) for right, of, n in counted if right >= LEAST and right >= SHARE * of]
     if fit:
-        lines, marked = tried[-max(fit)[2]]
-        _check("bold", marked, lines, ledger)
-        under = [one for one in marked if one.underlined and len(one.bold) == 1]
-        right = sum(_right(one, "underlined") for one in under)
+        lines, marks = tried[-max(fit)[2]]
+        _check("bold", marks, lines, ledger)
+        under = [mark for mark in marks if mark.underlined and len(mark.bold) == 1]
+        right = sum(_is_right(mark, "underlined") for mark in under)
         if right >= LEAST and right >= SHARE * len(under):
             _check("underlined", under, lines, ledger)
     elif any(of >= LEAST for _, of, _ in counted):
         ledger.dropped.append(f"{by_column.table.name}: bold numbers are not the best of most columns, rows or groups")
 
 
-def _marked_throughout(lines: Lines) -> set[str]:
+def _list_always_bold(lines: Lines) -> set[str]:
     """Names of the lines that are bold wherever their table is, as one's own rows are: no rank is meant."""
     having = {key for key in lines.keys if any(key in line.numbers and line.cells[key].bold for line in lines.lines)}
-    found = set()
+    names = set()
     for line in lines.lines:
-        shown = [line.cells[key].bold for key in having if key in line.numbers]
-        if len(shown) > 1 and all(shown):
-            found.add(line.name)
-    return found
+        is_bold = [line.cells[key].bold for key in having if key in line.numbers]
+        if len(is_bold) > 1 and all(is_bold):
+            names.add(line.name)
+    return names
 
 
-def _marked(
+def _collect_marks(
     lines: Lines, part: TablePart, among: Collection[str], without: Collection[str], *, grouped: bool
 ) -> Iterator[_Marked]:
     """What is compared, without rows that are never bold and yet better than what is in most of their lines."""
-    found = list(_all_marked(lines, part, grouped, among, without))
-    bold = {key for one in found for key in one.bold}
-    times, beats = Counter(key for one in found for key in one.keys), Counter[str]()
-    for one in found:
-        best = max(one.direction * one.line.ends[key][1] for key in one.bold)
-        beats.update(key for key in one.keys if key not in bold and one.direction * one.line.ends[key][1] > best)
+    marks = list(_collect_all_marks(lines, part, grouped, among, without))
+    bold = {key for mark in marks for key in mark.bold}
+    times, beats = Counter(key for mark in marks for key in mark.keys), Counter[str]()
+    for mark in marks:
+        best = max(mark.direction * mark.line.ends[key][1] for key in mark.bold)
+        beats.update(key for key in mark.keys if key not in bold and mark.direction * mark.line.ends[key][1] > best)
     apart = {key for key, count in beats.items() if count > 1 and 2 * count >= times[key]}
-    yield from _all_marked(lines, part, grouped, set(among) - apart, without)
+    yield from _collect_all_marks(lines, part, grouped, set(among) - apart, without)
 
 
-def _all_marked(
+def _collect_all_marks(
     lines: Lines, part: TablePart, grouped: bool, among: Collection[str], without: Collection[str]
 ) -> Iterator[_Marked]:
     for line in lines.lines:
@@ -110,23 +110,23 @@ def _all_marked(
             bold = [key for key in keys if line.cells[key].bold]
             if len(keys) < 3 or not 0 < len(bold) < len(keys) / 2:
                 continue
-            stated = _direction(line, lines, part)
+            stated = _find_direction(line, lines, part)
             under = [key for key in keys if line.cells[key].underlined]
             yield _Marked(
                 line=line,
                 keys=tuple(keys),
                 bold=tuple(bold),
                 underlined=tuple(under),
-                direction=stated or _fitting(line, keys, bold),
+                direction=stated or _fit_direction(line, keys, bold),
                 stated=line.name in part.better or (lines.along == "column" and any(a in line.name for a in "↑↓")),
             )
 
 
-def _direction(line: Line, lines: Lines, part: TablePart) -> int:
-    """1 where higher is better, -1 where lower is, 0 where it is not said; a row's columns say nothing."""
-    said = part.better.get(line.name)
-    if said:
-        return 1 if said == "higher" else -1
+def _find_direction(line: Line, lines: Lines, part: TablePart) -> int:
+    """1 where higher is better, -1 where lower is, 0 if not stated; a row's columns do not state it."""
+    better = part.better.get(line.name)
+    if better:
+        return 1 if better == "higher" else -1
     if lines.along == "row":
         return 0
     lower, higher = "↓" in line.name or line.says(_LOWER), "↑" in line.name or line.says(_HIGHER)
@@ -135,7 +135,7 @@ def _direction(line: Line, lines: Lines, part: TablePart) -> int:
     return 0 if lower == higher else -1 if lower else 1
 
 
-def _fitting(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
+def _fit_direction(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
     """The direction in which a bold number is nearer to the end."""
     values = [line.ends[key][1] for key in keys]
     above = sum(value > max(line.ends[key][1] for key in bold) for value in values)
@@ -143,31 +143,31 @@ def _fitting(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
     return 1 if above <= below else -1
 
 
-def _right(one: _Marked, mark: str) -> bool:
+def _is_right(marked: _Marked, mark: str) -> bool:
     """Whether one of the bold numbers is the best, or the underlined one is second."""
-    value = {key: one.direction * one.line.ends[key][1] for key in one.keys}
+    value = {key: marked.direction * marked.line.ends[key][1] for key in marked.keys}
     if mark == "bold":
-        return max(value[key] for key in one.bold) == max(value.values())
-    return any(sum(other > value[key] for other in value.values()) == 1 for key in one.underlined)
+        return max(value[key] for key in marked.bold) == max(value.values())
+    return any(sum(other > value[key] for other in value.values()) == 1 for key in marked.underlined)
 
 
 def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger) -> None:
     """Check each line's mark: the better one of the marked numbers has rank 1, or 2."""
-    table, place, which = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
+    table, place, rank_name = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
     rows = []
-    for count, one in enumerate(marked):
+    for count, item in enumerate(marked):
         values = {
-            key: one.direction * one.line.ends[key][1] for key in (one.bold if mark == "bold" else one.underlined)
+            key: item.direction * item.line.ends[key][1] for key in (item.bold if mark == "bold" else item.underlined)
         }
         chosen = max(values, key=values.__getitem__)
-        number = one.line.numbers[chosen]
-        what = f"{table}, {chosen}, {one.line.name}: its rank, printed {mark} ({which})"
+        number = item.line.numbers[chosen]
+        label = f"{table}, {chosen}, {item.line.name}: its rank, printed {mark} ({rank_name})"
         printed = replace(exact(place, f"rank of {mark}"), where=number.where)
-        others = [one.line.numbers[key] for key in one.keys if key != chosen]
-        formula = _rank(number, others, one.direction)
-        rows.append(RelationRow(f"{one.line.name}.{count}", what, printed, formula, one.stated))
-    along = f"{lines.along} or group" if len({one.line.name for one in marked}) < len(marked) else lines.along
-    ledger.hold(table, mark, f"{mark} numbers are the {which} of their {along}", rows, "are")
+        others = [item.line.numbers[key] for key in item.keys if key != chosen]
+        formula = _rank(number, others, item.direction)
+        rows.append(RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated))
+    along = f"{lines.along} or group" if len({item.line.name for item in marked}) < len(marked) else lines.along
+    ledger.hold(table, mark, f"{mark} numbers are the {rank_name} of their {along}", rows, "are")
 
 
 def _rank(number: PrintedNumber, others: Sequence[PrintedNumber], direction: int) -> Given:
@@ -175,7 +175,7 @@ def _rank(number: PrintedNumber, others: Sequence[PrintedNumber], direction: int
     return rank(number, others) if direction > 0 else rank(-number, [-other for other in others])
 
 
-def _ranks(lines: Lines, ledger: Ledger) -> None:
+def _check_ranks(lines: Lines, ledger: Ledger) -> None:
     """Check columns of ranks against the column that they rank."""
     for target in [line for line in lines.lines if line.says("rank|ranking|place|position|#")]:
         if not all(number.text.isdigit() for number in target.numbers.values()):
@@ -203,10 +203,10 @@ def _ranks(lines: Lines, ledger: Ledger) -> None:
         for key in keys:
             others = [line.numbers[other] for other in keys if other != key]
             formula = _rank(line.numbers[key], others, direction)
-            what, stated = f"{table}, {key}, {target.name}", target.says("rank|ranking")
+            label, stated = f"{table}, {key}, {target.name}", target.says("rank|ranking")
             opposed = any((ranks[key] - ranks[other]) * (values[key] - values[other]) > 0 for other in keys)
             doubt = (
                 "" if opposed else "the order is that of the numbers: rows may be left out, or ties counted otherwise"
             )
-            rows.append(RelationRow(key, what, target.numbers[key].exactly(), formula, stated, doubt))
+            rows.append(RelationRow(key, label, target.numbers[key].exactly(), formula, stated, doubt))
         ledger.hold(table, target.name, f"{target.name} is the rank of {line.name}", rows)

@@ -1,6 +1,6 @@
-"""Tells by the name of a row or column what its numbers are: a spread, a difference, a percentage, a count, a date.
+"""Finds from the name of a row or column what its numbers are: a spread, a difference, a percentage, a count, a date.
 
-A word counts as a whole and with what stands beside it: "SE" is a standard error, "SE-ResNet" a model.
+A word counts as a whole and with what stands next to it: "SE" is a standard error, "SE-ResNet" a model.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 #: Words of a name that is a spread.
 _SPREAD = "std|sd|stdev|stddev|se|stderr|sem|variance|var|ci|range|iqr|deviation|±"
-#: Words that may stand beside one: of statistics, and what is measured.
+#: Words that may stand next to one: of statistics, and what is measured.
 _BESIDE = (
     "standard|dev|error|err|sample|mean|avg|average|of|the|over|across|in|for|runs|run|seeds|seed|trials|folds|n|test|"
     "val|valid|validation|train|eval|acc|accuracy|loss|ppl|perplexity|f1|em|score|scores|bleu|rouge|auc|auroc|map|mse|"
@@ -24,7 +24,7 @@ CHANGE = (
     "δ|delta|deltas|diff|difference|differences|gain|gains|improv|improvement|improvements|change|changes|gap|drop|"
     "increase|decrease|degradation|saved|saving|savings|reduction|reductions|lift|margin|advantage|vs|versus"
 )
-#: Words that may stand beside one: of a change, and of what it is a change from.
+#: Words that may stand next to one: of a change, and of what it is a change from.
 _BESIDE_CHANGE = (
     f"{_BESIDE}|rel|relative|abs|absolute|from|to|on|against|by|with|base|baseline|control|reference|best|previous|"
     "prior|sota|ours|our|vanilla|speed|cost|size|rate|per"
@@ -55,7 +55,7 @@ _FOOTNOTE = re.compile(r"[*†‡§¶⋆★♣♠♦♥]|\^\{?[a-z*](?:,[a-z*])*
 @lru_cache(10_000)
 def words_of(name: str) -> str:
     """A name in small letters, a blank around each word; of signs δ (and its like), %, ×, # and ± are left."""
-    # The number that tells equal names apart is no word of theirs.
+    # The number that distinguishes equal names is not part of the name.
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", re.sub(r"#\d+$", "", name)).lower()
     apart = re.sub("[∆△]", "δ", apart).replace("+/-", "±")
     return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#±]', apart))} "
@@ -68,9 +68,9 @@ def says(name: str, pattern: str) -> bool:
 
 
 def is_spread(name: str) -> bool | None:
-    """Whether a name is that of a spread: a word for one, alone or beside words of statistics.
+    """Whether a name is that of a spread: a word for one, alone or next to words of statistics.
 
-    None where the size of the numbers must tell: "Ours SE" can be a spread of "Ours", or a model.
+    None if the size of the numbers must decide: "Ours SE" can be a spread of "Ours", or a model.
     """
     *above, last = name.split(" / ")
     if any(is_spread(part) for part in above):
@@ -92,7 +92,7 @@ def is_spread(name: str) -> bool | None:
 
 
 def is_change(name: str) -> bool | None:
-    """Whether a name is that of a change of others; None where the size of the numbers must tell: "Drop Path"."""
+    """Whether a name is that of a change of others; None if the size of the numbers must decide: "Drop Path"."""
     words = words_of(name).split()
     if not says(name, f"{CHANGE}|rel|relative"):
         return False
@@ -101,8 +101,8 @@ def is_change(name: str) -> bool | None:
 
 
 def kind_of(name: str) -> str:
-    """What a name says that its numbers are: "date", "%", "count", or nothing."""
-    return next((kind for kind, words in _KINDS.items() if says(name, words)), "")
+    """What a name states its numbers to be: "date", "%", "count", or nothing."""
+    return next((kind for kind, pattern in _KINDS.items() if says(name, pattern)), "")
 
 
 def is_added(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Audits the tables of a folder: the checks of its `audit.toml`, and those that tables allow without being told."""
+"""Audits the tables of a folder: the checks of its `audit.toml`, and those that need no instructions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from plumbline.audit.audit_csv import Row
 from plumbline.audit.audit_rows import COLUMNS, CONTRADICTION, MISMATCH
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
-from plumbline.audit.paper.audit_file import AuditFile, CheckPart, stated
+from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.printed_cell import PARTS
-from plumbline.audit.paper.relations import look_at
+from plumbline.audit.paper.relations import check_relations
 from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.published.printed_number import PrintedNumber, exact
@@ -33,8 +33,8 @@ class PaperAudit:
     """The audit of a folder.
 
     Attributes:
-        told: how many rows are checks of `audit.toml`; the others were found without being told.
-        relations: a sentence for each relation that was found, and one for each that was looked at and dropped.
+        told: how many rows are checks of `audit.toml`; the others were found without it.
+        relations: a sentence for each relation that was found, and one for each that was examined and dropped.
         doubted: those of the dropped that a name states, where so many rows agree that the others may be wrong.
         printed, read: numbers of the tables, and how many of them some row reads.
         unread: table -> column -> how many of its numbers no row reads.
@@ -83,7 +83,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     Args:
         folder: the folder of the tables.
         file: the audit file; `audit.toml` of the folder by default.
-        untold: also check what tables allow without being told.
+        untold: also check what needs no instructions.
 
     Raises:
         UsageError: the folder, a table or the file cannot be meant.
@@ -101,11 +101,11 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     numbers = _collect_numbers(settings)
     _make_stated_checks(settings, Names(tables=tables, numbers=numbers), ledger)
     check_sizes(settings, numbers, ledger)
-    told = len(ledger.rows.rows)
+    stated_rows = len(ledger.rows.rows)
     ledger.told = frozenset(ledger.tested)
     if untold:
         for table in tables.values():
-            look_at(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
+            check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:
@@ -119,7 +119,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         tables=list(tables.values()),
         rows=rows,
         findings=ledger.findings,
-        told=told,
+        told=stated_rows,
         relations=ledger.relations,
         dropped=ledger.dropped,
         doubted=ledger.doubted,
@@ -143,7 +143,7 @@ def _check_tables(settings: AuditFile, tables: dict[str, PaperTable]) -> None:
         table = tables[name]
         if part.baseline and part.baseline not in table.rows:
             raise UsageError(f"{where}.baseline: there is no row {part.baseline!r}{nearest(part.baseline, table.rows)}")
-        columns = [*part.better, *part.items, *part.skip, *(one for one in part.items.values() if isinstance(one, str))]
+        columns = [*part.better, *part.items, *part.skip, *(key for key in part.items.values() if isinstance(key, str))]
         for column in columns:
             if column not in table.columns:
                 raise UsageError(f"{where}: there is no column {column!r}{nearest(column, table.columns)}")
@@ -152,14 +152,14 @@ def _check_tables(settings: AuditFile, tables: dict[str, PaperTable]) -> None:
 def _collect_numbers(settings: AuditFile) -> dict[str, PrintedNumber]:
     """Collect the single numbers that expressions may name, by name."""
     numbers = {
-        name: stated(entry, name, f"{settings.path}: numbers.{name}") for name, entry in settings.numbers.items()
+        name: parse_number(entry, name, f"{settings.path}: numbers.{name}") for name, entry in settings.numbers.items()
     }
     for part in ("model", "training"):
         entry = getattr(settings, part)
         for key in entry.__struct_fields__ if entry else ():
             value = getattr(entry, key)
             if key != "where" and value not in ("", None) and not isinstance(value, bool):
-                numbers[f"{part}.{key}"] = stated(value, f"{part}.{key}", f"{settings.path}: {part}.{key}")
+                numbers[f"{part}.{key}"] = parse_number(value, f"{part}.{key}", f"{settings.path}: {part}.{key}")
     return numbers
 
 
@@ -181,8 +181,8 @@ def _make_stated_checks(settings: AuditFile, names: Names, ledger: Ledger) -> No
                         left_side, "the left side of = is what the paper prints: a cell, a column or a number by name"
                     )
                 assert isinstance(printed, PrintedNumber)
-                # A printed count may itself be a rounded result: only exact(...) says that it is not.
-                target = printed.rounded() if isinstance(left_side, ReferenceNode) and left_side.column else printed
+                # A printed count may itself be a rounded result: only exact(...) states that it is not.
+                target = printed.as_rounded() if isinstance(left_side, ReferenceNode) and left_side.column else printed
                 formula, quantity = row.right, check.what or f"{printed.name or printed} of check {id}"
                 place = check.where or printed.where
             else:

@@ -30,36 +30,36 @@ RUNNING_TEXT = (
 UNREAD = "no check of the audit file reads them, and no relation to others was found"
 
 
-def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
-    """The page: the audit's own, and after it what was looked at, dropped and not read."""
-    name = _plain(audit.folder.resolve().name)
-    rows = [{key: _shown(key, value) for key, value in row.items()} | {"study": name} for row in audit.rows]
+def write_page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
+    """The page: the audit's own, and after it what was examined, dropped and not read."""
+    name = _as_code(audit.folder.resolve().name)
+    rows = [{key: _format_value(key, value) for key, value in row.items()} | {"study": name} for row in audit.rows]
     findings = [
         Finding(
-            id=_plain(finding.id),
+            id=_as_code(finding.id),
             bears_on=finding.bears_on,
-            text=_text(finding.text),
-            rows=tuple(map(_plain, finding.rows)),
+            text=_escape_text(finding.text),
+            rows=tuple(map(_as_code, finding.rows)),
         )
         for finding in audit.findings
     ]
     unread = {UNREAD: [("", "", "")] * (audit.printed - audit.read)} if audit.printed > audit.read else {}
     covered = AuditCoverage(printed=audit.printed, listed=unread)
-    title = _text(audit.title)
+    title = _escape_text(audit.title)
     paper = Paper(title=title, short=title, authors=(), link="", kind="paper") if title else None
     page_content = (rows, [name], {name: findings}, {name: covered}, {name: paper})
     text = to_markdown(*page_content, with_bearings=False) if rows else NO_ROWS_PAGE
     if audit.doubted and not rows:
-        text = "\n".join([NO_ROWS_PAGE.partition("\n")[0], "", *item(_answer(audit)), ""])
+        text = "\n".join([NO_ROWS_PAGE.partition("\n")[0], "", *item(_write_answer(audit)), ""])
     if rows:
         head, _, rest = text.partition("\n\n")
-        ids = ", ".join(dict.fromkeys(f"`{_plain(row['finding'])}`" for row in audit.likely))
-        text = "\n".join([head, "", *item(f"{_answer(audit)} {f'Likely: {ids}.' if ids else ''}"), "", rest])
+        ids = ", ".join(dict.fromkeys(f"`{_as_code(row['finding'])}`" for row in audit.likely))
+        text = "\n".join([head, "", *item(f"{_write_answer(audit)} {f'Likely: {ids}.' if ids else ''}"), "", rest])
     sections = {
-        "Tables": [f"`{_plain(table.name)}`: {_of_table(table, audit.unread[table.name])}" for table in audit.tables],
-        "Relations that were found without being told": map(_text, audit.relations),
-        "Looked at and not checked": map(_text, audit.dropped),
-        "Not read, and why": map(_text, [RUNNING_TEXT, *not_read]),
+        "Tables": [f"`{_as_code(table.name)}`: {_describe(table, audit.unread[table.name])}" for table in audit.tables],
+        "Relations that were found without being told": map(_escape_text, audit.relations),
+        "Looked at and not checked": map(_escape_text, audit.dropped),
+        "Not read, and why": map(_escape_text, [RUNNING_TEXT, *not_read]),
     }
     for head, entries in sections.items():
         lines = [line for entry in entries for line in item(entry)]
@@ -71,7 +71,7 @@ NO_ROWS = "no relation was found among its numbers; tell some in audit.toml."
 NO_ROWS_PAGE = f"# Audit of the printed numbers\n\nNothing was checked: {NO_ROWS}\n"
 
 
-def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
+def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
     """Write the audit for a terminal: what was read and checked, each contradiction in two lines, the files."""
     tables = len(audit.tables)
     counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
@@ -81,9 +81,9 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
         f"{_count(len(audit.rows), 'check')}: {audit.told} told, {untold} found without being told",
         "  ".join(f"{name} {counts[name]}" for name in VERDICTS),
     ]
-    lines += _rows(audit.contradictions)
+    lines += _list_broken(audit.contradictions)
     if audit.likely:
-        lines += ["", "Likely, look here; another relation may be meant:", *_rows(audit.likely)]
+        lines += ["", "Likely, look here; another relation may be meant:", *_list_broken(audit.likely)]
     if audit.answer == NOTHING_CHECKED:
         lines += ["", f"Nothing was checked: {NO_ROWS}"]
     if audit.dropped:
@@ -93,12 +93,12 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
     if not_read:
         lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {entry}" for entry in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
-    lines += [""] if audit.answer == NOTHING_CHECKED else ["", _answer(audit)]
+    lines += [""] if audit.answer == NOTHING_CHECKED else ["", _write_answer(audit)]
     lines += [*(f"{name:5} {path}" for name, path in files.items())]
     return visible("\n".join(lines))
 
 
-def _rows(broken: Sequence[Row]) -> list[str]:
+def _list_broken(broken: Sequence[Row]) -> list[str]:
     """Write rows that do not hold, as the console shows them."""
     lines = []
     for row in broken[:SHOWN]:
@@ -111,7 +111,7 @@ def _rows(broken: Sequence[Row]) -> list[str]:
     return lines + ["", f"and {len(broken) - SHOWN} more on the page"] * (len(broken) > SHOWN)
 
 
-def _answer(audit: PaperAudit) -> str:
+def _write_answer(audit: PaperAudit) -> str:
     """Write the audit's result in a sentence or two."""
     broken, likely = len(audit.contradictions), len(audit.likely)
     sentence = f"{_count(broken, 'number')} contradict{'s' * (broken == 1)} the others." if broken else ""
@@ -129,7 +129,7 @@ def _answer(audit: PaperAudit) -> str:
     return sentence.strip() or f"Nothing contradicts among the {read}."
 
 
-def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
+def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
     """The audit as one object."""
     keys = (
         "id",
@@ -170,16 +170,16 @@ def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code:
     }
 
 
-def _of_table(table: PaperTable, unread: dict[str, int]) -> str:
-    where = f" ({_text(table.source)})" if table.source else ""
+def _describe(table: PaperTable, unread: dict[str, int]) -> str:
+    where = f" ({_escape_text(table.source)})" if table.source else ""
     printed = Counter(column for _, _, column in table.printed)
     size = ", ".join((_count(len(table.rows), "row"), _count(len(table.columns), "column")))
     read = f"{_count(len(table.printed), 'number')}, of which checks read {len(table.printed) - sum(unread.values())}"
     columns = [
-        _text(column) + (f" ({count} of {printed[column]})" if count < printed[column] else "")
+        _escape_text(column) + (f" ({count} of {printed[column]})" if count < printed[column] else "")
         for column, count in unread.items()
     ]
-    parts = [f"{size}, {read}{where}", _text(table.title), f"Not read: {', '.join(columns)}" if columns else ""]
+    parts = [f"{size}, {read}{where}", _escape_text(table.title), f"Not read: {', '.join(columns)}" if columns else ""]
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 
@@ -187,19 +187,19 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'s' * (number != 1)}"
 
 
-def _shown(key: str, value: Any) -> Any:
+def _format_value(key: str, value: Any) -> Any:
     """A value of a row as the page shows it."""
     if not isinstance(value, str):
         return value
-    return _plain(value) if key in ("id", "finding") else value if key == "formula" else _text(value)
+    return _as_code(value) if key in ("id", "finding") else value if key == "formula" else _escape_text(value)
 
 
-def _plain(text: str) -> str:
+def _as_code(text: str) -> str:
     """A name as it may stand between backquotes."""
     return visible(text).replace("`", "'").replace("\n", " ").replace("\t", " ")
 
 
-def _text(text: str) -> str:
+def _escape_text(text: str) -> str:
     """A text that Markdown and HTML show as it is."""
     plain = escape(visible(text).replace("\n", " ").replace("\t", " "), quote=False)
     return "".join(f"\\{letter}" if letter in "[]`|*\\" else letter for letter in plain)

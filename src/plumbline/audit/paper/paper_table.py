@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from plumbline.audit.paper.names import is_change
-from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, read_cell, scaled
+from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, apply_unit, read_cell
 from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
 from plumbline.core.files import parse_json, sha256_text
 from plumbline.core.foreign_rows import split_rows
@@ -26,7 +26,7 @@ from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 #: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
 BYTES, TABLES, ROWS, COLUMNS, CELLS = 4_000_000, 200, 2_000, 200, 60_000
 
-#: Names of columns that count something, where all of their numbers are whole; words that may stand beside one.
+#: Names of columns that count something, where all of their numbers are whole; words that may stand next to one.
 COUNTS = frozenset(
     ("n", "df", "dof", "seed", "seeds", "run", "runs", "layer", "layers", "head", "heads", "step", "steps")
 )
@@ -65,9 +65,9 @@ class PaperTable:
         Raises:
             UsageError: there is no such row or column.
         """
-        for kind, key, known in (("row", row, self._row_places), ("column", column, self._column_places)):
-            if key not in known:
-                names = list(known)
+        for kind, key, places in (("row", row, self._row_places), ("column", column, self._column_places)):
+            if key not in places:
+                names = list(places)
                 raise UsageError(
                     f"{self.name}.csv: there is no {kind} {key!r}{nearest(key, names)} (known: {few(names)})"
                 )
@@ -86,38 +86,38 @@ class PaperTable:
         cell = self.cell(row, column)
         text = cell.part(part)
         if text is None:
-            said = f"reads {cell.text!r}" if cell.text else "is empty"
+            content = f"reads {cell.text!r}" if cell.text else "is empty"
             raise UsageError(
-                f"{self.name}.csv: {row!r}, {column!r} {said}: no number{f' as its {part}' if part else ''}"
+                f"{self.name}.csv: {row!r}, {column!r} {content}: no number{f' as its {part}' if part else ''}"
             )
-        shown = ""
+        printed = ""
         if not part and column in self.mixed:
-            text, shown = scaled(text, cell.unit), text + cell.unit
+            text, printed = apply_unit(text, cell.unit), text + cell.unit
         end = f".{part}" if part else ""
         return PrintedNumber(
             text=text,
             exact=not part and column in self.counts,
             relation="<" if cell.bound and not part else "=",
-            name=f"{quoted(self.name)}.{quoted(row)}.{quoted(column)}{end}",
+            name=f"{quote_name(self.name)}.{quote_name(row)}.{quote_name(column)}{end}",
             where=self.place(row, column),
             cells=((self.name, row, f"{column}{end}"),),
-            shown=shown,
+            shown=printed,
         )
 
     def column(self, column: str, rows: Sequence[str], part: str = "", where: str = "") -> PrintedColumn:
         """The numbers of a column in these rows, under one name."""
-        name = f"{quoted(self.name)}[{where}].{quoted(column)}" + (f".{part}" if part else "")
+        name = f"{quote_name(self.name)}[{where}].{quote_name(column)}" + (f".{part}" if part else "")
         return PrintedColumn(name=name, numbers=tuple(self.number(row, column, part) for row in rows))
 
     def line(self, row: str, columns: Sequence[str], part: str = "", where: str = "") -> PrintedColumn:
         """The numbers of a row in these columns, under one name."""
-        name = f"{quoted(self.name)}.{quoted(row)}[{where}]" + (f".{part}" if part else "")
+        name = f"{quote_name(self.name)}.{quote_name(row)}[{where}]" + (f".{part}" if part else "")
         return PrintedColumn(name=name, numbers=tuple(self.number(row, column, part) for column in columns))
 
     def place(self, row: str, column: str) -> str:
         """Where a cell stands: in the paper's source, or else in the table's file."""
-        known = self.places.get((self._row_places[row], self._column_places[column]))
-        return known or self.source or f"{self.name}.csv"
+        source_place = self.places.get((self._row_places[row], self._column_places[column]))
+        return source_place or self.source or f"{self.name}.csv"
 
     @cached_property
     def _row_places(self) -> dict[str, int]:
@@ -130,40 +130,40 @@ class PaperTable:
     @cached_property
     def mixed(self) -> frozenset[str]:
         """Columns whose cells have different units that multiply: their numbers are multiplied out."""
-        found = []
+        columns = []
         for column in self.columns:
             units = {cell.unit for line in self.cells.values() if (cell := line[column]).number is not None}
             if len(units) > 1 and any(unit in "KkMGBT" and unit for unit in units):
-                found.append(column)
-        return frozenset(found)
+                columns.append(column)
+        return frozenset(columns)
 
     @cached_property
     def counts(self) -> frozenset[str]:
         """Columns of counts, whose numbers are not rounded: by their name, where every number in them is whole."""
-        found = []
+        columns = []
         for column in self.columns:
             words = frozenset(re.findall(r"[^\W\d_]+", column.lower())) - _BESIDE
             cells = [line[column] for line in self.cells.values() if line[column].number is not None]
-            if words and words <= COUNTS and all(map(_whole, cells)):
-                found.append(column)
-        return frozenset(found)
+            if words and words <= COUNTS and all(map(_is_whole, cells)):
+                columns.append(column)
+        return frozenset(columns)
 
     @property
     def half_read(self) -> list[str]:
-        """Cells that have digits and are no number in full, in columns that are mostly numbers: nothing checks them."""
-        found = []
+        """Cells that have digits but are not wholly a number, in columns that are mostly numbers: not checked."""
+        places = []
         for column in self.columns[1:]:
             line = {row: self.cells[row][column] for row in self.rows}
-            words = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
+            unread = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
             if 2 * sum(cell.number is not None for cell in line.values()) >= len(line) - sum(
-                map(_empty, line.values())
+                map(_is_empty, line.values())
             ):
-                found += [
+                places += [
                     f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
-                    for row, cell in words.items()
+                    for row, cell in unread.items()
                     if any(letter.isdigit() for letter in cell.text)
                 ]
-        return found
+        return places
 
     @cached_property
     def printed(self) -> list[tuple[str, str, str]]:
@@ -177,16 +177,16 @@ class PaperTable:
         ]
 
 
-def _whole(cell: PrintedCell) -> bool:
+def _is_whole(cell: PrintedCell) -> bool:
     """Whether a cell prints a whole number and nothing with it."""
     return (cell.number or "").isdigit() and not (cell.unit or cell.sd or cell.bracket or cell.bound)
 
 
-def _empty(cell: PrintedCell) -> bool:
+def _is_empty(cell: PrintedCell) -> bool:
     return cell.empty
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as expressions write it: as it is, or in quotes where it is more than letters, digits and `_`."""
     plain = name.isascii() and name.isidentifier()
     return name if plain else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -194,15 +194,15 @@ def quoted(name: str) -> str:
 
 def few(names: Sequence[str]) -> str:
     """Some of many names, for a message."""
-    shown = ", ".join(repr(name) for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
+    text = ", ".join(repr(name) for name in names[:8])
+    return f"{text} and {len(names) - 8} more" if len(names) > 8 else text
 
 
 def read_tables(folder: Path) -> list[PaperTable]:
     """Read every CSV of the folder itself, in the order of their names.
 
     Raises:
-        UsageError: there is none, or one is no table.
+        UsageError: there is none, or one is not a table.
     """
     paths = sorted(path for path in folder.glob("*.csv") if path.is_file())
     if not paths:
@@ -214,7 +214,7 @@ def read_tables(folder: Path) -> list[PaperTable]:
         raise UsageError(f"{folder}: {len(paths)} tables, and at most {TABLES} are read; audit a part of them")
     for path in (*paths, folder / SOURCES):
         check_inside(path, folder)
-    sources = _sources(folder / SOURCES)
+    sources = _read_sources(folder / SOURCES)
     tables = []
     for path in paths:
         tables.append(_read_table(path, sources.get(path.stem, {})))
@@ -233,7 +233,7 @@ def check_inside(path: Path, folder: Path) -> None:
         raise UsageError(f"{path}: is a link that leads out of {folder}; put a copy there instead")
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Read a file of the folder as text, within the limit of its size.
 
     Raises:
@@ -249,18 +249,18 @@ def text_of(path: Path) -> str:
         raise UsageError(f"{path}: byte {error.start} is no UTF-8; save the file as UTF-8") from error
 
 
-def _sources(path: Path) -> dict[str, dict[str, object]]:
+def _read_sources(path: Path) -> dict[str, dict[str, object]]:
     if not path.is_file():
         return {}
     try:
-        known = parse_json(text_of(path))["tables"]
-        return {str(name): dict(told) for name, told in known.items()}
+        tables = parse_json(read_text(path))["tables"]
+        return {str(name): dict(entry) for name, entry in tables.items()}
     except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path}: not as `plumbline audit --from` writes it ({error}); write it again") from error
 
 
-def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
-    text = text_of(path)
+def _read_table(path: Path, source: dict[str, object]) -> PaperTable:
+    text = read_text(path)
     try:
         lines = list(split_rows(path, text, ","))
     except PlumblineError as error:
@@ -272,7 +272,7 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
         raise UsageError(f"{path}: has one column: are its cells parted by commas? The first column names the rows")
     if len(head) > COLUMNS or len(lines) > ROWS:
         raise UsageError(f"{path}: {len(lines)} rows, {len(head)} columns; at most {ROWS} and {COLUMNS} are read")
-    columns = _unique([name.strip().strip("*").strip() or f"column {n}" for n, name in enumerate(head, start=1)])
+    columns = _number_names([name.strip().strip("*").strip() or f"column {n}" for n, name in enumerate(head, start=1)])
     body: list[list[PrintedCell]] = []
     groups: list[int] = []
     group = 0
@@ -286,12 +286,12 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
         else:
             body.append([read_cell(cell) for cell in line])
             groups.append(group)
-    rows = _row_names(body)
+    rows = _name_rows(body)
     _sign_differences(rows, columns, body)
-    lines_told = told.get("cells") if told.get("sha256") == sha256_text(text) else None
+    cell_places = source.get("cells") if source.get("sha256") == sha256_text(text) else None
     places = {}
-    if isinstance(lines_told, list) and len(lines_told) == len(rows):
-        for place, of_row in enumerate(lines_told):
+    if isinstance(cell_places, list) and len(cell_places) == len(rows):
+        for place, of_row in enumerate(cell_places):
             for other, where in enumerate(of_row if isinstance(of_row, list) else ()):
                 places[place, other] = str(where)
     return PaperTable(
@@ -300,49 +300,49 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
         rows=tuple(rows),
         cells={row: dict(zip(columns, line, strict=True)) for row, line in zip(rows, body, strict=True)},
         groups=tuple(groups),
-        title=str(told.get("caption", "")),
-        source=str(told.get("where", "")),
+        title=str(source.get("caption", "")),
+        source=str(source.get("where", "")),
         places=places,
     )
 
 
 def _sign_differences(rows: Sequence[str], columns: Sequence[str], body: list[list[PrintedCell]]) -> None:
-    """Take the arrows of rows and columns of differences for signs; elsewhere they say which way is better.
+    """Take the arrows of rows and columns of differences for signs; elsewhere they show which way is better.
 
-    Of differences is a line whose name says it, or one whose numbers all have a sign or an arrow before them and are
-    small beside the others.
+    A line is of differences if its name states it, or one whose numbers all have a sign or an arrow before them and are
+    small compared with the others.
     """
     usual = [[abs(Decimal(cell.number)) for cell in column if cell.number] for column in zip(*body, strict=True)]
     sizes = [median(values) if values else 0 for values in usual]
     lines = [(rows[place], [(place, column) for column in range(1, len(columns))]) for place in range(len(body))]
     lines += [(name, [(row, place) for row in range(len(body))]) for place, name in enumerate(columns) if place]
     for name, places in lines:
-        shown = [(body[row][column], sizes[column]) for row, column in places if body[row][column].number is not None]
-        if not any(cell.arrow for cell, _ in shown):
+        pairs = [(body[row][column], sizes[column]) for row, column in places if body[row][column].number is not None]
+        if not any(cell.arrow for cell, _ in pairs):
             continue
         change = is_change(name)
-        small = all(2 * abs(Decimal(cell.number or 0)) < size for cell, size in shown)
-        before = len(shown) > 1 and all(cell.leading or (cell.signed and not cell.arrow) for cell, _ in shown)
+        small = all(2 * abs(Decimal(cell.number or 0)) < size for cell, size in pairs)
+        before = len(pairs) > 1 and all(cell.leading or (cell.signed and not cell.arrow) for cell, _ in pairs)
         if change or (small and (before or change is None)):
             for row, column in places:
                 body[row][column] = body[row][column].with_sign()
 
 
-def _row_names(body: Sequence[Sequence[PrintedCell]]) -> list[str]:
-    """Names of rows: their first cell, the first two where only both together tell them apart, or a number after it."""
+def _name_rows(body: Sequence[Sequence[PrintedCell]]) -> list[str]:
+    """Names of rows: their first cell, the first two where only both together distinguish them, or a number added."""
     names = [line[0].text or "(no name)" for line in body]
     if len(set(names)) < len(names) and body and len(body[0]) > 1 and not any(line[1].number for line in body):
         both = [f"{line[0].text} / {line[1].text}" for line in body]
         if len(set(both)) == len(both):
             return both
-    return _unique(names)
+    return _number_names(names)
 
 
-def _unique(names: Sequence[str]) -> list[str]:
+def _number_names(names: Sequence[str]) -> list[str]:
     """Have equal names end in `#1`, `#2`, ... in their order."""
-    times, seen = Counter(names), Counter[str]()
-    found = []
+    times, counts = Counter(names), Counter[str]()
+    unique_names = []
     for name in map(visible, names):
-        seen[name] += 1
-        found.append(f"{name}#{seen[name]}" if times[name] > 1 else name)
-    return found
+        counts[name] += 1
+        unique_names.append(f"{name}#{counts[name]}" if times[name] > 1 else name)
+    return unique_names

@@ -16,7 +16,7 @@ from plumbline.published.printed_number import THOUSANDS
 #: Texts of a cell in which nothing is printed.
 NOTHING = frozenset(("", "-", "--", "---", "–", "—", "−", "n/a", "N/A", "n.a.", "/", "·", "..."))
 
-#: Longest text that is looked at as a number.
+#: Longest text that is read as a number.
 LONGEST = 120
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})"
@@ -30,7 +30,7 @@ _CELL = re.compile(
     rf"(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?(?:\s?(?P<after>{_ARROW}))?"
     rf"(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?(?P<bracket>[+-]?{_NUMBER}))"
     rf"\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
-    # A change below or beside a value: 81.7_+0.3, 81.7 ↓0.3.
+    # A change below or next to a value: 81.7_+0.3, 81.7 ↓0.3.
     rf"|\s?_?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_])\+{_NUMBER}|(?<=_)-{_NUMBER})\s?{_UNIT}?)?",
     re.ASCII,
 )
@@ -38,7 +38,7 @@ _BRACKETED = re.compile(
     rf"\((?P<arrow>{_ARROW})?\s?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)\s?(?P<after>{_ARROW})?\)",
     re.ASCII,
 )
-#: Marks of footnotes after a number; digits alone only after decimals, where they are no power.
+#: Marks of footnotes after a number; digits alone only after decimals, where they are not a power.
 _FOOTNOTES = re.compile(
     r"(?:\s?[*†‡§¶⋆★♣♠♦♥]+|\^\{?(?:[a-z]|\*)(?:,[a-z])*\}?|\^\{?\([a-zA-Z0-9,*]{1,5}\)\}?|(?<=\.\d)\^\{?\d\}?"
     r"|(?<=\.\d\d)\^\{?\d\}?)+$"
@@ -55,13 +55,13 @@ class PrintedCell:
 
     Attributes:
         text: what is printed, without marks.
-        number: the number's text as `Decimal` reads it, or None where the cell holds words or nothing.
+        number: the number's text as `Decimal` reads it, or None if the cell holds words or nothing.
         unit: what follows the number: "%", "M", "x"; empty: nothing.
         bound: it is printed as an upper bound.
         sd: the number after a ±, or None.
         bracket: the number in brackets after the number, or None.
         bold, underlined: how it is marked.
-        arrow: 1 or -1 where an arrow points up or down beside the number, else 0; in a difference it is the sign.
+        arrow: 1 or -1 where an arrow points up or down next to the number, else 0; in a difference it is the sign.
         leading: the arrow stands before the number.
     """
 
@@ -113,42 +113,42 @@ def read_cell(text: str) -> PrintedCell:
         return PrintedCell(text=plain, bold=bold, underlined=underlined)
     bare = _FOOTNOTES.sub("", plain.translate(_LOOKS).strip()).strip()
     bare = bare.replace("{,}", ",").replace("\\%", "%")
-    found = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
-    if found is None:
+    match = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
+    if match is None:
         return PrintedCell(text=plain, bold=bold, underlined=underlined)
-    parts = defaultdict(str, {name: text or "" for name, text in found.groupdict().items()})
+    parts = defaultdict(str, {name: text or "" for name, text in match.groupdict().items()})
     sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"]
     bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after']}{parts['bracket']}")
     return PrintedCell(
         text=plain,
-        number=_decimal(parts["sign"] + parts["number"]),
+        number=_parse_decimal(parts["sign"] + parts["number"]),
         unit=parts["unit"],
         bound=parts["relation"].strip() in ("<", "≤"),
-        sd=_decimal(sd) if sd else None,
-        bracket=_decimal(_sign_of_arrow(bracket)) if bracket else None,
+        sd=_parse_decimal(sd) if sd else None,
+        bracket=_parse_decimal(_replace_arrow(bracket)) if bracket else None,
         bold=bold,
         underlined=underlined,
-        arrow=_way(arrow),
+        arrow=_find_way(arrow),
         leading=bool(parts["arrow"]),
     )
 
 
-def _way(arrow: str) -> int:
+def _find_way(arrow: str) -> int:
     return 0 if not arrow else 1 if arrow in _UP else -1
 
 
-def _sign_of_arrow(text: str) -> str:
-    """A number with a minus in place of an arrow downwards, where it has no sign of its own."""
+def _replace_arrow(text: str) -> str:
+    """A number with a minus in place of an arrow downwards, if it has no sign yet."""
     bare = text.lstrip(f"{_UP}{_DOWN} ")
     return f"-{bare}" if text[0] in _DOWN and bare[0] not in "+-" else bare
 
 
-def scaled(number: str, unit: str) -> str:
-    """The number with its unit multiplied out, and as many digits as are printed: "1.3" B is "1.3E+9"."""
+def apply_unit(number: str, unit: str) -> str:
+    """Multiply a number by its unit, and as many digits as are printed: "1.3" B is "1.3E+9"."""
     return str(Decimal(number).scaleb(THOUSANDS.get(unit, 0)))
 
 
-def marked(text: str, *, bold: bool, underlined: bool) -> str:
+def mark_text(text: str, *, bold: bool, underlined: bool) -> str:
     """Write a cell's text with its marks, as `read_cell` reads it."""
     inner = f"_{text}_" if underlined and text else text
     return f"**{inner}**" if bold and text else inner
@@ -164,7 +164,7 @@ def _without_marks(text: str) -> tuple[str, bool, bool]:
     return text, bold, underlined
 
 
-def _decimal(text: str) -> str:
+def _parse_decimal(text: str) -> str:
     """The text of a number as `Decimal` reads it: without separators of thousands, powers of ten as an exponent."""
     plain = text.replace(",", "").replace("{", "").replace("}", "").lstrip("+")
     return re.sub(r"\s?[x×·*]\s?10\^", "e", plain)

@@ -1,7 +1,7 @@
 """Recomputes the sizes that an audit file states: parameters of a shape, tokens of a run, training operations.
 
 What a shape leaves open (biases, a norm's second vector, a tied head, which embeddings count) is counted in each way;
-a printed number that one of them gives is no contradiction, and the row says which.
+a printed number that one of them gives is not a contradiction, and the row names it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALL, NO_POSITIONS, NONE = "all embeddings", "token embeddings alone", "no embedd
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Way:
-    """A way to give a number: its formula, and the words that are added to what the row is."""
+    """A way to give a number: its formula, and the text that is added to the row's label."""
 
     formula: Given
     words: str = ""
@@ -84,17 +84,17 @@ def _check(ledger: Ledger, id: str, quantity: str, where: str, printed: PrintedN
     verdicts = [trial.add(f"{id}{n}", quantity, where, printed, way.formula) for n, way in enumerate(ways)]
     right = [way for verdict_sought in (MATCH, "") for way, verdict in zip(ways, verdicts, strict=True)
              if verdict == verdict_sought or (not verdict_sought and verdict != MISMATCH)]  # fmt: skip
-    chosen = right[0] if right else min(ways, key=lambda way: abs(_value(way) - printed.value))
+    chosen = right[0] if right else min(ways, key=lambda way: abs(_compute(way) - printed.value))
     if ledger.add(id, f"{quantity}{chosen.words}", where, printed, chosen.formula) == MISMATCH:
         text = f"{quantity}: {printed} is printed, and its parts give another number."
         if len(ways) > 1:
-            nearest, first = _format_number(_value(chosen)), _format_number(_value(ways[0]))
+            nearest, first = _format_number(_compute(chosen)), _format_number(_compute(ways[0]))
             text = f"{quantity}: {printed} is printed. Nearest of {len(ways)} ways to count: {nearest}{chosen.words}; "
             text += f"the first: {first}{ways[0].words}."
         ledger.find(id, text, [id])
 
 
-def _value(way: _Way) -> float:
+def _compute(way: _Way) -> float:
     return low(lift(way.formula).one()[0])
 
 
@@ -103,7 +103,7 @@ def _format_number(value: float) -> str:
 
 
 def _list_ways(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
-    """The parameters of a shape, the plainest way to count them first; what the file says is not varied."""
+    """The parameters of a shape, the plainest way to count them first; what the file states is not varied."""
     open_ones = (
         [False, True] if model.biases is None else [model.biases],
         [1, 2] if model.norm_vectors is None else [model.norm_vectors],
@@ -112,7 +112,7 @@ def _list_ways(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
     ways = sorted(product(embeddings, *open_ones), key=lambda way: (embeddings.index(way[0]), way[3] is False))
     numbers: set[int] = set()
     for counted, biases, norms, tied in ways:
-        size = _decoder(model, biases=biases, norm_vectors=norms, tied=tied)
+        size = _make_decoder(model, biases=biases, norm_vectors=norms, tied=tied)
         number = size.body() if counted == NONE else size.total()
         if counted == NO_POSITIONS:
             number -= size.learned_positions * size.width
@@ -129,7 +129,7 @@ def _list_ways(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
         yield _Way(formula=exact(number, f"count ({description})"), words=f", counted with {description}")
 
 
-def _decoder(model: ModelPart, *, biases: bool, norm_vectors: int, tied: bool) -> DecoderSize:
+def _make_decoder(model: ModelPart, *, biases: bool, norm_vectors: int, tied: bool) -> DecoderSize:
     """The sizes of a decoder with all that follows from others filled in."""
     return DecoderSize(
         layers=model.layers,

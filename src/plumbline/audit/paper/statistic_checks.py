@@ -1,4 +1,4 @@
-"""Checks statistics that a table's names say: perplexity against loss, p against z or t, means of n whole numbers."""
+"""Checks statistics that a table's names state: perplexity against loss, p against z or t, means of n whole numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from plumbline.audit.math_functions import exp
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, meets, tail
-from plumbline.audit.paper.known_functions import named_function
+from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, meets, rate_agreement, tail
+from plumbline.audit.paper.known_functions import load_function
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import CHANGE, is_spread
@@ -25,43 +25,43 @@ _SHARE = "acc|accuracy|%|rate|em|pass|win|solved|success|correct|score"
 ITEMS = 10**9
 
 
-def look_at(lines: Lines, part: TablePart, ledger: Ledger) -> None:
-    """Check the columns of a table whose names say a statistic."""
-    _perplexity(lines, ledger)
-    _p_values(lines, ledger)
-    _whole_numbers(lines, part, ledger)
+def check_statistics(lines: Lines, part: TablePart, ledger: Ledger) -> None:
+    """Check the columns of a table whose names state a statistic."""
+    _check_perplexity(lines, ledger)
+    _check_p_values(lines, ledger)
+    _check_whole_numbers(lines, part, ledger)
 
 
-def _named(lines: Lines, *names: str) -> list[Line]:
+def _get_lines(lines: Lines, *names: str) -> list[Line]:
     """Lines whose name is one of these words and nothing more but "value" or the like."""
-    found = []
+    matches = []
     for line in lines.lines:
-        words = line.words.strip()
+        name = line.words.strip()
         for end in (" value", " values", " score", " scores", " stat", " statistic"):
-            words = words.removesuffix(end)
-        if words in names:
-            found.append(line)
-    return found
+            name = name.removesuffix(end)
+        if name in names:
+            matches.append(line)
+    return matches
 
 
-def _best(
+def _choose_formula(
     target: Line, lines: Lines, tried: Sequence[tuple[str, dict[str, Ends], Callable[[str], Given]]]
 ) -> tuple[str, Callable[[str], Given], list[str]] | None:
-    """The formula that most rows agree with, if it holds: its words, the formula, the rows."""
-    found: list[tuple[float, int]] = []
+    """The formula that most rows agree with, if it holds: its sentence, the formula, the rows."""
+    scores: list[tuple[float, int]] = []
     for place, (_, computed, _) in enumerate(tried):
         keys = [key for key in lines.levels if key in computed and key in target.ends]
-        measured = agreement([target.ends[key] for key in keys], [computed[key] for key in keys]) if keys else None
-        if measured is not None and measured.holds(len(tried), said=True):
-            found.append((measured.agree / measured.rows, place))
-    if not found:
+        fit = rate_agreement([target.ends[key] for key in keys], [computed[key] for key in keys]) if keys else None
+        if fit is not None and fit.holds(len(tried), stated=True):
+            scores.append((fit.agree / fit.rows, place))
+    if not scores:
         return None
-    words, computed, formula = tried[max(found, key=lambda one: (one[0], -one[1]))[1]]
-    return words, formula, [key for key in lines.levels if key in computed and key in target.ends]
+    sentence, computed, formula = tried[max(scores, key=lambda score: (score[0], -score[1]))[1]]
+    return sentence, formula, [key for key in lines.levels if key in computed and key in target.ends]
 
 
 def _check(
-    target: Line, words: str, formula: Callable[[str], Given], keys: Sequence[str], lines: Lines, ledger: Ledger
+    target: Line, sentence: str, formula: Callable[[str], Given], keys: Sequence[str], lines: Lines, ledger: Ledger
 ) -> None:
     table = lines.table.name
     rows = [
@@ -74,33 +74,33 @@ def _check(
         )
         for key in keys
     ]
-    ledger.hold(table, target.name, words, rows)
+    ledger.hold(table, target.name, sentence, rows)
 
 
-def _perplexity(lines: Lines, ledger: Ledger) -> None:
+def _check_perplexity(lines: Lines, ledger: Ledger) -> None:
     losses = [line for line in lines.lines if line.says(_LOSS) and _is_level(line)]
     for target in [line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(_LOSS) and _is_level(line)]:
         tried, same = [], []
         for loss in losses:
-            ends = {key: tuple(map(_exp, one)) for key, one in loss.ends.items() if abs(one[1]) < 50}
+            ends = {key: tuple(map(_cap_exp, interval)) for key, interval in loss.ends.items() if abs(interval[1]) < 50}
             tried.append(
                 (f"{target.name} is e to the {loss.name}", ends, lambda key, loss=loss: exp(loss.numbers[key]))
             )
-            if _of_what(loss) == _of_what(target) or len(losses) == 1:
+            if _strip_statistic(loss) == _strip_statistic(target) or len(losses) == 1:
                 same.append(tried[-1])
         if not tried:
             continue
-        best = _best(target, lines, tried)  # type: ignore[arg-type]
+        best = _choose_formula(target, lines, tried)  # type: ignore[arg-type]
         if best is None and len(same) == 1:
-            # Two names alone say this one, without the vote of most rows; but a perplexity of words, or in bits, is
+            # Two names alone state this one, without the vote of most rows; but a perplexity of words, or in bits, is
             # e to the loss in none.
-            words, computed, formula = same[0]
+            sentence, computed, formula = same[0]
             keys = [key for key in lines.levels if key in computed and key in target.ends]
             agree = sum(meets(target.ends[key], computed[key]) for key in keys)  # type: ignore[arg-type]
             if 2 * agree >= len(keys) > 0:
-                best = words, formula, keys
+                best = sentence, formula, keys
             else:
-                ledger.drop(lines.table.name, words, target, {key: computed[key] for key in keys})  # type: ignore[misc]
+                ledger.drop(lines.table.name, sentence, target, {key: computed[key] for key in keys})  # type: ignore[misc]
         if best:
             _check(target, *best, lines, ledger)
 
@@ -110,55 +110,55 @@ def _is_level(line: Line) -> bool:
     return not line.says(CHANGE) and is_spread(line.name) is False
 
 
-def _of_what(line: Line) -> str:
-    """The words of a name but those for loss or perplexity: "val" of "Val loss"."""
+def _strip_statistic(line: Line) -> str:
+    """A name without the words for loss or perplexity: "val" of "Val loss"."""
     return " ".join(re.sub(rf" (?:{_LOSS}|{_PERPLEXITY})(?= )", " ", line.words).split())
 
 
-def _exp(value: float) -> float:
+def _cap_exp(value: float) -> float:
     return math.exp(min(value, 100.0))
 
 
-def _p_values(lines: Lines, ledger: Ledger) -> None:
-    counts = [(line, 0) for line in _named(lines, "df", "dof")] + [(line, 1) for line in _named(lines, "n")]
-    by_z, by_t = _named(lines, "z"), [(t, n, less) for t in _named(lines, "t") for n, less in counts]
-    for target in _named(lines, "p", "p bonf", "p bonferroni", "p adj", "p adjusted", "p two sided", "p one sided"):
-        tried = list(_of_z(target, by_z)) + list(_of_t(target, by_t))
-        if tried and (best := _best(target, lines, tried)):
+def _check_p_values(lines: Lines, ledger: Ledger) -> None:
+    counts = [(line, 0) for line in _get_lines(lines, "df", "dof")] + [(line, 1) for line in _get_lines(lines, "n")]
+    by_z, by_t = _get_lines(lines, "z"), [(t, n, less) for t in _get_lines(lines, "t") for n, less in counts]
+    for target in _get_lines(lines, "p", "p bonf", "p bonferroni", "p adj", "p adjusted", "p two sided", "p one sided"):
+        tried = list(_relate_z(target, by_z)) + list(_relate_t(target, by_t))
+        if tried and (best := _choose_formula(target, lines, tried)):
             _check(target, *best, lines, ledger)
 
 
-def _of_z(target: Line, by_z: Sequence[Line]) -> Iterator[tuple[str, dict[str, Ends], Callable[[str], Given]]]:
+def _relate_z(target: Line, by_z: Sequence[Line]) -> Iterator[tuple[str, dict[str, Ends], Callable[[str], Given]]]:
     if not by_z:
         return
     from plumbline.stats.distributions import normal_sf
 
-    two, one = named_function("two_sided_p"), named_function("one_sided_p")
-    smallest = named_function("smallest")
+    two_p, one_p = load_function("two_sided_p"), load_function("one_sided_p")
+    smallest = load_function("smallest")
     for z in by_z:
 
-        def sided(value: float, times: float) -> float:
+        def p_value(value: float, times: float) -> float:
             return min(1.0, times * float(normal_sf(value)))
 
         for times in dict.fromkeys((1, len(z.ends), max(1, len(z.ends) - 1))):
             bounds = {}
             for key, (low, middle, high) in z.ends.items():
-                ends = sorted(sided(abs(value), 2 * times) for value in (low, high))
+                ends = sorted(p_value(abs(value), 2 * times) for value in (low, high))
                 top = min(1.0, 2.0 * times) if low <= 0 <= high else ends[1]
-                bounds[key] = (ends[0], sided(abs(middle), 2 * times), top)
+                bounds[key] = (ends[0], p_value(abs(middle), 2 * times), top)
             if times == 1:
-                yield f"{target.name} is the two-sided p of {z.name}", bounds, lambda key, z=z: two(z.numbers[key])  # type: ignore[misc]
+                yield f"{target.name} is the two-sided p of {z.name}", bounds, lambda key, z=z: two_p(z.numbers[key])  # type: ignore[misc]
             else:
                 yield (
                     f"{target.name} is the two-sided p of {z.name} times {times} tests",
                     bounds,
-                    lambda key, z=z, times=times: smallest([times * two(z.numbers[key]), 1]),  # type: ignore[misc]
+                    lambda key, z=z, times=times: smallest([times * two_p(z.numbers[key]), 1]),  # type: ignore[misc]
                 )
-        upper = {key: (sided(ends[2], 1), sided(ends[1], 1), sided(ends[0], 1)) for key, ends in z.ends.items()}
-        yield f"{target.name} is the one-sided p of {z.name}", upper, lambda key, z=z: one(z.numbers[key])  # type: ignore[misc]
+        upper = {key: (p_value(ends[2], 1), p_value(ends[1], 1), p_value(ends[0], 1)) for key, ends in z.ends.items()}
+        yield f"{target.name} is the one-sided p of {z.name}", upper, lambda key, z=z: one_p(z.numbers[key])  # type: ignore[misc]
 
 
-def _of_t(
+def _relate_t(
     target: Line, by_t: Sequence[tuple[Line, Line, int]]
 ) -> Iterator[tuple[str, dict[str, Ends], Callable[[str], Given]]]:
     if not by_t:
@@ -166,7 +166,7 @@ def _of_t(
     from plumbline.stats.distributions import t_sf
 
     for name, sides in (("t_two_sided_p", 2), ("t_one_sided_p", 1)):
-        function = named_function(name)
+        function = load_function(name)
         for t, n, given_less in by_t:
             for less in dict.fromkeys((given_less, 2 * given_less)):
                 keys = [key for key in t.ends if key in n.ends and n.ends[key][1] - less >= 1]
@@ -179,47 +179,47 @@ def _of_t(
                     bounds[key] = (min(ends), ends[1], max(ends))
                 how = f"{n.name} - {less}" if less else n.name
                 sided = "two-sided" if sides == 2 else "one-sided"
-                words = f"{target.name} is the {sided} p of {t.name} with {how} degrees of freedom"
+                sentence = f"{target.name} is the {sided} p of {t.name} with {how} degrees of freedom"
 
                 def formula(
                     key: str, t: Line = t, n: Line = n, less: int = less, call: Callable[..., Given] = function
                 ) -> Given:
                     return call(t.numbers[key], n.numbers[key].exactly() - less)
 
-                yield words, bounds, formula
+                yield sentence, bounds, formula
 
 
-def _whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
-    """Check that a mean of n whole numbers is one that n can give: where n is told, or a column says it."""
+def _check_whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
+    """Check that a mean of n whole numbers is one that n can give: where n is stated, or a column holds it."""
     by_name = {line.name: line for line in lines.lines}
-    for column, said in part.items.items():
+    for column, count in part.items.items():
         if column in by_name:
-            counts = by_name[said].numbers if isinstance(said, str) and said in by_name else {}
-            known = [key for key in by_name[column].numbers if key in counts or not isinstance(said, str)]
-            n = {key: said if isinstance(said, int) else int(counts[key].value) for key in known}
-            _means(by_name[column], n, lines, ledger, told=True)
+            counts = by_name[count].numbers if isinstance(count, str) and count in by_name else {}
+            keys = [key for key in by_name[column].numbers if key in counts or not isinstance(count, str)]
+            n = {key: count if isinstance(count, int) else int(counts[key].value) for key in keys}
+            _check_means(by_name[column], n, lines, ledger, stated=True)
     for size in [line for line in lines.lines if line.says(_COUNT)]:
         n = {key: int(number.value) for key, number in size.numbers.items() if number.text.isdigit()}
         if len(n) < len(size.numbers):
             continue
         for target in lines.lines:
             if target is not size and target.name not in part.items and target.says(_SHARE):
-                _means(target, n, lines, ledger, told=False)
+                _check_means(target, n, lines, ledger, stated=False)
 
 
-def _means(target: Line, counts: dict[str, int], lines: Lines, ledger: Ledger, *, told: bool) -> None:
+def _check_means(target: Line, counts: dict[str, int], lines: Lines, ledger: Ledger, *, stated: bool) -> None:
     keys = [key for key in lines.levels if key in target.numbers and 1 <= counts.get(key, 0) < ITEMS]
     hundred = "%" in target.units or target.says("%|percent|pct")
     shares = target.says(_SHARE) and any(abs(target.ends[key][1]) > 1 for key in keys)
     scale = 100 if hundred or shares else 1
-    # A mean says something where its digits are finer than the steps that n allows.
+    # A mean is informative where its digits are finer than the steps that n allows.
     keys = [key for key in keys if (target.ends[key][2] - target.ends[key][0]) * counts[key] / scale < 0.9]
     if not keys:
         return
-    agree = sum(_possible(target.ends[key], counts[key], scale) for key in keys)
+    agree = sum(_is_possible(target.ends[key], counts[key], scale) for key in keys)
     chance = max((target.ends[key][2] - target.ends[key][0]) * counts[key] / scale for key in keys)
     measured = Agreement(agree, len(keys), chance)
-    if not told and not (
+    if not stated and not (
         agree >= 4 and agree >= SHARE * len(keys) and tail(measured.agree, measured.rows, chance) < SAID / 10
     ):
         return
@@ -229,10 +229,10 @@ def _means(target: Line, counts: dict[str, int], lines: Lines, ledger: Ledger, *
         nearest = round(target.ends[key][1] * n / scale)
         return scale * derive_exact(nearest, target.numbers[key], name=f"{nearest} of") / exact(n, f"{n} items")
 
-    what = f"{target.name} is a mean that so many whole numbers can have"
-    _check(target, what, formula, keys, lines, ledger)
+    sentence = f"{target.name} is a mean that so many whole numbers can have"
+    _check(target, sentence, formula, keys, lines, ledger)
 
 
-def _possible(ends: Ends, n: int, scale: int) -> bool:
+def _is_possible(ends: Ends, n: int, scale: int) -> bool:
     low, high = ends[0] * n / scale, ends[2] * n / scale
     return math.floor(high + 1e-9) >= math.ceil(low - 1e-9)

@@ -1,1 +1,1 @@
-"""Reads the tables of a paper's LaTeX as text: nothing of it is executed, and what it could not read it says."""
+"""Reads the tables of a paper's LaTeX as text: nothing of it is executed, and what could not be read is listed."""

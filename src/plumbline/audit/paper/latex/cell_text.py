@@ -11,7 +11,7 @@ from plumbline.audit.paper.latex.tokens import Token, group, option
 #: Deepest nesting of groups in a cell.
 DEPTH = 30
 
-#: Commands that are a sign of their own.
+#: Commands that stand for a sign.
 SIGNS = {
     "pm": "±", "times": "×", "cdot": "·", "%": "%", "&": "&", "#": "#", "_": "_", "$": "$", "{": "{", "}": "}",
     "uparrow": "↑", "downarrow": "↓", "rightarrow": "→", "to": "→", "leftarrow": "←", "Uparrow": "↑",
@@ -34,7 +34,7 @@ GREEK = frozenset((
     "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi", "omega", "Gamma", "Theta", "Lambda", "Xi", "Pi",
     "Sigma", "Phi", "Psi", "Omega", "log", "exp", "max", "min", "ln", "sqrt", "sum",
 ))  # fmt: skip
-#: Commands that say nothing of their own: what follows in braces is read as it is.
+#: Commands without a meaning here: what follows in braces is read as it is.
 PLAIN = frozenset((
     "textit", "emph", "text", "mathrm", "textrm", "textsc", "texttt", "textsf", "mbox", "hbox", "mathit", "mathsf",
     "mathtt", "mathcal", "mathbb", "operatorname", "textnormal", "textup", "textmd", "textsl", "ensuremath", "num",
@@ -66,7 +66,7 @@ BOLD = frozenset((
 UNDERLINED = frozenset((
     "underline", "uline", "underbar", "dashuline", "uwave",
 ))  # fmt: skip
-#: Commands whose arguments in braces say nothing of the cell (how many), and those of which the last is read.
+#: Commands whose arguments in braces are not part of the cell (how many), and those of which the last is read.
 SILENT = {
     "cite": 1, "citep": 1, "citet": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "citeyearpar": 1, "label": 1,
     "footnote": 1, "tablefootnote": 1, "footnotemark": 0, "tnote": 1, "phantom": 1, "hphantom": 1, "vphantom": 1,
@@ -83,7 +83,7 @@ LAST_READ = {
     "url": 1, "adjincludegraphics": 1, "makecell*": 1, "cellcolor*": 1, "resizebox*": 3,
     "hyperlink": 2, "hypertarget": 2,
 }  # fmt: skip
-#: Beginnings of what is raised or lowered and stands beside a number without a sign for that.
+#: Beginnings of what is raised or lowered and stands next to a number without a sign for that.
 _ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")
 #: References, which are shown as a sign that something stands there.
 REFERENCES = frozenset((
@@ -112,7 +112,7 @@ class _State:
 def cell_text(tokens: Sequence[Token]) -> CellText:
     """Write the tokens of a cell as text.
 
-    It is bold or underlined if all of its letters and digits are, but for what follows a ± or stands in brackets.
+    It is bold or underlined if all of its letters and digits are, except what follows a ± or stands in brackets.
     """
     pieces: list[tuple[str, bool, bool]] = []
     unknown: list[str] = []
@@ -120,7 +120,7 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     text = re.sub(r"\s+", " ", "".join(piece for piece, _, _ in pieces)).strip()
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
-    marked = [(bold, under) for piece, bold, under in _main(pieces) if re.search(r"\w", piece)]
+    marked = [(bold, under) for piece, bold, under in _keep_main(pieces) if re.search(r"\w", piece)]
     return CellText(
         text=text,
         bold=bool(marked) and all(bold for bold, _ in marked),
@@ -129,15 +129,15 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     )
 
 
-def _main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
+def _keep_main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
     """The pieces of a cell before a ±, a bracket or the arrow of a change."""
-    found = []
+    main = []
     for text, bold, under in pieces:
         before = re.split(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_", text, maxsplit=1)[0]
-        found.append((before, bold, under))
-        if before != text and any(re.search(r"\w", piece) for piece, _, _ in found):
+        main.append((before, bold, under))
+        if before != text and any(re.search(r"\w", piece) for piece, _, _ in main):
             break
-    return found
+    return main
 
 
 def _render(
@@ -183,10 +183,10 @@ def _render(
                     _, place = group(tokens, place)
             put(" ")
         else:
-            place = _command(tokens, place, text, state, put, inside, unknown)
+            place = _write_command(tokens, place, text, state, put, inside, unknown)
 
 
-def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: ignore[no-untyped-def]
+def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # type: ignore[no-untyped-def]
     """Write a command's text, and return the place after what it takes."""
     if text in SIGNS:
         put(SIGNS[text])
@@ -212,15 +212,15 @@ def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: 
     elif text in PLAIN:
         pass
     elif text in SILENT:
-        place = _options(tokens, place)
+        place = _skip_options(tokens, place)
         for _ in range(SILENT[text]):
             _, place = group(tokens, place)
     elif text in LAST_READ:
         inner = []
-        place = _options(tokens, place)
+        place = _skip_options(tokens, place)
         for _ in range(LAST_READ[text]):
             inner, place = group(tokens, place)
-            place = _options(tokens, place) if text in ("parbox", "raisebox") else place
+            place = _skip_options(tokens, place) if text in ("parbox", "raisebox") else place
         inside(inner)
     elif text in ("frac", "tfrac", "dfrac", "nicefrac"):
         above, place = group(tokens, place)
@@ -246,10 +246,10 @@ def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: 
     return place
 
 
-def _options(tokens: list[Token], place: int) -> int:
+def _skip_options(tokens: list[Token], place: int) -> int:
     for _ in range(2):
-        given, after = option(tokens, place)
-        if given is None or (place < len(tokens) and tokens[place].kind == "space"):
+        content, after = option(tokens, place)
+        if content is None or (place < len(tokens) and tokens[place].kind == "space"):
             return place
         place = after
     return place

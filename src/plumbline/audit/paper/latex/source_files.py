@@ -1,6 +1,6 @@
 """Reads a LaTeX file and what it inputs, line by line, without comments; only files of the paper's own folder.
 
-Number of files, their size and how deep they input each other are bounded. What is not read is said.
+Number of files, their size and how deep they input each other are bounded. What is not read is listed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONLY_A_PDF = (
 
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]*)\}|\\(?:input|include)\s+([^\s{}\\]+)")
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
-#: Environments whose content is no text of the paper.
+#: Environments whose content is not text of the paper.
 _SKIPPED = ("comment", "verbatim", "lstlisting", "minted", "filecontents", "filecontents*")
 
 
@@ -68,18 +68,18 @@ def read_source(path: Path) -> Source:
 
 
 def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> None:
-    shown = path.relative_to(root).as_posix()
+    relative = path.relative_to(root).as_posix()
     source.files += 1
     with path.open("rb") as handle:
         content = handle.read(BYTES - source.size + 1)
     source.size += len(content)
     if source.size > BYTES or source.files > FILES:
-        source.not_read.append(f"{shown}: with the files before it more than {BYTES // 10**6} MB or {FILES} files")
+        source.not_read.append(f"{relative}: with the files before it more than {BYTES // 10**6} MB or {FILES} files")
         return
     skipped = ""
     for number, raw in enumerate(content.decode("utf-8", errors="replace").splitlines(), start=1):
         if len(raw) > LINE:
-            source.not_read.append(f"{shown}:{number}: a line of {len(raw)} characters")
+            source.not_read.append(f"{relative}:{number}: a line of {len(raw)} characters")
             continue
         if skipped:
             if f"\\end{{{skipped}}}" in raw:
@@ -90,28 +90,28 @@ def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> No
         if begun and f"\\end{{{begun}}}" not in text:
             skipped = begun
             text = text.partition(f"\\begin{{{begun}}}")[0] + "\n"
-        _place(text, SourceLine(shown, number, text), path, root, source, above)
+        _keep_line(text, SourceLine(relative, number, text), path, root, source, above)
 
 
 def _without_comment(raw: str) -> str:
-    """A line without its comment, which swallows the line's end too."""
-    found = _COMMENT.search(raw)
-    return raw + "\n" if found is None else raw[: found.end() - 1]
+    """Remove the comment of a line, which swallows the line's end too."""
+    match = _COMMENT.search(raw)
+    return raw + "\n" if match is None else raw[: match.end() - 1]
 
 
-def _place(text: str, line: SourceLine, path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> None:
+def _keep_line(text: str, line: SourceLine, path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> None:
     """Keep a line, with the files that it inputs in place of their commands."""
     end = 0
-    for found in _INPUT.finditer(text):
-        source.lines.append(SourceLine(line.file, line.number, text[end : found.start()]))
-        end = found.end()
+    for match in _INPUT.finditer(text):
+        source.lines.append(SourceLine(line.file, line.number, text[end : match.start()]))
+        end = match.end()
         source.inputs += 1
         if source.inputs > INPUTS:
             if source.inputs == INPUTS + 1:
                 source.not_read.append(f"{line.where}: after {INPUTS} times \\input none is followed")
             continue
-        name = (found[1] or found[2] or "").strip().strip('"')
-        target, why = _target(name, root, (*above, path))
+        name = (match[1] or match[2] or "").strip().strip('"')
+        target, why = _find_input(name, root, (*above, path))
         if target is None:
             source.not_read.append(f"{line.where}: \\input of {name!r}: {why}")
         else:
@@ -119,7 +119,7 @@ def _place(text: str, line: SourceLine, path: Path, root: Path, source: Source, 
     source.lines.append(SourceLine(line.file, line.number, text[end:]))
 
 
-def _target(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | None, str]:
+def _find_input(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | None, str]:
     """The file that is input, or None and why it is not read."""
     if not name or "\0" in name or "\\" in name or "#" in name or len(name) > 300:
         return None, "no plain name"

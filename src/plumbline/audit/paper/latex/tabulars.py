@@ -71,7 +71,7 @@ class _Float:
 
 def find_tables(tokens: list[Token], source: Source) -> list[ReadTable]:
     """Every tabular of a paper that is not inside another one's cell, in the order of its text."""
-    floats, ends, tables = _floats(tokens), _ends(tokens), []
+    floats, ends, tables = _find_floats(tokens), _find_ends(tokens), []
     place = 0
     while place < len(tokens):
         token = tokens[place]
@@ -79,13 +79,13 @@ def find_tables(tokens: list[Token], source: Source) -> list[ReadTable]:
         if token[:2] != ("command", "begin"):
             continue
         where = source.lines[token.line].where
-        name, place = _name(tokens, place)
+        name, place = _read_name(tokens, place)
         if name in ENVIRONMENTS:
             end = ends.get(place)
             if end is None:
                 source.not_read.append(f"{where}: a {name} that does not end")
                 continue
-            table = _table(tokens[place:end], ENVIRONMENTS[name], where, source)
+            table = _read_table(tokens[place:end], ENVIRONMENTS[name], where, source)
             number = next((n for n, each in enumerate(floats) if each.begin <= begin < each.end), None)
             if number is not None:
                 table.floating = number + 1
@@ -97,55 +97,55 @@ def find_tables(tokens: list[Token], source: Source) -> list[ReadTable]:
     return tables
 
 
-def _name(tokens: list[Token], place: int) -> tuple[str, int]:
+def _read_name(tokens: list[Token], place: int) -> tuple[str, int]:
     # Only so far: a brace that does not close would be looked for in all of the paper, again and again.
     begin = after_space(tokens, place)
     inner, after = group(tokens[begin : begin + NAME], 0)
-    return "".join(one.text for one in inner), begin + after
+    return "".join(token.text for token in inner), begin + after
 
 
-def _floats(tokens: list[Token]) -> list[_Float]:
+def _find_floats(tokens: list[Token]) -> list[_Float]:
     """Every floating table, with its caption and label."""
-    found: list[_Float] = []
-    open_one: _Float | None = None
+    floats: list[_Float] = []
+    open_float: _Float | None = None
     for place, token in enumerate(tokens):
         if token.kind != "command" or token.text not in ("begin", "end", "caption", "label"):
             continue
         if token.text in ("begin", "end"):
-            name, after = _name(tokens, place + 1)
+            name, after = _read_name(tokens, place + 1)
             if name in FLOATS:
-                if token.text == "begin" and open_one is None:
-                    open_one = _Float(begin=place, end=len(tokens))
-                    found.append(open_one)
-                elif token.text == "end" and open_one is not None:
-                    open_one.end, open_one = place, None
-        elif open_one is not None:
-            if getattr(open_one, token.text) is not None:
+                if token.text == "begin" and open_float is None:
+                    open_float = _Float(begin=place, end=len(tokens))
+                    floats.append(open_float)
+                elif token.text == "end" and open_float is not None:
+                    open_float.end, open_float = place, None
+        elif open_float is not None:
+            if getattr(open_float, token.text) is not None:
                 continue
             _, after = option(tokens, place + 1)
-            given, _ = group(tokens, after)
+            content, _ = group(tokens, after)
             if token.text == "caption":
-                open_one.caption = cell_text(given).text
+                open_float.caption = cell_text(content).text
             else:
-                open_one.label = "".join(one.text for one in given)
-    return found
+                open_float.label = "".join(part.text for part in content)
+    return floats
 
 
-def _ends(tokens: list[Token]) -> dict[int, int]:
+def _find_ends(tokens: list[Token]) -> dict[int, int]:
     """Where each tabular ends: the place after its \\begin{...} -> the place of its \\end."""
-    found: dict[int, int] = {}
+    ends: dict[int, int] = {}
     begun: dict[str, list[int]] = {name: [] for name in ENVIRONMENTS}
     for place, token in enumerate(tokens):
         if token.kind == "command" and token.text in ("begin", "end"):
-            name, after = _name(tokens, place + 1)
+            name, after = _read_name(tokens, place + 1)
             if name in begun and token.text == "begin":
                 begun[name].append(after)
             elif begun.get(name):
-                found[begun[name].pop()] = place
-    return found
+                ends[begun[name].pop()] = place
+    return ends
 
 
-def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadTable:
+def _read_table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadTable:
     """Split the tokens of a tabular, from its arguments on, into rows."""
     table = ReadTable(where=where)
     place = 0
@@ -154,7 +154,7 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
     for _ in range(takes):
         spec, place = group(tokens, place)
         _, place = option(tokens, place)
-    uncertain = _columns_with_spread(spec)
+    uncertain = _find_spread_columns(spec)
     row: list[ReadCell] = []
     cell: list[Token] = []
     depth, nested, group_number, parted = 0, 0, 0, False
@@ -162,8 +162,8 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
     page = 0
 
     def end_cell(line: int) -> None:
-        first = next((one.line for one in cell if one.kind != "space"), line)
-        row.append(_cell(list(cell), source.lines[first].where, sum(one.columns for one in row) in uncertain))
+        first = next((token.line for token in cell if token.kind != "space"), line)
+        row.append(_read_cell(list(cell), source.lines[first].where, sum(other.columns for other in row) in uncertain))
         cell.clear()
 
     def end_row(line: int) -> None:
@@ -180,7 +180,7 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
     def end_page(name: str, line: int) -> None:
         """Set the rows before \\endhead or its like aside, and take those of the first head for the table's."""
         nonlocal parted, page
-        if row or any(one.kind != "space" for one in cell):
+        if row or any(part.kind != "space" for part in cell):
             end_row(line)
         heads[name] = table.rows[page:]
         first = heads.get("endfirsthead") or heads.get("endhead") or []
@@ -219,23 +219,23 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
         elif outside and kind == "command" and text in ("caption", "caption*", "label") and not row:
             _, place = option(tokens, place)
             _, place = group(tokens, place)
-        elif outside and kind == "command" and text in RULES and not any(one.kind != "space" for one in cell):
+        elif outside and kind == "command" and text in RULES and not any(part.kind != "space" for part in cell):
             parted = parted or text in PARTING
             if text in PARTING and text != "bottomrule" and table.rows and not table.head:
                 table.head = len(table.rows)
-            place = _after_rule(tokens, place, text)
+            place = _skip_rule(tokens, place, text)
         elif cell or kind != "space":
             cell.append(token)
         if cells > CELLS or len(row) > COLUMNS:
             table.rows, table.groups = [], []
             table.not_read.append(f"{where}: more than {CELLS} cells or {COLUMNS} columns")
             return table
-    if any(one.kind != "space" for one in cell) or row:
+    if any(part.kind != "space" for part in cell) or row:
         end_row(line)
     return table
 
 
-def _after_rule(tokens: list[Token], place: int, name: str) -> int:
+def _skip_rule(tokens: list[Token], place: int, name: str) -> int:
     """The place after what a rule takes: [..], (..) and braces."""
     _, place = option(tokens, place)
     begin = after_space(tokens, place)
@@ -258,14 +258,14 @@ def _after_rule(tokens: list[Token], place: int, name: str) -> int:
     return place
 
 
-def _columns_with_spread(spec: Sequence[Token]) -> frozenset[int]:
+def _find_spread_columns(spec: Sequence[Token]) -> frozenset[int]:
     """Places of the columns of siunitx (S), in which 48.2(3) is 48.2 with a spread of 0.3."""
-    text = "".join(f"\\{one.text} " if one.kind == "command" else one.text for one in spec)
+    text = "".join(f"\\{token.text} " if token.kind == "command" else token.text for token in spec)
     for _ in range(20):
         # *{3}{S[..]} is SSS; bounded, for three may be a large number
         text, changed = re.subn(
             r"\*\s*\{(\d{1,3})\}\s*\{([^{}]{0,100})\}",
-            lambda found: found[2] * min(int(found[1]), COLUMNS),
+            lambda match: match[2] * min(int(match[1]), COLUMNS),
             text[:5_000],
             count=1,
         )
@@ -276,7 +276,7 @@ def _columns_with_spread(spec: Sequence[Token]) -> frozenset[int]:
     return frozenset(place for place, letter in enumerate(letters) if letter == "S")
 
 
-def _cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
+def _read_cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
     """Read a cell: over how many columns and rows it goes, and its text."""
     columns, rows, unknown = 1, 1, []
     for _ in range(4):
@@ -302,7 +302,7 @@ def _cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
         place += 1
         if kind == "multirow":
             _, place = option(tokens, place)
-        written, place = _name(tokens, place)
+        written, place = _read_name(tokens, place)
         if kind == "multirow":
             _, place = option(tokens, place)
         _, place = group(tokens, place)
@@ -319,7 +319,7 @@ def _cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
         tokens = [*inner, *tokens[place:]]
     content = cell_text(tokens)
     content.unknown += unknown
-    if uncertain and (found := re.fullmatch(r"([+-]?\d+\.(\d+))\((\d{1,6})\)", content.text)):
-        spread = int(found[3]) / 10 ** len(found[2])
-        content.text = f"{found[1]} ± {spread:.{len(found[2])}f}"
+    if uncertain and (match := re.fullmatch(r"([+-]?\d+\.(\d+))\((\d{1,6})\)", content.text)):
+        spread = int(match[3]) / 10 ** len(match[2])
+        content.text = f"{match[1]} ± {spread:.{len(match[2])}f}"
     return ReadCell(content=content, columns=columns, rows=rows, where=where)

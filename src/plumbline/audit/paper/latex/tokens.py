@@ -48,26 +48,26 @@ class _Macro:
     body: tuple[Token, ...]
 
 
-def tokens_of(source: Source) -> list[Token]:
-    """The tokens of a paper, with its own macros replaced. What is not replaced is said in `source.not_read`."""
-    found: list[Token] = []
+def read_tokens(source: Source) -> list[Token]:
+    """The tokens of a paper, with its own macros replaced. What is not replaced is listed in `source.not_read`."""
+    tokens: list[Token] = []
     for number, line in enumerate(source.lines):
         for match in _TOKEN.finditer(line.text):
             command, escaped, sign, text, space = match.groups()
             if command is not None:
-                found.append(Token("command", command, number))
+                tokens.append(Token("command", command, number))
             elif escaped is not None:
-                found.append(Token("command", escaped, number))
+                tokens.append(Token("command", escaped, number))
             elif sign is not None:
-                found.append(Token("sign", sign, number))
+                tokens.append(Token("sign", sign, number))
             elif text is not None:
-                found.append(Token("text", text, number))
+                tokens.append(Token("text", text, number))
             else:
-                found.append(Token("space", space, number))
-        if len(found) > TOKENS:
+                tokens.append(Token("space", space, number))
+        if len(tokens) > TOKENS:
             source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
             break
-    return _replaced(_without_false(found), source)
+    return _expand_macros(_without_false(tokens), source)
 
 
 def group(tokens: Sequence[Token], start: int) -> tuple[list[Token], int]:
@@ -110,7 +110,7 @@ def option(tokens: Sequence[Token], start: int) -> tuple[list[Token] | None, int
 
 
 def after_space(tokens: Sequence[Token], start: int) -> int:
-    """The place of the first token from `start` on that is no blank."""
+    """The place of the first token from `start` on that is not a blank."""
     while start < len(tokens) and tokens[start].kind == "space":
         start += 1
     return start
@@ -118,7 +118,7 @@ def after_space(tokens: Sequence[Token], start: int) -> int:
 
 def _without_false(tokens: list[Token]) -> list[Token]:
     """Leave out what stands between \\iffalse and its \\fi."""
-    found, place = [], 0
+    remaining, place = [], 0
     while place < len(tokens):
         if tokens[place][:2] == ("command", "iffalse"):
             depth = 1
@@ -128,16 +128,16 @@ def _without_false(tokens: list[Token]) -> list[Token]:
                     name = tokens[place].text
                     depth += (name.startswith("if") and name not in ("iff",)) - (name == "fi")
         else:
-            found.append(tokens[place])
+            remaining.append(tokens[place])
         place += 1
-    return found
+    return remaining
 
 
-def _replaced(tokens: list[Token], source: Source) -> list[Token]:
+def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
     macros: dict[str, _Macro] = {}
     out: list[Token] = []
     refused: set[str] = set()
-    # Each entry: tokens that are still to be looked at, the place in them, and how deep they came from macros.
+    # Each entry: tokens that are still to be read, the place in them, and how deep they came from macros.
     stack: list[list] = [[tokens, 0]]  # type: ignore[type-arg]
     work = 0
     while stack:
@@ -165,13 +165,13 @@ def _replaced(tokens: list[Token], source: Source) -> list[Token]:
                     f"{source.lines[token.line].where}: the macro \\{token.text} nests deeper than {DEPTH}"
                 )
                 continue
-            given, end = _arguments(current, place + 1, macro)
-            if len(macro.body) * (1 + max((len(one) for one in given), default=0)) > FILLED:
+            arguments, end = _read_arguments(current, place + 1, macro)
+            if len(macro.body) * (1 + max((len(argument) for argument in arguments), default=0)) > FILLED:
                 refused.add(token.text)
                 source.not_read.append(f"{source.lines[token.line].where}: the macro \\{token.text} is too long here")
                 continue
             stack[-1][1] = end
-            stack.append([_filled(macro, given, token.line), 0])
+            stack.append([_fill_macro(macro, arguments, token.line), 0])
         else:
             out.append(token)
             stack[-1][1] = place + 1
@@ -196,40 +196,40 @@ def _define(tokens: list[Token], place: int, macros: dict[str, _Macro]) -> int:
         count, place = option(tokens, place)
         written = "".join(token.text for token in count or ())
         takes, simple = int(written) if written.isdigit() and len(written) == 1 else 0, True
-        given, place = option(tokens, place)
-        default = tuple(given) if given is not None else None
+        optional, place = option(tokens, place)
+        default = tuple(optional) if optional is not None else None
     body, place = group(tokens, place)
     if simple and len(name) == 1 and name[0].kind == "command" and len(body) <= BODY and takes <= 9:
         macros[name[0].text] = _Macro(takes, default, tuple(body))
     return place
 
 
-def _arguments(tokens: list[Token], place: int, macro: _Macro) -> tuple[list[list[Token]], int]:
-    given: list[list[Token]] = []
+def _read_arguments(tokens: list[Token], place: int, macro: _Macro) -> tuple[list[list[Token]], int]:
+    arguments: list[list[Token]] = []
     if macro.default is not None:
         first, place = option(tokens, place)
-        given.append(list(macro.default) if first is None else first)
-    while len(given) < macro.takes:
-        one, place = group(tokens, place)
-        given.append(one)
-    return given, place
+        arguments.append(list(macro.default) if first is None else first)
+    while len(arguments) < macro.takes:
+        argument, place = group(tokens, place)
+        arguments.append(argument)
+    return arguments, place
 
 
-def _filled(macro: _Macro, given: list[list[Token]], line: int) -> list[Token]:
+def _fill_macro(macro: _Macro, arguments: list[list[Token]], line: int) -> list[Token]:
     """The text of a macro with its arguments in place of #1, #2, ..."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     body, place = macro.body, 0
     while place < len(body):
         token = body[place]
         if token[:2] == ("sign", "#") and place + 1 < len(body) and body[place + 1].text[:1].isdigit():
             digit, rest = body[place + 1].text[0], body[place + 1].text[1:]
             number = int(digit) if digit.isascii() else 0
-            if 1 <= number <= len(given):
-                found += given[number - 1]
+            if 1 <= number <= len(arguments):
+                tokens += arguments[number - 1]
             if rest:
-                found.append(Token("text", rest, line))
+                tokens.append(Token("text", rest, line))
             place += 2
         else:
-            found.append(token._replace(line=line))
+            tokens.append(token._replace(line=line))
             place += 1
-    return found
+    return tokens

@@ -10,9 +10,9 @@ from typing import Any
 
 from plumbline.audit.paper.latex.source_files import read_source
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadCell, ReadTable, find_tables
-from plumbline.audit.paper.latex.tokens import tokens_of
+from plumbline.audit.paper.latex.tokens import read_tokens
 from plumbline.audit.paper.paper_table import SOURCES, TABLES
-from plumbline.audit.paper.printed_cell import marked, read_cell
+from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
 
@@ -27,21 +27,21 @@ def write_tables(path: Path, folder: Path) -> None:
         UsageError: there is no such file, no table in it, or the folder has another table under such a name.
     """
     source = read_source(path)
-    tables = find_tables(tokens_of(source), source)
-    made: dict[str, str] = {}
-    told: dict[str, Any] = {}
+    tables = find_tables(read_tokens(source), source)
+    texts: dict[str, str] = {}
+    descriptions: dict[str, Any] = {}
     not_read = list(source.not_read)
-    for name, table in zip(_names(tables), tables, strict=True):
+    for name, table in zip(_name_tables(tables), tables, strict=True):
         titles: list[str] = []
-        text, places, problems = _csv(table, titles)
+        text, places, problems = _write_csv(table, titles)
         not_read += [f"{name}, {problem}" for problem in (*table.not_read, *problems)]
         if not text:
             continue
-        if len(made) == TABLES:
+        if len(texts) == TABLES:
             not_read.append(f"{table.where}: after {TABLES} tables nothing more is read")
             break
-        made[name] = text
-        told[name] = {
+        texts[name] = text
+        descriptions[name] = {
             "caption": table.caption[:500],
             "label": table.label[:100],
             "where": table.where,
@@ -49,10 +49,10 @@ def write_tables(path: Path, folder: Path) -> None:
             "titles": titles,
             "cells": places,
         }
-    if not made:
+    if not texts:
         why = f" (not read: {'; '.join(not_read[:3])})" if not_read else ""
         raise UsageError(f"--from {path}: there is no table that could be read in it{why}; type the tables as CSV")
-    for name, text in made.items():
+    for name, text in texts.items():
         there = folder / f"{name}.csv"
         if there.is_file() and there.read_text(encoding="utf-8", errors="replace") != text:
             raise UsageError(
@@ -60,34 +60,34 @@ def write_tables(path: Path, folder: Path) -> None:
                 "name an empty folder"
             )
     make_folder(folder)
-    for name, text in made.items():
+    for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
-    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": told, "not_read": _some(not_read)})
+    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": descriptions, "not_read": _shorten(not_read)})
 
 
-def _some(not_read: list[str]) -> list[str]:
+def _shorten(not_read: list[str]) -> list[str]:
     """What was not read, up to a limit; how much more there is."""
     more = len(not_read) - NOT_READ
     return [*not_read[:NOT_READ], f"and {more:,} places more"] if more > 0 else not_read
 
 
-def _names(tables: list[ReadTable]) -> list[str]:
+def _name_tables(tables: list[ReadTable]) -> list[str]:
     """Names of the tables: by the number of the floating table they stand in, with a letter where there are several."""
-    in_float, seen, loose = Counter(table.floating for table in tables), Counter[int](), 0
-    found = []
+    in_float, counts, loose = Counter(table.floating for table in tables), Counter[int](), 0
+    names = []
     for table in tables:
         if not table.floating:
             loose += 1
-            found.append(f"tabular{loose}")
+            names.append(f"tabular{loose}")
             continue
-        seen[table.floating] += 1
-        letter = f"_{seen[table.floating]}" if in_float[table.floating] > 1 else ""
-        found.append(f"table{table.floating}{letter}")
-    return found
+        counts[table.floating] += 1
+        letter = f"_{counts[table.floating]}" if in_float[table.floating] > 1 else ""
+        names.append(f"table{table.floating}{letter}")
+    return names
 
 
-def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
-    """A table as CSV, the places of its cells, and what could not be read; an empty text where nothing could.
+def _write_csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
+    """A table as CSV, the places of its cells, and what could not be read; an empty text if nothing could.
 
     `titles` gets the titles that stand above groups of rows.
     """
@@ -98,13 +98,13 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
     if len(table.rows) * width > CELLS:
         size = f"{len(table.rows)} rows and {width} columns"
         return "", [], [f"{table.where}: a tabular of {size}; at most {CELLS} cells are read"]
-    grid = [_spread_out(row, width) for row in table.rows]
-    _down(grid)
+    grid = [_place_cells(row, width) for row in table.rows]
+    _repeat_down(grid)
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
     head = next((place for place in range(1, head) if _is_body(grid, place)), head)
     while head < len(grid) - 1 and _is_head(grid[head]):
         head += 1
-    names = _heads(grid[:head], width)
+    names = _name_columns(grid[:head], width)
     body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
     if len(grid) <= head or width < 2 or not any(read_cell(text).number for text in body):
         return "", [], [f"{table.where}: a tabular of {len(grid)} rows and {width} columns without numbers to compare"]
@@ -125,9 +125,9 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
             continue
         for cell in cells:
             if cell is not None and cell.content.unknown and not cell.filled:
-                said = ", ".join(dict.fromkeys(cell.content.unknown))
-                problems.append(f"{cell.where}: the cell {cell.content.text[:60]!r}: not known: {said[:100]}")
-        writer.writerow([_written(cell) for cell in cells])
+                unknown = ", ".join(dict.fromkeys(cell.content.unknown))
+                problems.append(f"{cell.where}: the cell {cell.content.text[:60]!r}: not known: {unknown[:100]}")
+        writer.writerow([_format_cell(cell) for cell in cells])
         places.append([cell.where if cell else "" for cell in cells])
     return text.getvalue(), places, problems
 
@@ -152,13 +152,13 @@ def _is_body(grid: list[list[ReadCell | None]], place: int) -> bool:
     )
 
 
-def _written(cell: ReadCell | None) -> str:
+def _format_cell(cell: ReadCell | None) -> str:
     if cell is None:
         return ""
-    return marked(visible(cell.content.text[:500]), bold=cell.content.bold, underlined=cell.content.underlined)
+    return mark_text(visible(cell.content.text[:500]), bold=cell.content.bold, underlined=cell.content.underlined)
 
 
-def _spread_out(row: list[ReadCell], width: int) -> list[ReadCell | None]:
+def _place_cells(row: list[ReadCell], width: int) -> list[ReadCell | None]:
     """A row with a place for each column; a cell over several stands in the first of them."""
     cells: list[ReadCell | None] = []
     for cell in row:
@@ -166,7 +166,7 @@ def _spread_out(row: list[ReadCell], width: int) -> list[ReadCell | None]:
     return [*cells, *[None] * (width - len(cells))]
 
 
-def _down(grid: list[list[ReadCell | None]]) -> None:
+def _repeat_down(grid: list[list[ReadCell | None]]) -> None:
     """Repeat a cell over several rows in each of them, where they are empty."""
     for place, row in enumerate(grid):
         for column, cell in enumerate(row):
@@ -178,18 +178,18 @@ def _down(grid: list[list[ReadCell | None]]) -> None:
                     below[column] = ReadCell(content=cell.content, columns=cell.columns, where=cell.where, filled=True)
 
 
-def _heads(rows: list[list[ReadCell | None]], width: int) -> list[str]:
-    """Names of the columns: the words above each, from the top, each once; a cell over several is above all of them."""
+def _name_columns(rows: list[list[ReadCell | None]], width: int) -> list[str]:
+    """Names of the columns: the texts above each, from the top, each once; a cell over several is above all of them."""
     names: list[list[str]] = [[] for _ in range(width)]
     for row in rows:
         over: ReadCell | None = None
-        left = 0
+        columns_left = 0
         for column in range(width):
             cell = row[column]
             if cell is not None:
-                over, left = cell, cell.columns
-            left -= 1
-            text = over.content.text if over is not None and left >= 0 else ""
+                over, columns_left = cell, cell.columns
+            columns_left -= 1
+            text = over.content.text if over is not None and columns_left >= 0 else ""
             if text and text not in names[column]:
                 names[column].append(text)
-    return [visible(" / ".join(words)[:300]) for words in names]
+    return [visible(" / ".join(parts)[:300]) for parts in names]
