@@ -35,7 +35,7 @@ def arms_of(options: argparse.Namespace, baseline: FolderBaseline) -> tuple[Arm,
     """The candidate and what it is compared with; the baseline's flags are the candidate's too."""
     repository = baseline.repository
     other = baseline.arm if options.baseline is None else repository.arm(options.baseline)
-    candidate = repository.candidate([*other.flags, *options.flags], words=options.message)
+    candidate = repository.candidate([*other.flags, *options.flags], label=options.message)
     if candidate.method == other.method:
         raise PlumblineError(
             f"there is nothing to try: the working tree is the baseline ({other.words}, {other.commit[:7]}); change "

@@ -122,7 +122,7 @@ class FolderBaseline:
         """The arm itself; what HEAD is, until the folder has one."""
         if (self.folder.own / "baseline.json").exists():
             return self.folder.baseline(self.repository)
-        return self.repository.arm("HEAD", words="baseline")
+        return self.repository.arm("HEAD", label="baseline")
 
     @property
     def first(self) -> Arm:
@@ -195,7 +195,7 @@ class FolderBaseline:
 
     def move_where_broken(self, bank: Bank) -> str:
         """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; says so."""
-        arm, head = self.arm, self.repository.arm("HEAD", words="baseline")
+        arm, head = self.arm, self.repository.arm("HEAD", label="baseline")
         runs = bank.list_runs(self.trainer().group, arm.method)
         if arm.method == head.method or "start" in self.said or all(run.has_value for run in runs):
             return ""

@@ -20,7 +20,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.pipeline_packages import explain_missing_package
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import say_progress
-from plumbline.verdict.own_trainer.requests import interrupted_file
+from plumbline.verdict.own_trainer.requests import interruption_file
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
@@ -129,7 +129,7 @@ class ProfileRuns:
             code = call([*command, "--", *targets], keeps=[lock], meanwhile=lambda: _say(results, tell))
         lost = 0
         for path, result in results.items():
-            if result.exists() or interrupted_file(result).exists():
+            if result.exists() or interruption_file(result).exists():
                 yield path
             else:
                 lost += 1

@@ -31,7 +31,7 @@ from plumbline.verdict.decision.outcome import BASELINE
 from plumbline.verdict.own_trainer import metric, run_end
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.processes import pool
-from plumbline.verdict.own_trainer.requests import Result, interrupted_file, read_request, read_result
+from plumbline.verdict.own_trainer.requests import Result, interruption_file, read_request, read_result
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
 from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
 
@@ -213,7 +213,7 @@ def _written(options: argparse.Namespace, repository: Repository, folder: Folder
 def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tuple[Result, Path]:
     """Make the first run, of which no metric is known yet; returns it with the folder that it ran in."""
     baseline = FolderBaseline(file, folder, repository, tell)
-    trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", words=BASELINE)), file.decide.first_seed
+    trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", label=BASELINE)), file.decide.first_seed
     path = trainer.request(BASELINE, seed)
     request = msgspec.structs.replace(read_request(path), watch=True)
     atomic_write_json(path, msgspec.to_builtins(request))
@@ -223,7 +223,7 @@ def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tup
         pass
     result = read_result(Path(request.result))
     if result is None:
-        why = (read_json(interrupted_file(Path(request.result))) or {}).get("why", "its process ended without a word")
+        why = (read_json(interruption_file(Path(request.result))) or {}).get("why", "its process ended without a word")
         raise PlumblineError(f"{command} was not run: {why}; nothing was written")
     Path(request.result).unlink()
     return result, Path(request.folder)
@@ -231,7 +231,7 @@ def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tup
 
 def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result: Result, copy: Path) -> None:
     """Keep the first run as that of the trainer that the file now says, so that it is not made again."""
-    trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
+    trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", label=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
     read, end = metric.read(file.metric, Path(result.log), copy), run_end.read(file.metric, Path(result.log), copy)
     if end.diverged:

@@ -36,34 +36,34 @@ def machine(devices: str = "") -> dict[str, str]:
     lines: list[str] = []
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    said = {"cpu": named[0] if named else platform.machine()}
+    processors = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    versions = {"cpu": processors[0] if processors else platform.machine()}
     command = ["nvidia-smi", "--query-gpu=index,uuid,name,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
-        return said
+        return versions
     rows = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines() if line.count(",") >= 3]
     visible = devices or os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    chosen = [one.strip() for one in visible.split(",") if one.strip()]
+    chosen = [device.strip() for device in visible.split(",") if device.strip()]
     if chosen:
-        rows = [row for row in rows if row[0] in chosen or any(row[1].startswith(one) for one in chosen)] or rows
+        rows = [row for row in rows if row[0] in chosen or any(row[1].startswith(device) for device in chosen)] or rows
     if rows and not done.returncode:
         names = sorted(row[2] for row in rows)
-        said["gpu"] = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
-        said["driver"] = rows[0][3]
-    return said
+        versions["gpu"] = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+        versions["driver"] = rows[0][3]
+    return versions
 
 
-def data(folder: Path, told: Sequence[str]) -> str:
+def data(folder: Path, names: Sequence[str]) -> str:
     """Hash the content of the data that a `plumbline.toml` tells of; of large files, size, begin and end."""
-    if not told:
+    if not names:
         return ""
     parts = []
-    for one in told:
-        path = folder / one
-        files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-        parts += [[one, str(each.relative_to(path)), _content(each)] for each in files]
+    for name in names:
+        path = folder / name
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        parts += [[name, str(file.relative_to(path)), _content(file)] for file in files]
     return sha256_text(canonical_json(parts))[:16]
 
 
@@ -111,29 +111,29 @@ class Look:
 def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
     """Look at the files that are shared, folder by folder, as far as the time goes."""
     until, open_ = time.monotonic() + seconds, list(reversed(shared))
-    seen = Look()
+    looked = Look()
     while open_:
         if time.monotonic() > until:
-            return Look(files=seen.files, folders=seen.folders, left=set(open_))
+            return Look(files=looked.files, folders=looked.folders, left=set(open_))
         path = open_.pop()
         if os.path.isdir(path):
             files, folders = _listed(path)
-            seen.files.update(_stamps(files))
-            seen.folders.add(path)
+            looked.files.update(_stamps(files))
+            looked.folders.add(path)
             open_ += reversed(folders)
         else:
-            seen.files.update(_stamps([path]))
-    return seen
+            looked.files.update(_stamps([path]))
+    return looked
 
 
 def touched(before: Look) -> list[str]:
     """The files that differ from a look, new ones and those that are gone among them, in what it came to."""
     now: dict[str, _Stamp] = {}
-    known = before.folders | before.left
+    listed = before.folders | before.left
     for folder in before.folders:
         files, folders = _listed(folder)
         now.update(_stamps(files))
-        now.update(look([new for new in folders if new not in known]).files)
+        now.update(look([new for new in folders if new not in listed]).files)
     now.update(_stamps(path for path in before.files if path not in now))
     return sorted(path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path))
 
@@ -165,18 +165,18 @@ def read_reports(folder: Path) -> dict[str, Any]:
     listed = {name: set[str]() for name in LISTED}
     memory: list[float] = []
     for path in sorted(folder.glob("*.json")):
-        said = read_json(path)
-        if not isinstance(said, Mapping):
+        report = read_json(path)
+        if not isinstance(report, Mapping):
             continue
-        versions.update(said.get("versions", {}))
-        for name, count in said.get("shifted", {}).items():
+        versions.update(report.get("versions", {}))
+        for name, count in report.get("shifted", {}).items():
             shifted[name] = shifted.get(name, 0) + count
-        for name, found in listed.items():
-            found.update(said.get(name, ()))
-        memory += [said["memory_gb"]] if "memory_gb" in said else []
+        for name, names in listed.items():
+            names.update(report.get(name, ()))
+        memory += [report["memory_gb"]] if "memory_gb" in report else []
     return {
         "versions": versions,
         "shifted": shifted,
-        **{name: sorted(found) for name, found in listed.items()},
+        **{name: sorted(names) for name, names in listed.items()},
         "memory_gb": max(memory, default=None),
     }

@@ -112,13 +112,13 @@ class Folder:
 
     def baseline(self, repository: Repository) -> Arm:
         """The arm that candidates are compared with: at first what HEAD is, and held from then on."""
-        said = read_json(self.own / "baseline.json")
-        if said is None:
-            arm = repository.arm("HEAD", words="baseline")
+        record = read_json(self.own / "baseline.json")
+        if record is None:
+            arm = repository.arm("HEAD", label="baseline")
             self.move_baseline(repository, arm)
             return arm
         try:
-            return repository.recalled(said)
+            return repository.recalled(record)
         except (KeyError, TypeError):
             raise PlumblineError(
                 f"{self.own / 'baseline.json'} names no commit; delete it, and HEAD becomes the baseline"
@@ -217,18 +217,18 @@ def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
     does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is not told.
     """
     texts = [("the command", command), *repository.lines_with(_forms(repository.top), commit)]
-    named = dict.fromkeys((where, path) for where, text in texts for path in _paths(text, repository.top))
-    if not named:
+    places = dict.fromkeys((where, path) for where, text in texts for path in _paths(text, repository.top))
+    if not places:
         return ""
-    paths = "\0".join(str(path) for _, path in named)
-    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, given=paths)
-    left = [(where, path) for where, path in named if str(path) not in done.stdout.split("\0")]
-    if not left:
+    paths = "\0".join(str(path) for _, path in places)
+    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, stdin=paths)
+    tracked = [(where, path) for where, path in places if str(path) not in done.stdout.split("\0")]
+    if not tracked:
         return ""
-    told = ", ".join(f"{where} names {path}" for where, path in left[:3])
+    listed = ", ".join(f"{where} names {path}" for where, path in tracked[:3])
     return (
-        f"mind: {told}: there every run reads your own tree, as it is then, and not its arm's copy; write a path below "
-        "the folder"
+        f"mind: {listed}: there every run reads your own tree, as it is then, and not its arm's copy; write a path "
+        "below the folder"
     )
 
 

@@ -96,8 +96,8 @@ def read(
     """
     with alarm(seconds):
         if metric.json:
-            wanted = {"": metric.json, **metric.others}
-            texts = _rows(wanted, folder, most)
+            keys = {"": metric.json, **metric.others}
+            texts = _rows(keys, folder, most)
         elif metric.file:
             texts = _texts(metric, backwards(folder / metric.file, most))
         else:
@@ -105,17 +105,17 @@ def read(
             texts = _texts(metric, backwards(log, most, begin=gap.end))
             if gap.end:
                 texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
-    said = texts.pop("", "")
+    primary = texts.pop("", "")
     values = {name: number(text) for name, text in texts.items()}
     others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
-    if not said:
+    if not primary:
         return LoggedMetric(others=others)
-    value = number(said)
+    value = number(primary)
     if value is None:
         raise PlumblineError(
-            f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
+            f"{metric.called} is {primary[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
         )
-    return LoggedMetric(value=value, text=said, others=others)
+    return LoggedMetric(value=value, text=primary, others=others)
 
 
 def has_value(metric: MetricPart, line: str) -> bool:
@@ -138,13 +138,13 @@ def without_value(metric: MetricPart, line: str) -> str:
 
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
     """The last lines of a log that say something, each cut to a width."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in backwards(path, TAIL):
         if line.strip():
-            found.append(line.rstrip()[:width])
-        if len(found) == count:
+            lines.append(line.rstrip()[:width])
+        if len(lines) == count:
             break
-    return found[::-1]
+    return lines[::-1]
 
 
 def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | None = None) -> Iterator[str]:
@@ -173,48 +173,48 @@ def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | No
 def _texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
     """What lines say, by name, each as the first of them has it; "" is the primary metric."""
     if not metric.pattern:
-        said = _metric_lines(lines)
-        return said | ({"": said.pop(metric.name)} if metric.name in said else {})
+        values = _metric_lines(lines)
+        return values | ({"": values.pop(metric.name)} if metric.name in values else {})
     patterns = {"": re.compile(metric.pattern)}
-    return _matches(patterns | {name: re.compile(words) for name, words in metric.others.items()}, lines)
+    return _matches(patterns | {name: re.compile(pattern) for name, pattern in metric.others.items()}, lines)
 
 
 def _matches(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for line in lines:
-        for name in patterns.keys() - found.keys():
+        for name in patterns.keys() - texts.keys():
             every = patterns[name].findall(line)
             if every and every[-1]:
-                found[name] = every[-1]
-        if len(found) == len(patterns):
+                texts[name] = every[-1]
+        if len(texts) == len(patterns):
             break
-    return found
+    return texts
 
 
 def _metric_lines(lines: Iterator[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for line in lines:
         if match := METRIC_LINE.match(line):
-            found.setdefault(match[1], match[2])
-    return found
+            texts.setdefault(match[1], match[2])
+    return texts
 
 
-def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _rows(names: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
+    texts: dict[str, str] = {}
     files: dict[str, dict[str, str]] = {}
-    for name, words in wanted.items():
-        file, _, key = words.rpartition(":")
+    for name, place in names.items():
+        file, _, key = place.rpartition(":")
         files.setdefault(file, {})[name] = key
     for file, keys in files.items():
         rows = (read_row(line) for line in backwards(folder / file, most))
         for row in whole(folder / file) or rows:
-            for name in keys.keys() - found.keys():
+            for name in keys.keys() - texts.keys():
                 value = _below(row, keys[name])
                 if value is not None:
-                    found[name] = str(value)
-            if keys.keys() <= found.keys():
+                    texts[name] = str(value)
+            if keys.keys() <= texts.keys():
                 break
-    return found
+    return texts
 
 
 def whole(path: Path) -> list[Any]:
@@ -285,7 +285,7 @@ def alarm(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def bound(path: Path, said: MetricPart, gap: LeftOut) -> LeftOut:
+def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
     """Take the middle out of a log that is written to; returns what is left out now."""
     begin = max(gap.end, KEPT_HEAD)
     try:
@@ -298,7 +298,7 @@ def bound(path: Path, said: MetricPart, gap: LeftOut) -> LeftOut:
             texts, unread = {}, 0
             try:
                 with alarm(HOLE_SECONDS):
-                    texts = {} if said.files else _texts(said, backwards(path, begin=begin, end=end))
+                    texts = {} if metric.files else _texts(metric, backwards(path, begin=begin, end=end))
             except PlumblineError:
                 unread = end - begin
             if not _make_hole(file.fileno(), begin // _PAGE * _PAGE if gap.end else begin, end // _PAGE * _PAGE):

@@ -131,18 +131,18 @@ def read_result(path: Path) -> Result | None:
     Raises:
         PlumblineError: it is none, or of a later Plumbline.
     """
-    said = read_json(path)
-    if said is None:
+    content = read_json(path)
+    if content is None:
         return None
-    if isinstance(said, dict) and said.get("schema", SCHEMA) != SCHEMA:
+    if isinstance(content, dict) and content.get("schema", SCHEMA) != SCHEMA:
         raise PlumblineError(f"{path} is of a later Plumbline; update this one")
     try:
-        return msgspec.convert(said, Result)
+        return msgspec.convert(content, Result)
     except msgspec.ValidationError as error:
         raise PlumblineError(f"{path} is no result of a run ({error}); delete it, and the run is made again") from None
 
 
-def interrupted_file(result: Path) -> Path:
+def interruption_file(result: Path) -> Path:
     """The file beside a result that says why a run was not made, where that is no fault of its arm."""
     return result.with_suffix(".again.json")
 
@@ -165,10 +165,10 @@ def fill_command(command: str, way: str, seed: int, flags: Sequence[str]) -> str
     Raises:
         PlumblineError: there is no telling which of several commands they belong to.
     """
-    words = [] if way == INJECT or way.startswith(ENVIRONMENT) else shlex.split(way.replace(SEED, str(seed)))
+    arguments = [] if way == INJECT or way.startswith(ENVIRONMENT) else shlex.split(way.replace(SEED, str(seed)))
     if SEED in command:
-        command, words = command.replace(SEED, str(seed)), []
-    quoted = shlex.join([*words, *flags])
+        command, arguments = command.replace(SEED, str(seed)), []
+    quoted = shlex.join([*arguments, *flags])
     if FLAGS in command:
         return command.replace(FLAGS, quoted)
     if quoted and _several(command):

@@ -265,11 +265,11 @@ def _signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
             below = next((place for place in rest if lines[place][:1].strip()), rest.stop)
             error = lines[below].strip() if below < len(lines) else ""
             around = "\n".join(lines[max(0, at - 1) : below])
-            words = f"a traceback ({error[:LETTERS]})"
+            sign = f"a traceback ({error[:LETTERS]})"
             if _BESIDE.search(around):
-                end.beside.append(words)
+                end.beside.append(sign)
             elif _IGNORED not in lines[max(0, at - 1)] and not error.startswith("BrokenPipeError"):
-                end.signs.setdefault(f"traceback {error.partition(':')[0]}", words)
+                end.signs.setdefault(f"traceback {error.partition(':')[0]}", sign)
         elif _ANY.search(line):
             kinds = _kinds(called, line if at or first is None else first)
             if "" in kinds:
@@ -285,16 +285,16 @@ def _kinds(called: str, line: str) -> list[str]:
 
     def name(value: re.Match[str]) -> str:
         """Note a value that has a name, and take it out; leave one that has none."""
-        words = _LEVEL.sub("", value[1][-LETTERS:])
-        is_loss, is_nan = bool(_LOSS.search(words)), value[2][:3].lower() == "nan"
+        label = _LEVEL.sub("", value[1][-LETTERS:])
+        is_loss, is_nan = bool(_LOSS.search(label)), value[2][:3].lower() == "nan"
         if value.re is _AFTER_WORDS and not is_loss:
             return value[0]
         is_best = bool(_BEST.search(re.split(r"\d", line[max(0, value.start() - _BEFORE) : value.end(1)])[-1]))
-        is_metric = bool(called) and _plain(words) == _plain(called)
-        if (is_metric or _TRAINING.fullmatch(words)) and not is_best:
+        is_metric = bool(called) and _plain(label) == _plain(called)
+        if (is_metric or _TRAINING.fullmatch(label)) and not is_best:
             kinds.append("")
         elif is_nan or (is_loss and not is_best):
-            kinds.append(f"nan {_shape(words)}")
+            kinds.append(f"nan {_shape(label)}")
         return " "
 
     line = _DENIAL.sub(" ", _LIST.sub(_one_value, " ".join(line.split())))
@@ -331,29 +331,29 @@ class ComparedEnd(Struct, frozen=True):
     remarks: list[str] = []
 
 
-def compare(result: Result, beside: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
-    """Compare a finished run with finished runs of the baseline (`beside`, without itself); `called` is the metric.
+def compare(result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
+    """Compare a finished run with finished runs of the baseline (`others`, without itself); `called` is the metric.
 
     `may_be_shorter`: an end at an earlier step is told and is no failure.
     """
     remarks, whys = list(result.remarks), []
-    known = [one for one in beside if one.failed is not None]
-    has = "no run of the baseline has that" if known or not beside else _UNKNOWN
-    theirs = {process_ends.kind(words) for one in known for words in (*(one.failed or ()), *one.failed_beside)}
-    alike = [words for words in result.failed or () if process_ends.kind(words) in theirs]
+    complete = [other for other in others if other.failed is not None]
+    has = "no run of the baseline has that" if complete or not others else _UNKNOWN
+    theirs = {process_ends.kind(end) for other in complete for end in (*(other.failed or ()), *other.failed_beside)}
+    alike = [end for end in result.failed or () if process_ends.kind(end) in theirs]
     if alike:
         remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
-    if others := [words for words in result.failed or () if words not in alike]:
-        whys.append(f"{process_ends.in_words(others)}, and {has}")
+    if unmatched := [end for end in result.failed or () if end not in alike]:
+        whys.append(f"{process_ends.in_words(unmatched)}, and {has}")
     for kind, sign in result.signs.items():
-        words = f"at its end it printed {sign}"
-        if any(kind in one.signs for one in beside):
-            remarks.append(f"{words}, as runs of the baseline do")
+        text = f"at its end it printed {sign}"
+        if any(kind in other.signs for other in others):
+            remarks.append(f"{text}, as runs of the baseline do")
         else:
-            whys.append(f"{words}, and {has}")
-    if early := _early(result, beside, called):
-        words, of_all = early
-        (whys if of_all and not may_be_shorter else remarks).append(words)
+            whys.append(f"{text}, and {has}")
+    if early := _early(result, others, called):
+        text, of_all = early
+        (whys if of_all and not may_be_shorter else remarks).append(text)
     return ComparedEnd(why="; ".join(dict.fromkeys(whys)), remarks=list(dict.fromkeys(remarks)))
 
 
@@ -364,22 +364,22 @@ def tell_of_baseline(result: Result) -> ComparedEnd:
     return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
 
 
-def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str, bool] | None:
+def _early(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
     """Say that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
 
     The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
     at one place, which the run cannot have reached behind the last of its own lines.
     """
     ended = f"it ended at {place_words(result.place, called)}"
-    seconds = [other.seconds for other in beside]  # those with a budget of time take as long as the baseline's do
+    seconds = [other.seconds for other in others]  # those with a budget of time take as long as the baseline's do
     as_long = (1 - _AS_LONG) * min(seconds, default=0) <= result.seconds <= (1 + _AS_LONG) * max(seconds, default=0)
-    sure = len(beside) >= LEAST and not (as_long and min(seconds) >= _LONG_SECONDS)
-    named = [other for other in beside if other.place.keys() & result.place.keys()]
-    if not named and result.place and any(other.place for other in beside):
-        other = next(other for other in beside if other.place)
+    sure = len(others) >= LEAST and not (as_long and min(seconds) >= _LONG_SECONDS)
+    alike = [other for other in others if other.place.keys() & result.place.keys()]
+    if not alike and result.place and any(other.place for other in others):
+        other = next(other for other in others if other.place)
         return f"{ended}, and those of the baseline at {place_words(other.place, called)}", False
     for name in ("epoch", "step", "values"):
-        theirs = sorted((other for other in named if name in other.place), key=lambda other: other.place[name])
+        theirs = sorted((other for other in alike if name in other.place), key=lambda other: other.place[name])
         if name not in result.place or not theirs:
             continue
         first, last = theirs[0], theirs[-1]
@@ -389,7 +389,7 @@ def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str
             continue
         interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
         within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
-        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(beside)
+        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(others)
         of_first, of_last = (place_words(other.place, called) for other in (first, last))
         if sure and at_one_place and name != "values" and not within:
             remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"

@@ -42,7 +42,7 @@ from plumbline.verdict.own_trainer.requests import (
     NO_COMMAND,
     Request,
     Result,
-    interrupted_file,
+    interruption_file,
     read_request,
     read_result,
 )
@@ -102,15 +102,15 @@ class _Run:
         for number in _STOPS:
             signal.signal(number, self._stop)
         result = Path(self.request.result)
-        again, code = interrupted_file(result), None
+        again, code = interruption_file(result), None
         try:
             for folder in (result.parent, self.log.parent):
                 folder.mkdir(parents=True, exist_ok=True)
             with self._alone(result.with_suffix(".lock")):
                 self.code_before = (read_json(again) or {}).get("code")
                 again.unlink(missing_ok=True)
-                made = read_result(result)
-                if made is not None and made.outcome == FINISHED:
+                finished = read_result(result)
+                if finished is not None and finished.outcome == FINISHED:
                     return 0  # by a job that outlived its try, or whose node was lost and came back
                 shutil.rmtree(self.reports, ignore_errors=True)
                 self.reports.mkdir()
@@ -210,7 +210,7 @@ class _Run:
         self.end = run_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
         if self.end.unread:
             self.remarks.append("what it printed at its end could not be read in time for signs of a failure")
-        self.remarks += [f"it printed {words}, which counts for nothing" for words in self.end.beside]
+        self.remarks += [f"it printed {sign}, which counts for nothing" for sign in self.end.beside]
         if self.end.diverged:
             why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
             return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
@@ -241,7 +241,7 @@ class _Run:
     def _result(
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
-        request, told, read = self.request, fingerprint.read_reports(self.reports), read or metric.LoggedMetric()
+        request, reports, read = self.request, fingerprint.read_reports(self.reports), read or metric.LoggedMetric()
         ends = process_ends.read(
             self.reports,
             self.log,
@@ -260,12 +260,12 @@ class _Run:
             others=read.others,
             seconds=seconds,
             why=why,
-            fingerprint={**fingerprint.machine(request.devices), **told["versions"], **request.fingerprint},
+            fingerprint={**fingerprint.machine(request.devices), **reports["versions"], **request.fingerprint},
             host=socket.gethostname(),
             at=process_record.now(),
-            shifted=told["shifted"],
-            memory_gb=told["memory_gb"],
-            **{name: told[name] for name in fingerprint.LISTED},
+            shifted=reports["shifted"],
+            memory_gb=reports["memory_gb"],
+            **{name: reports[name] for name in fingerprint.LISTED},
             touched=self.touched,
             looked_at=len(self.before.files),
             unseen=bool(self.before.left),
@@ -286,13 +286,13 @@ class _Run:
 
     def _environment(self) -> dict[str, str]:
         request = self.request
-        theirs = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one and one != str(CHILD)]
-        named = {"CUDA_VISIBLE_DEVICES": request.devices} if request.devices else {}
+        theirs = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != str(CHILD)]
+        devices = {"CUDA_VISIBLE_DEVICES": request.devices} if request.devices else {}
         return {
             **os.environ,
             "PYTHONUNBUFFERED": "1",
             **request.environment,
-            **named,
+            **devices,
             "PYTHONPATH": os.pathsep.join([str(CHILD), *theirs]),
             TOKEN: self.token,
             REPORT: str(self.reports),
@@ -327,8 +327,8 @@ class _Run:
             return False
         with contextlib.suppress(OSError):
             last = metric.last_lines(self.log, count=1, width=100)
-            said = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
-            Path(request.progress).write_text(json.dumps(said))
+            progress = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
+            Path(request.progress).write_text(json.dumps(progress))
         return True
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -365,12 +365,12 @@ def main() -> int:
     parser = command_line.Parser("Makes one run.")
     parser.add_argument("request", type=Path, help="a file that the try wrote")
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this process, the parent, has ended")
-    given = parser.parse_args()
-    if given.end_with:
+    options = parser.parse_args()
+    if options.end_with:
         end_with_parent(signal.SIGTERM)
-        if os.getppid() != given.end_with:  # it ended before the kernel was asked
+        if os.getppid() != options.end_with:  # it ended before the kernel was asked
             return EXIT_RUN_AGAIN
-    return make(read_request(given.request), of_pool=bool(given.end_with))
+    return make(read_request(options.request), of_pool=bool(options.end_with))
 
 
 if __name__ == "__main__":
