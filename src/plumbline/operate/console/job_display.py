@@ -60,9 +60,9 @@ class JobDisplay:
             return
         self.opened = True
         counts = self.job_log.total
-        words = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.job_log.stages]
+        amounts = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.job_log.stages]
         wall = self.job_log.forecast.wall
-        self.say(f"To do: {', '.join(words) or 'copies of what is there'}.")
+        self.say(f"To do: {', '.join(amounts) or 'copies of what is there'}.")
         if wall is not None:
             self.say(f"That takes about {rough_duration(wall)}.")
         if self.terminal:
@@ -206,7 +206,7 @@ class JobDisplay:
         runs.sort(key=lambda job: (not steps[job.number], job.number))
         live = self.live  # the end may come meanwhile
         width = live.console.width if live is not None else 80
-        lines = [at_work_line(job, steps[job.number], width) for job in runs[:SHOWN]]
+        lines = [format_running_line(job, steps[job.number], width) for job in runs[:SHOWN]]
         if len(runs) > SHOWN:
             lines.append(f"  and {len(runs) - SHOWN} more")
         times = ", ".join([f"{clock(time.monotonic() - now.began)} passed", *filter(None, [now.left()])])
@@ -217,24 +217,24 @@ class JobDisplay:
         return f"{name} {number}{unit}"
 
 
-def at_work_line(job: StartedJob, event: dict[str, Any], width: int) -> str:
+def format_running_line(job: StartedJob, event: dict[str, Any], width: int) -> str:
     """Write a line for a run at work, with its step and loss.
 
     The start of its name is left out where it does not fit.
     """
     if event:
         loss = f"  loss {event['loss']:.4f}" if "loss" in event else ""
-        told = f"step {event['step']}/{event['steps']}{loss}"
+        state = f"step {event['step']}/{event['steps']}{loss}"
     elif job.state:
-        told = "starting" if job.local else "queued or starting"
+        state = "starting" if job.local else "queued or starting"
     else:
-        told = "at work"
+        state = "at work"
     stage_name, _, name = job.title.partition(" ")
-    room = width - len(stage_name) - len(told) - 5
-    return f"  {stage_name} {shortened(name, room)}  {told}"
+    room = width - len(stage_name) - len(state) - 5
+    return f"  {stage_name} {shorten_name(name, room)}  {state}"
 
 
-def shortened(name: str, room: int) -> str:
+def shorten_name(name: str, room: int) -> str:
     """Shorten a name of parts between slashes to `room` characters by leaving out its first parts, but never the last
     two.
     """

@@ -83,35 +83,35 @@ class StartedJob:
         """
         if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
             self.looked = time.monotonic()
-            told = [event for event in events(self.state) if event["time"] >= self.since]
-            if told and told[-1]["step"]:
-                self.last = {"step": told[-1]["step"], "steps": told[-1]["steps"]}
-                if losses := [event["loss"] for event in told if event["event"] == "step" and event["loss"]]:
+            progress = [event for event in events(self.state) if event["time"] >= self.since]
+            if progress and progress[-1]["step"]:
+                self.last = {"step": progress[-1]["step"], "steps": progress[-1]["steps"]}
+                if losses := [event["loss"] for event in progress if event["event"] == "step" and event["loss"]]:
                     self.last["loss"] = losses[-1]
         return self.last
 
     def outcome(self) -> str:
         """Say how a finished job ended; of a training whether it completed or diverged."""
-        found = read_json(self.out / "outcome.json") if self.state and self.out else None
-        if found is None:
+        outcome = read_json(self.out / "outcome.json") if self.state and self.out else None
+        if outcome is None:
             return "done"
-        if found["outcome"] == "diverged":
-            return f"diverged at step {found['step']} of {found['steps']}: {found['reason']}"
-        loss = found["validation_loss"]
+        if outcome["outcome"] == "diverged":
+            return f"diverged at step {outcome['step']} of {outcome['steps']}: {outcome['reason']}"
+        loss = outcome["validation_loss"]
         return "completed" if loss is None else f"completed, validation loss {loss:.4f}"
 
-    def fault(self, said: str | None) -> str:
-        """Say why a job failed: the error in its logs, or what its executor `said`, or the last line of its logs."""
+    def fault(self, executor_message: str | None) -> str:
+        """Say why a job failed: the error in its logs, or its executor's message, or the last line of its logs."""
         lines = [line.strip() for log in self.logs for line in tail(Path(log)).splitlines() if line.strip()]
         if errors := [line for line in lines if line.startswith("error: ")]:
             return errors[-1]
         last = events(self.state)[-1:] if self.state else []
         if last and last[0]["event"] == "stopped" and last[0]["time"] >= self.since:
             return f"{ASKED_TO_STOP}; its state is saved at step {last[0]['step']}"
-        if raised := [found[1] for line in lines if (found := _RAISED.match(line))]:
+        if raised := [match[1] for line in lines if (match := _RAISED.match(line))]:
             return raised[-1]
-        if told := (said or "").strip():
-            return told
+        if message := (executor_message or "").strip():
+            return message
         return f"its log ends with: {lines[-1]}" if lines else "there is no message"
 
 
@@ -230,6 +230,6 @@ def _words(command: str | None) -> list[str]:
         return []
 
 
-def _option(words: list[str], name: str) -> Path | None:
+def _option(arguments: list[str], name: str) -> Path | None:
     """The value of an option of the job's command; where a training keeps state and outputs is no field of a record."""
-    return Path(words[words.index(name) + 1]) if name in words[:-1] else None
+    return Path(arguments[arguments.index(name) + 1]) if name in arguments[:-1] else None

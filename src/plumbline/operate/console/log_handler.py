@@ -43,14 +43,14 @@ class LogHandler(LogHandlerBase):
         from plumbline.operate.console.job_display import JobDisplay
         from plumbline.project import snakemake_internals
 
-        given = self.common_settings
-        self.default, self.formatter = snakemake_internals.own_log_handler(given)
-        more = given.verbose or given.debug_dag or given.printshellcmds
-        less = {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in given.quiet or ()}
-        self.plain = bool(given.dryrun or more or less)
-        self.page = DryRunPage() if given.dryrun and not (more or less) else None
+        settings = self.common_settings
+        self.default, self.formatter = snakemake_internals.own_log_handler(settings)
+        more = settings.verbose or settings.debug_dag or settings.printshellcmds
+        less = {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in settings.quiet or ()}
+        self.plain = bool(settings.dryrun or more or less)
+        self.page = DryRunPage() if settings.dryrun and not (more or less) else None
         self.long = False
-        self.console = JobDisplay(sys.stderr, color=not given.nocolor)
+        self.console = JobDisplay(sys.stderr, color=not settings.nocolor)
         self.begun = False
         self.told = ""
 
@@ -118,7 +118,7 @@ class LogHandler(LogHandlerBase):
         console = self.console
         if text.startswith("Complete log(s): "):
             console.logfile = relpath(text.removeprefix("Complete log(s): "))
-        elif (found := _GIVEN_UP.search(text)) and console.broken(int(found[1]), text):
+        elif (match := _GIVEN_UP.search(text)) and console.broken(int(match[1]), text):
             return
         elif text != self.told and (text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text))):
             self.told = text  # a request to stop comes once from each signal that arrives

@@ -113,7 +113,7 @@ def confirm(source: ExperimentSource) -> int:
         terms, plan = fix_design.fix_claim(source.question, source.trainer, source.bank)
         entry = _entry(source, source.question, f"t of a claim at {terms.alpha:g}")
         decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
-        return told(decision, source.place.page(terms.name), as_json=source.given.json)
+        return print_decision(decision, source.place.page(terms.name), as_json=source.given.json)
 
 
 def _entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:
@@ -143,7 +143,7 @@ def settle_try(
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = _entry(source, request, fix_design.write_rule(request)), source.place.tried()
+    entry, ledger = _entry(source, request, fix_design.write_rule(request)), source.place.read_ledger()
     level = fix_design.find_session_level(request, entry, ledger)
     question = replace(request, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
@@ -196,16 +196,16 @@ def require_plausible(decision: Decision, reason: str | None, *, looked_at: bool
 def tell_decided(decision: Decision) -> None:
     """Say that this was decided already."""
     others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
-    tell(f"{decided_as(decision)}; {others}")
+    tell(f"{describe_earlier(decision)}; {others}")
 
 
-def decided_as(decision: Decision) -> str:
+def describe_earlier(decision: Decision) -> str:
     """Say when it was decided already, and of a folder's code by which words."""
     label = f" as `{decision.terms.candidate}`" if "arms" in decision.asked else ""
     return f"decided already{label}, {decision.at}"
 
 
-def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
+def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     """Print a decision, and return its exit code; `more` goes into the object of JSON."""
     if as_json:
         print(json.dumps(decision_page.decision_to_json(decision) | {"page": str(page)} | more), flush=True)

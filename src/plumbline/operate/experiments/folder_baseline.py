@@ -261,10 +261,10 @@ class FolderBaseline:
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
         decided = decide_by_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
         if decided.verdict == Outcome.CANNOT_BE_JUDGED:  # made elsewhere: there are others, next time
-            self._say(fresh_runs={one: fresh for one, fresh in fresh_runs.items() if one != key})
+            self._say(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
         return decided
 
-    def kept_by(self, message: str, flags: list[str]) -> str | None:
+    def find_page_that_kept(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
         keep = self.said.get("kept", {})
         if (keep.get("message"), keep.get("flags")) != (message, flags):

@@ -21,13 +21,13 @@ from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments import carry_out_experiment
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
-    decided_as,
+    describe_earlier,
+    print_decision,
     require_plausible,
     rule,
     settle_try,
     tell,
     tell_decided,
-    told,
     with_own_page,
 )
 from plumbline.operate.experiments.folder_arguments import (
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
-    return print_noise(options, place, baseline.beside_next(place.bank(), place.tried()))
+    return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
 
 
 def place_of(root: Path) -> ExperimentFolders:
@@ -100,7 +100,7 @@ def try_(options: argparse.Namespace, root: Path) -> int:
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", options.message])):
         bank = place_of(root).bank()
         baseline.folder.baseline(baseline.repository)
-        if (page := baseline.kept_by(options.message, options.flags)) is not None:
+        if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
             return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)
         source = _try_of(options, baseline, bank)
@@ -123,7 +123,7 @@ def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Pa
         append_rows(baseline.trainer(), decision)
     committed = partial(commit, baseline.repository, baseline.arm)
     rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if commits else []
-    return _told(partial(told, decision, page, as_json=options.json), rest, as_json=options.json)
+    return _print(partial(print_decision, decision, page, as_json=options.json), rest, as_json=options.json)
 
 
 def confirm(options: argparse.Namespace, root: Path) -> int:
@@ -189,13 +189,13 @@ class FolderSource:
         print_plan = partial(command_line.print_plan, as_json=self.given.json)
         question = with_own_page(self.question, self.record)
         if (decision := self.find_decision(question)) is not None:
-            return print_plan(f"{decided_as(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
+            return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
         self.check(question)
         settled = settle_try(self, question)
         theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
         there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
-        expected, missing, seconds = self._expected(settled)
+        expected, missing, seconds = self._estimate_time(settled)
         plan = (
             f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
             f"{len(theirs)} runs {there} are there. {expected}"
@@ -203,13 +203,13 @@ class FolderSource:
         more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
         return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
 
-    def _expected(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
+    def _estimate_time(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
         """Say how many runs are to be made at most, and how long they take by the baseline's that are there; with the
         two numbers, the seconds None where no run is there.
         """
         trainer, bank = self.trainer, self.bank
-        runs = [one for step, _ in settled.plan.steps for one in step]
-        missing = sum(bank.find_run(trainer.run_id(*one)) is None for one in runs)
+        runs = [run for step, _ in settled.plan.steps for run in step]
+        missing = sum(bank.find_run(trainer.run_id(*run)) is None for run in runs)
         theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
         past = [run.seconds for run in theirs if run.seconds and run.value is not None]
         text = f"At most {format_count(missing, 'run')} to be made"
@@ -267,7 +267,7 @@ class FolderSource:
 
     def look_again(self, decision: Decision) -> Decision:
         """Ask for a look at a gain that is larger than any, and run what is kept again with fresh seeds."""
-        looked = _looked_at(decision, self.trainer, self.given.accept_implausible)
+        looked = _examine_decision(decision, self.trainer, self.given.accept_implausible)
         if looked.verdict != Outcome.KEEP or not looked.terms.fresh_runs:
             return looked
         return self.baseline.run_again(looked, self.trainer, self.bank, self.given.message, self.question.first_seed)
@@ -284,12 +284,12 @@ class FolderSource:
         later = options.commit and is_keep  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
-        log = self._lost_log(decision)
+        log = self._find_lost_log(decision)
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
         page = self.place.page(decision.terms.name)
         follow = partial(self._next, decision, log)
         rest = (lambda: line, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
-        return _told(partial(told, decision, page, as_json=options.json, **more), rest, as_json=options.json)
+        return _print(partial(print_decision, decision, page, as_json=options.json, **more), rest, as_json=options.json)
 
     def _next(self, decision: Decision, log: Path | None) -> str:
         """Say what is next for whoever made the change."""
@@ -309,7 +309,7 @@ class FolderSource:
         undo = "." if self.given.flags else "; git diff shows this one, git restore FILE undoes it."
         return f"Next: another change{undo}"
 
-    def _lost_log(self, decision: Decision) -> Path | None:
+    def _find_lost_log(self, decision: Decision) -> Path | None:
         """The log of a run that has no value, where that decided; None where each has one."""
         lost = [run for run in decision.runs if not run.has_value]
         if not lost:
@@ -318,7 +318,7 @@ class FolderSource:
         return self.baseline.folder.log(arm.method, lost[0].seed)
 
 
-def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
+def _print(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
     """Print a decision, and do and tell what follows it, which may yet be refused (a commit, by a hook): as JSON the
     decision comes last, since there is one object, and it may be an error.
     """
@@ -337,7 +337,7 @@ def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Dec
         append_rows(trainer, decision)
 
 
-def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
+def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
     """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
@@ -347,10 +347,10 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
         positive_loss = not decision.terms.higher and min(every) > 0
-        words = implausible_gain.describe_implausible_own_gain(
+        text = implausible_gain.describe_implausible_own_gain(
             at.gain, at.sigma, at.df, mean, positive_loss=positive_loss
         )
-        return require_plausible(decision, words, looked_at=looked_at)
+        return require_plausible(decision, text, looked_at=looked_at)
     if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
         return decision
     differ = trainer.changed(decision.runs)

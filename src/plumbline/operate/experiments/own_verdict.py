@@ -81,7 +81,7 @@ def write(request: VerdictInputs) -> str:
     )
     reader = FinishedRunReader(mine, frames)
     reader.require_there()
-    unpaid = judged(reader, {})  # no noise to judge by is no try
+    unpaid = compare_methods(reader, {})  # no noise to judge by is no try
     reader.require_gains_at_the_end(unpaid)
     report = report | {"trained_weights": finished_run_checks.causality(mine, request.work, reader.completed)}
     loss, preset = reader.deciding.name == "validation_loss", mine.study.preset
@@ -94,15 +94,15 @@ def write(request: VerdictInputs) -> str:
             )
         )
     }
-    with _entered(request) as ledger:
+    with _append_tries(request) as ledger:
         corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
         result = own_page.VerdictContents(
             seen=reader,
-            judged=judged(reader, corrected),
+            judged=compare_methods(reader, corrected),
             found=report,
             tries=corrected,
             ledger=ledger,
-            orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(reader, request.page)],
+            orders=[*decision_accuracy.read_printed(mine.study.code), *_own_orders(reader, request.page)],
             page=request.page,
         )
         page = own_page.page(result)
@@ -113,7 +113,7 @@ def write(request: VerdictInputs) -> str:
     return page.sentence
 
 
-def judged(reader: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
+def compare_methods(reader: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
     """Judge every method that can be by the deciding metric.
 
     `corrected`: baseline -> what p is multiplied by.
@@ -127,7 +127,7 @@ def judged(reader: FinishedRunReader, corrected: dict[str, int]) -> dict[str, Ba
     }
 
 
-def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
+def _append_tries(request: VerdictInputs) -> AbstractContextManager[Ledger]:
     ledgers.require_continued(request.ledger, request.page)
     return ledgers.append_provisionally(request.ledger, ledger_costs.entries(request.mine))
 
@@ -138,14 +138,14 @@ def _own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy
     here = _at_both(reader)
     if here is not None:
         base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
-        own_order = decision_accuracy.ordered(base, larger, source="the runs of this page", metric=label)
+        own_order = decision_accuracy.compare(base, larger, source="the runs of this page", metric=label)
         orders += [own_order] if own_order.pairs > 1 else []  # 0 or 100 % of one pair says nothing
     before = [
         entry
         for entry in decision_accuracy.of_pages(page.parent, without=mine.name)
         if (entry["study"], entry["metric"], entry["scales"][0]) == (mine.study.code, reader.deciding.name, mine.scale)
     ]
-    every = decision_accuracy.pooled([*before, *([here] if here else [])], label) if before else None
+    every = decision_accuracy.pool_pages([*before, *([here] if here else [])], label) if before else None
     return [*orders, *([every] if every else [])]
 
 

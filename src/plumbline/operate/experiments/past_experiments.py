@@ -62,19 +62,19 @@ class ExperimentFolders:
         """Read the bank."""
         return Bank(self.work / "runs.jsonl")
 
-    def tried(self) -> Ledger:
+    def read_ledger(self) -> Ledger:
         """Read the ledger."""
         return ledgers.read(self.ledger)
 
     def decisions(self) -> list[Path]:
         """List the decisions, the newest last: in the order of the ledger, which no clock can change."""
-        names = [entry.name for entry in self.tried().entries if entry.verdict]
+        names = [entry.name for entry in self.read_ledger().entries if entry.verdict]
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a keep back that was a mistake, in its page and in the ledger."""
-        decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
+        decision, entries = decision_records.read(self.pages / f"{name}.json"), self.read_ledger().entries
         entry = next(each for each in reversed(entries) if each.name == name and each.verdict)
         lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=write_sentence(lost, reason=why))
@@ -119,7 +119,7 @@ class ExperimentFolders:
 
     def _by_number(self, there: Mapping[str, Path]) -> dict[str, Path]:
         """Find the decisions by the numbers of their tries, which a ledger never changes."""
-        tried = (entry for entry in self.tried().entries if entry.is_try)
+        tried = (entry for entry in self.read_ledger().entries if entry.is_try)
         return {str(number): there[entry.name] for number, entry in enumerate(tried, start=1) if entry.name in there}
 
     @staticmethod
@@ -194,11 +194,11 @@ def print_noise(
 
 def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | None = None) -> int:
     """Print every decision, and what was tried without one; `now`: what is the baseline, where that moves."""
-    ledger = place.tried()
+    ledger = place.read_ledger()
     decided = {(entry.name, entry.test): entry for entry in ledger.entries if entry.verdict}
     tried = [entry for entry in ledger.entries if entry.is_try]
     rows = [
-        {"number": number} | _logged(entry, decided.get((entry.name, entry.test)), place, now)
+        {"number": number} | _make_row(entry, decided.get((entry.name, entry.test)), place, now)
         for number, entry in enumerate(tried, start=1)
     ]
     if options.json:
@@ -228,7 +228,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [str(row["number"]), when, mark + row["tried"], row["against"], runs, row["gain"], verdict]
 
 
-def _logged(
+def _make_row(
     entry: ledgers.LedgerEntry, decided: ledgers.LedgerEntry | None, place: ExperimentFolders, now: Arm | None
 ) -> dict[str, Any]:
     row = {

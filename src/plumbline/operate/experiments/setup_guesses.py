@@ -81,7 +81,7 @@ class SeenMetric:
 def metrics(log: Path, folder: Path) -> list[SeenMetric]:
     """List the metrics that a run said, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
     lines = list(islice(backwards(log), LINES))[::-1]
-    by_name = {metric.name: metric for metric in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
+    by_name = {metric.name: metric for metric in (*_rows(folder), *_in_lines(lines), *_find_announced(lines))}
     return sorted(
         by_name.values(), key=lambda metric: (not metric.announced, _rank(metric.name), metric.name.startswith("best_"))
     )
@@ -108,7 +108,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[_/.-]+", " ", name.lower()).removeprefix("best ")
 
 
-def _announced(lines: list[str]) -> list[SeenMetric]:
+def _find_announced(lines: list[str]) -> list[SeenMetric]:
     matches = {match[1]: match for line in lines if (match := METRIC_LINE.match(line))}
     return [SeenMetric(name=n, said={"name": n}, text=match[2], line=match.string) for n, match in matches.items()]
 
@@ -223,7 +223,7 @@ def _rows(folder: Path) -> list[SeenMetric]:
             if isinstance(row, dict):
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():
-                    if _rank(key) < len(KNOWN) and (text := _written(value, bare=key.lower() in BARE)):
+                    if _rank(key) < len(KNOWN) and (text := _format_number(value, bare=key.lower() in BARE)):
                         setting = {"json": f"{file}:{key}"}
                         candidates.append(
                             SeenMetric(name=key, said=setting, text=text, line=f"{file}: {json.dumps(row)}")
@@ -232,7 +232,7 @@ def _rows(folder: Path) -> list[SeenMetric]:
     return candidates
 
 
-def _written(value: object, *, bare: bool) -> str:
+def _format_number(value: object, *, bare: bool) -> str:
     """A number of JSON, in quotes or not, as text; empty where it is none, or none that a `BARE` name can mean."""
     if isinstance(value, str):
         return value if re.fullmatch(_FRACTION if bare else _NUMBER, value, re.IGNORECASE) else ""
@@ -272,7 +272,7 @@ def seed(path: Path | None) -> tuple[str, str]:
     return INJECT, f"{path.name} sets no seed that was seen"
 
 
-def missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
+def find_missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
     """What git ignores and a failed run missed, by the paths that its log names: with what lies beside it."""
     parts = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
     names = {name for name in ignored if any(_has_parts(Path(word).parts, Path(name).parts) for word in parts)}

@@ -51,8 +51,8 @@ def arguments() -> command_line.Parser:
     parser = command_line.Parser(__doc__)
     add = parser.add_argument
     add("command", nargs="?", metavar="COMMAND", help="what trains, quoted: 'python train.py'; none: that of the file")
-    words = "which of the metrics that the first run says decides; FILE:KEY of one that it writes (out.json:eval.loss)"
-    add("--metric", metavar="NAME", help=words)
+    text = "which of the metrics that the first run says decides; FILE:KEY of one that it writes (out.json:eval.loss)"
+    add("--metric", metavar="NAME", help=text)
     add("--direction", choices=("lower", "higher"), help="which is better (default: by the metric's name)")
     add("--seed", metavar="HOW", help="'--seed {seed}', env:NAME or inject (default: as the script is seen to take it)")
     add("--share", nargs="+", default=[], metavar="PATH", help="what git ignores and a run needs")
@@ -66,10 +66,10 @@ def arguments() -> command_line.Parser:
 def main() -> int:
     """Run `plumbline setup-trainer`."""
     with command_line.exit_on_sigterm():
-        return _main(_parsed(sys.argv[1:]))
+        return _main(_parse_line(sys.argv[1:]))
 
 
-def _parsed(line: list[str]) -> argparse.Namespace:
+def _parse_line(line: list[str]) -> argparse.Namespace:
     parser = arguments()
     options, unknown = parser.parse_known_args(line)
     if unknown and options.command and " " not in options.command:
@@ -99,7 +99,7 @@ def _main(options: argparse.Namespace) -> int:
             require_trust(file, options.trust or (bool(options.command) and not file.where.profile), "setup-trainer")
         else:
             try:
-                file = _written(options, repository, folder)
+                file = _write_file(options, repository, folder)
             finally:
                 folder.remove_copies(repository)
         return _take(file, folder, repository, again=options.again)
@@ -136,17 +136,17 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
         reason = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
         raise _refusal([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
     place = place_of(file.folder)
-    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.tried()))
+    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()))
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 
 
-def _written(options: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
+def _write_file(options: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
     """Make the first run, write `plumbline.toml` by what it said, and keep the run as the baseline's first."""
     root = repository.folder
     (way, why), share = _seed(options, root), list(options.share)
     tell(f'seed = "{way}": {why}')
-    ignored = _ignored(root)
+    ignored = _list_ignored(root)
     head = repository.arm("HEAD").commit[:7]
     tell(f"the baseline is the commit {head}: what has changed since is what plumbline try will try")
     program = Path(shlex.split(options.command)[0])  # of an environment of the folder's own
@@ -160,7 +160,7 @@ def _written(options: argparse.Namespace, repository: Repository, folder: Folder
         draft = _file(options, root, way, share, output, {"name": "metric"})
         result, copy = _first_run(draft, folder, repository)
         names = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
-        missed = setup_guesses.missed([*names, *(result.tail if result.exit_code else ())], root, ignored)
+        missed = setup_guesses.find_missed([*names, *(result.tail if result.exit_code else ())], root, ignored)
         missed = [entry for entry in missed if entry not in (*share, *output)]
         if not missed:
             break
@@ -174,7 +174,7 @@ def _written(options: argparse.Namespace, repository: Repository, folder: Folder
                 share.append(entry)
     log = Path(result.log)
     candidates = setup_guesses.metrics(log, copy)
-    chosen = _chosen(candidates, options.metric, copy)
+    chosen = _choose_metric(candidates, options.metric, copy)
     if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
         others = ", ".join(f"--metric {other.name}" for other in candidates if other is not chosen)
         choice = f"; or name another metric ({others})" if others else ""
@@ -252,7 +252,7 @@ def _seed(options: argparse.Namespace, root: Path) -> tuple[str, str]:
     )
 
 
-def _chosen(candidates: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
+def _choose_metric(candidates: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
     if name is not None and ":" in name:
         text = metric.read(MetricPart(json=name), copy, copy).text
         return SeenMetric(name=name.rpartition(":")[2], said={"json": name}, text=text) if text else None
@@ -290,7 +290,7 @@ def _with_flags(command: str) -> str:
     return command if FLAGS in command else f"{command} {FLAGS}"
 
 
-def _ignored(root: Path) -> list[str]:
+def _list_ignored(root: Path) -> list[str]:
     """What git ignores in the folder, whole folders as one."""
     command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, errors="surrogateescape").stdout

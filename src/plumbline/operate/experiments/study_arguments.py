@@ -20,7 +20,7 @@ from plumbline.verdict.decision.outcome import BANK, BASELINE, MOST, ExperimentQ
 def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     """The project, and `config.experiment` without its seeds."""
     own = options.what.endswith((".yaml", ".yml"))
-    name = _extended(options.what) if own else options.study or config["main_study"]
+    name = _read_extends(options.what) if own else options.study or config["main_study"]
     if name not in (there := studies()):
         raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
     mine = options.what if own else ""
@@ -42,7 +42,7 @@ def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Pro
     if options.vary_by_seed not in (None, experiment_runs.INITIALISATION):
         experiment["vary"] = options.vary_by_seed
     if options.time_budget:
-        experiment |= _fitted(options, project, study, method, against)
+        experiment |= _fit_time(options, project, study, method, against)
     elif options.steps:
         read = project.corpora[study.corpus]
         experiment |= experiment_runs.budget(study, scale, options.steps, read, project.runs.values())
@@ -59,7 +59,7 @@ def _require_of_study(method: str, study: Study, there: list[str]) -> None:
             raise PlumblineError(f"{method!r} is a method of the study {other}; add --study {other}")
 
 
-def _extended(path: str) -> str:
+def _read_extends(path: str) -> str:
     content = read_yaml(Path(path))
     if not isinstance(content, dict) or not isinstance(content.get("extends"), str):
         raise PlumblineError(f"{path}: says no `extends:`; name the study whose method or baseline it changes")
@@ -83,7 +83,7 @@ def _of_file(options: argparse.Namespace, project: Project) -> str:
     return str(options.method)
 
 
-def _fitted(options: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
+def _fit_time(options: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
     """The scale and the budget that fit a time."""
     from plumbline.plan import fit_to_time
 

@@ -243,16 +243,16 @@ class StudySource:
         decision = replace(decision, checks={**decision.checks, "trained_weights": repeats})
         terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
         mean = sum(values) / len(values)
-        words = implausible_gain.describe_implausible_gain(
+        reason = implausible_gain.describe_implausible_gain(
             at.gain, at.sigma, at.df, mean, arms.project.name, loss=terms.metric == METRIC
         )
-        return require_plausible(decision, words, looked_at=self.looked_at)
+        return require_plausible(decision, reason, looked_at=self.looked_at)
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, and return the exit code."""
-        from plumbline.operate.experiments.carry_out_experiment import told
+        from plumbline.operate.experiments.carry_out_experiment import print_decision
 
-        return told(decision, self.place.page(decision.terms.name), as_json=self.given.json)
+        return print_decision(decision, self.place.page(decision.terms.name), as_json=self.given.json)
 
 
 def _place(project: Project) -> ExperimentFolders:

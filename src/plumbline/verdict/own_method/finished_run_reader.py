@@ -68,8 +68,8 @@ class FinishedRunReader:
     @property
     def metrics(self) -> list[ComparedMetric]:
         """The metrics that these runs have, the deciding one first."""
-        there = [one for one in METRICS.values() if one.name == "validation_loss" or self.mine.study.suite is not None]
-        return sorted(there, key=lambda one: one.name != self.mine.asked["decides"])
+        metrics = [METRICS["validation_loss"]] if self.mine.study.suite is None else METRICS.values()
+        return sorted(metrics, key=lambda metric: metric.name != self.mine.asked["decides"])
 
     @property
     def deciding(self) -> ComparedMetric:
@@ -142,13 +142,13 @@ class FinishedRunReader:
     @cached_property
     def _last_losses(self) -> dict[str, float]:
         """The validation loss of each run, averaged over the evaluations in its last part."""
-        found = {}
+        means = {}
         for key, row in self.frames.runs.iterrows():
             read = self.frames.metrics(str(key))
             begin = (1 - self.mine.asked["last"]) * float(row["steps"])
             losses = read[(read["split"] == "validation") & (read["step"] >= begin)]["loss"].astype(float)
-            found[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
-        return found
+            means[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
+        return means
 
     def judged(
         self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None
@@ -167,7 +167,7 @@ class FinishedRunReader:
             terms = dataclasses.replace(terms, minimum_gain=0.0)
         return judge(method, ours, theirs, terms, tries=tries_)
 
-    def require_gains_at_the_end(self, judged: Mapping[str, BaselineComparison]) -> None:
+    def require_gains_at_the_end(self, comparisons: Mapping[str, BaselineComparison]) -> None:
         """Refuse a gain in averaged losses that is not there in the last evaluation of the runs.
 
         That one alone is computed again of the weights that a run left (`finished_run_checks`); the weights of those
@@ -180,7 +180,7 @@ class FinishedRunReader:
         if self.deciding.name != "validation_loss" or not last:
             return
         losses = self.frames.runs["validation_loss"]
-        for method, comparison in judged.items():
+        for method, comparison in comparisons.items():
             ours, theirs = (
                 float(losses.loc[self.completed(self.mine.scale, side)].astype(float).mean())
                 for side in (method, self.mine.against[method])
@@ -234,16 +234,16 @@ class FinishedRunReader:
         mean, mean_baseline = _mean(ours), _mean(theirs)
         sign = 1 if self.deciding.higher else -1
         try:
-            judged = self.judged(method, self.deciding, scale=scale)
+            comparison = self.judged(method, self.deciding, scale=scale)
         except PlumblineError:
-            judged = None
+            comparison = None
         return LargerScaleComparison(
             mean=mean,
             mean_baseline=mean_baseline,
             gain=sign * (mean - mean_baseline),
             seeds=len(ours),
             seeds_baseline=len(theirs),
-            judged=judged,
+            judged=comparison,
         )
 
     def hours(self, scale: str, method: str) -> float:

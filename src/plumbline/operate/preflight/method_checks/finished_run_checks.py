@@ -342,11 +342,11 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
             if not runs:
                 continue
             theirs = there.get(mine.against.get(arm, ""), [])
-            one = check_arm(runs, work, theirs[0] if theirs else None)
-            if one.leak is not None:
+            check = check_arm(runs, work, theirs[0] if theirs else None)
+            if check.leak is not None:
                 raise PlumblineError(
-                    f"{mine.path}: {arm}: with the weights that it was trained to ({one.key}), {one.leak}; it has no "
-                    "verdict: what it gained may be the tokens that it was to predict"
+                    f"{mine.path}: {arm}: with the weights that it was trained to ({check.key}), {check.leak}; it has "
+                    "no verdict: what it gained may be the tokens that it was to predict"
                 )
-            looks[f"{scale}/{arm}"] = one.words
+            looks[f"{scale}/{arm}"] = check.words
     return looks

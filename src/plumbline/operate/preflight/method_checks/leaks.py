@@ -65,10 +65,10 @@ def make_uniform_source(vocabulary: int) -> Source:
     )
 
 
-def _fix_first_row(drawn: Callable[[int, int, torch.Generator], torch.Tensor]) -> Source:
+def _fix_first_row(draw: Callable[[int, int, torch.Generator], torch.Tensor]) -> Source:
     def source(rows: int, length: int) -> torch.Tensor:
         parts = [(1, 7), *([(rows - 1, 8)] if rows > 1 else [])]
-        return torch.cat([drawn(many, length, torch.Generator().manual_seed(seed)) for many, seed in parts])
+        return torch.cat([draw(many, length, torch.Generator().manual_seed(seed)) for many, seed in parts])
 
     return source
 
@@ -121,7 +121,7 @@ class Mode:
             "in bfloat16": self.half,
             "while it is compiled": self.compiled,
         }
-        return " " + ", ".join(words for words, is_so in parts.items() if is_so) if any(parts.values()) else ""
+        return " " + ", ".join(text for text, is_so in parts.items() if is_so) if any(parts.values()) else ""
 
     @contextmanager
     def of(self, model: Decoder) -> Iterator[None]:

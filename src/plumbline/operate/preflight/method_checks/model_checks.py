@@ -117,15 +117,15 @@ def check_padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     model = create_moved_model(spec)
     for tokens_BT in _make_inputs(spec, LONG, spec.context - 3):  # with its padding no longer than a model has to take
         expected = model(tokens_BT)
-        for left, right in ((1, 0), (0, 1), (3, 0), (0, 3)):
-            padded_BT = torch.nn.functional.pad(tokens_BT, (left, right))
-            padding_BT = torch.nn.functional.pad(torch.zeros_like(tokens_BT), (left, right), value=1).bool()
-            padded_1TV = model(padded_BT, padding_BT=padding_BT)[:, left : left + tokens_BT.shape[1]]
+        for before, after in ((1, 0), (0, 1), (3, 0), (0, 3)):
+            padded_BT = torch.nn.functional.pad(tokens_BT, (before, after))
+            padding_BT = torch.nn.functional.pad(torch.zeros_like(tokens_BT), (before, after), value=1).bool()
+            padded_1TV = model(padded_BT, padding_BT=padding_BT)[:, before : before + tokens_BT.shape[1]]
             off = leaks.find_difference(padded_1TV, expected)
             if off is not None:
-                side = "left" if left else "right"
+                side = "left" if before else "right"
                 return (
-                    f"{left + right} of padding on the {side} of {_describe_tokens(tokens_BT)} moves the logits at "
+                    f"{before + after} of padding on the {side} of {_describe_tokens(tokens_BT)} moves the logits at "
                     f"token {off[0]} by {off[1]:.2g}"
                 )
     return None

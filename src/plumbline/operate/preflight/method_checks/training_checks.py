@@ -266,7 +266,7 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
         return None
     with join_ranks("cpu") as group:
         numerics(group.device)
-        loops = [build_loop(spec, one, StopRequest(), group) for one in (*settings, settings[1])]
+        loops = [build_loop(spec, each, StopRequest(), group) for each in (*settings, settings[1])]
         names = [hook.name for hook in loops[0].parts.interventions]
         declared = [hook.name for hook in loops[0].parts.interventions if hook.held_out != "none"]
         states: list[list[Any]] = []
@@ -274,8 +274,8 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
             message = _take_steps(loop, states, replayed=number == 2)
             if message is not None:
                 return message
-    one, two, replayed = ([value.detach() for value in loop.parts.model.parameters()] for loop in loops)
-    if _equal(one, two):
+    first, second, replayed = ([value.detach() for value in loop.parts.model.parameters()] for loop in loops)
+    if _equal(first, second):
         return None
     if not declared:
         components_text = f"interventions {names} and probes {[probe.name for probe in spec.probes]}"
@@ -284,7 +284,7 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
             "write "
             'held_out = "apart" in the class of an intervention that decides by them'
         )
-    if not _equal(one, replayed):
+    if not _equal(first, replayed):
         return (
             f"other held-out tokens give other weights although {declared} decided the same: parameters may be "
             "changed by decisions that state() gives a checkpoint, and not by the tokens themselves"
