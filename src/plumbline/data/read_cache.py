@@ -90,14 +90,14 @@ class StreamCache:
     #: Begins the names of the folders of this kind.
     prefix = HUB_PREFIX
 
-    def __init__(self, out: Path, asked: dict[str, Any], corpus: str) -> None:
-        """Find what `out` keeps of what is `asked`; what it keeps of anything else is named, and left alone.
+    def __init__(self, out: Path, request: dict[str, Any], corpus: str) -> None:
+        """Find what `out` keeps of `request`; what it keeps of anything else is named, and left alone.
 
         Raises:
             PlumblineError: the cursor cannot be read.
         """
-        self.corpus, self._asked = corpus, asked
-        self.folder = out / f"{self.prefix}{sha256_text(canonical_json([FORMAT, asked]))[:16]}"
+        self.corpus, self._asked = corpus, request
+        self.folder = out / f"{self.prefix}{sha256_text(canonical_json([FORMAT, request]))[:16]}"
         self._begin()
         for other in sorted(out.glob(f"{self.prefix}*")):
             if other != self.folder:
@@ -204,10 +204,10 @@ class StreamCache:
         if not self.whole["folder"]:
             return None
         path = self.folder / self.whole["folder"] / f"{split}.jsonl"
-        found, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split][1]
-        if found != was:
+        sha256, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split][1]
+        if sha256 != was:
             raise PlumblineError(
-                f"{path}: its sha256 is {found}, and was {was}; delete {self.folder} to read the data set again"
+                f"{path}: its sha256 is {sha256}, and was {was}; delete {self.folder} to read the data set again"
             )
         return path
 
@@ -256,13 +256,13 @@ class StreamCache:
 def _describe_unused(folder: Path) -> str:
     """That a folder is of something else than is asked for."""
     try:
-        asked = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]
-        words = ", ".join(f"{name} {value!r:.80}" for name, value in asked.items() if not isinstance(value, dict))
+        request = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]
+        text = ", ".join(f"{name} {value!r:.80}" for name, value in request.items() if not isinstance(value, dict))
     except (OSError, ValueError, KeyError, TypeError):
-        words = "it does not say what"
+        text = "it does not say what"
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.stat().st_nlink == 1)
     return (
-        f"{folder}: was read from other data, or in another way, than is asked for now ({words}), so it is not "
+        f"{folder}: was read from other data, or in another way, than is asked for now ({text}), so it is not "
         "used; it "
         f"takes {size / 1e6:,.1f} MB until you delete it"
     )

@@ -53,11 +53,11 @@ def is_held_out(unit: str, percent: float) -> bool:
     return int.from_bytes(digest[:8], "big") < percent / 100 * 2**64
 
 
-def describe_rule(percent: float, by: By) -> str:
+def describe_rule(percent: float, key: By) -> str:
     """The split rule in words, as manifests store it."""
-    group = "; group: what its source says belongs together, else the id" if by == "group" else ""
+    group = "; group: what its source says belongs together, else the id" if key == "group" else ""
     return (
-        f"a document is held out if the first 8 bytes of sha256('held out\\n' + {by}), as a share of 2^64, are "
+        f"a document is held out if the first 8 bytes of sha256('held out\\n' + {key}), as a share of 2^64, are "
         f"below {percent / 100:g}{group}; decided before documents are cut into pieces; order: by "
         "sha256('order\\n' + id)"
     )
@@ -119,11 +119,11 @@ class DocumentShuffle:
                 path.unlink()
         for number, (size, _, _) in sizes.items():
             path = self._path(number)
-            found = path.stat().st_size if path.exists() else 0
-            if found < size:
+            present = path.stat().st_size if path.exists() else 0
+            if present < size:
                 raise PlumblineError(
-                    f"{path}: {found:,} bytes are left of the {size:,} that were written there, so that what was read "
-                    f"before is incomplete; delete {self._folder.parent} to start again"
+                    f"{path}: {present:,} bytes are left of the {size:,} that were written there, so that what was "
+                    f"read before is incomplete; delete {self._folder.parent} to start again"
                 )
             os.truncate(path, size)
         self._sizes = {number: list(size) for number, size in sizes.items()}
@@ -272,15 +272,15 @@ def _read_written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
     Raises:
         PlumblineError: they differ. It may have lain there for weeks, between two parts of a fetch.
     """
-    found = 0
+    computed = 0
     with open(path, "rb") as file:
         for line in read_lines(file):
-            found = zlib.crc32(line, found)
+            computed = zlib.crc32(line, computed)
             yield line
-    if found != crc:
+    if computed != crc:
         raise PlumblineError(
-            f"{path}: its CRC-32 is {found:08x}, and was {crc:08x} when it was written: the disk corrupted it; delete "
-            f"{path.parent.parent} to start again"
+            f"{path}: its CRC-32 is {computed:08x}, and was {crc:08x} when it was written: the disk corrupted it; "
+            f"delete {path.parent.parent} to start again"
         )
 
 

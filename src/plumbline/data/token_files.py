@@ -46,9 +46,9 @@ def header(path: Path) -> tuple[str, int] | None:
     magic, version, count = struct.unpack("<3i", first)
     if magic not in _HEADERS:
         return None
-    known, dtype = _HEADERS[magic]
-    if version != known:
-        raise PlumblineError(f"{path}: a header with magic {magic} and version {version}; only version {known} is read")
+    ours, dtype = _HEADERS[magic]
+    if version != ours:
+        raise PlumblineError(f"{path}: a header with magic {magic} and version {version}; only version {ours} is read")
     expected = HEADER_BYTES + count * (2 if dtype == "uint16" else 4)
     if path.stat().st_size != expected:
         raise PlumblineError(

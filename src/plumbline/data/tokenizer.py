@@ -69,10 +69,10 @@ class Tokenizer:
         Raises:
             PlumblineError: none was given, and there is no entry `<|endoftext|>`.
         """
-        found = self._tokenizer.token_to_id(SEPARATOR) if self._separator is None else self._separator
-        if found is None:
+        separator = self._tokenizer.token_to_id(SEPARATOR) if self._separator is None else self._separator
+        if separator is None:
             raise PlumblineError(f"{self.path}: there is no entry {SEPARATOR}, which separates documents")
-        return found
+        return separator
 
     @functools.cached_property
     def vocabulary(self) -> int:
@@ -95,7 +95,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, encoded on all cores."""
-        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     @functools.cached_property
     def words(self) -> WordEncoder:
@@ -138,11 +138,11 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
     if vocabulary < 257:
         raise PlumblineError(f"tokenizer vocabulary {vocabulary}: 256 bytes and the separator need 257 entries")
     tokenizer = train_bpe(_texts(documents, megabytes), vocabulary)
-    found = tokenizer.get_vocab_size(with_added_tokens=True)
-    if found < vocabulary:
+    entries = tokenizer.get_vocab_size(with_added_tokens=True)
+    if entries < vocabulary:
         raise PlumblineError(
-            f"tokenizer vocabulary {vocabulary}: the first {megabytes:g} MB of {documents} give only {found} entries; "
-            "ask for fewer or give more text"
+            f"tokenizer vocabulary {vocabulary}: the first {megabytes:g} MB of {documents} give only {entries} "
+            "entries; ask for fewer or give more text"
         )
     return tokenizer.to_str()
 
@@ -209,16 +209,16 @@ def check_own_tokenizer(file: Path, vocabulary: int, corpus: str) -> str:
         PlumblineError: it is no tokenizer, has a key twice, or does not have the number of entries that the corpus's
             file says.
     """
-    found = Tokenizer(file).vocabulary
+    size = Tokenizer(file).vocabulary
     content = file.read_text(encoding="utf-8")
     try:
         parse_json(content)
     except ValueError as error:  # the library takes the last of two entries without a word
         raise PlumblineError(f"{file}: {error}") from error
-    if found != vocabulary:
+    if size != vocabulary:
         raise PlumblineError(
-            f"{key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {found} entries; write "
-            f"{found} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
+            f"{key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {size} entries; write "
+            f"{size} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
         )
     return content
 

@@ -96,20 +96,20 @@ def verify_files(listed: ChecksumList) -> int:
         except OSError as error:
             _warn_unrecorded(listed, record, error)
             return _read_through(listed, {}, {})
-        known = _read_record(record)
-        found: Record = {}
+        earlier = _read_record(record)
+        verified: Record = {}
         try:
-            return _read_through(listed, known, found)
+            return _read_through(listed, earlier, verified)
         finally:
-            if found:
-                _write(listed, record, known | found)
+            if verified:
+                _write(listed, record, earlier | verified)
 
 
-def _read_through(listed: ChecksumList, known: Record, found: Record) -> int:
-    """Hash the files that `known` does not vouch for and add them to `found`; returns how many there were."""
+def _read_through(listed: ChecksumList, record: Record, verified: Record) -> int:
+    """Hash the files that `record` does not vouch for and add them to `verified`; returns how many there were."""
     expected = listed.expected
     paths = {name: listed.manifest.parent / name for name in expected}
-    unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name], listed)]
+    unknown = [name for name in paths if record.get(name) != _facts(os.stat(paths[name]), expected[name], listed)]
     with ProgressCounter(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
             with name_in_errors(paths[name]), open(paths[name], "rb") as file:
@@ -126,7 +126,7 @@ def _read_through(listed: ChecksumList, known: Record, found: Record) -> int:
                     f"shard {paths[name]} of {listed.manifest} holds the id {largest}, and the tokenizer that it names "
                     f"has {listed.vocabulary} entries: delete it and rerun the rule `pack` that makes {listed.manifest}"
                 )
-            found[name] = facts
+            verified[name] = facts
             progress.add()
     return len(unknown)
 

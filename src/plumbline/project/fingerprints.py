@@ -285,7 +285,7 @@ def verb_files(kind: str) -> list[Path]:
     """List the source files that decide the bytes of what a verb of `VERBS` writes."""
     start = code_hash.PACKAGE / VERBS[kind]
     if kind == "scores":  # the model's code is the run's, and items are files
-        return code_hash.folder_files(start, but=("items.py",))
+        return code_hash.folder_files(start, except_names=("items.py",))
     return code_hash.measurement_files(start)
 
 

@@ -192,8 +192,8 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
     """
     path = root / "config" / "corpora" / f"{name}.yaml"
     if not path.exists():
-        known = corpora(root)
-        raise PlumblineError(f"{where}corpus: there is no {path}{nearest(name, known)} (there are {known})")
+        names = corpora(root)
+        raise PlumblineError(f"{where}corpus: there is no {path}{nearest(name, names)} (there are {names})")
     content: dict[str, Any] = read_checked(path, CorpusFile)
     if content["corpus"] != name:
         raise PlumblineError(f"{path}: corpus: {content['corpus']!r} must be the file's name, {name!r}")
@@ -220,5 +220,5 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
     )
 
 
-def _size(given: int | str) -> int | None:
-    return None if given == "all" else int(given)
+def _size(size: int | str) -> int | None:
+    return None if size == "all" else int(size)

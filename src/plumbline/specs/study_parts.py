@@ -34,14 +34,14 @@ def file(study: str, kind: str, target: str, root: Path = ROOT) -> Path:
     """
     own = folder(study, root) / kind / f"{target}.py"
     # A folder may have no `__init__.py`: each function then stands in a file of its name.
-    found = own if own.is_file() or _module(study, kind, root) is None else _whole(study, kind, root)
-    if not found.is_file() or target not in _list_defined(found):
-        known = targets(study, kind, root)
+    path = own if own.is_file() or _module(study, kind, root) is None else _whole(study, kind, root)
+    if not path.is_file() or target not in _list_defined(path):
+        names = targets(study, kind, root)
         raise PlumblineError(
-            f"{found}: there is no function {target!r}{nearest(target, known)} (the study's {kind} are {known}); write "
+            f"{path}: there is no function {target!r}{nearest(target, names)} (the study's {kind} are {names}); write "
             "it, or drop it from the study's YAML"
         )
-    return found
+    return path
 
 
 def function(study: str, kind: str, target: str, root: Path = ROOT) -> Callable[..., Any]:
@@ -87,8 +87,8 @@ def _whole(study: str, kind: str, root: Path) -> Path:
     Raises:
         PlumblineError: there is none.
     """
-    found = _module(study, kind, root)
-    if found is None:
+    module = _module(study, kind, root)
+    if module is None:
         place = folder(study, root)
         raise PlumblineError(
             "; ".join(
@@ -98,7 +98,7 @@ def _whole(study: str, kind: str, root: Path) -> Path:
                 ]
             )
         )
-    return found
+    return module
 
 
 def _body(path: Path) -> list[ast.stmt]:

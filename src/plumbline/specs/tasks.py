@@ -259,11 +259,11 @@ def _require_made(value: Any, *place: Any) -> None:
         _require_made(entry, *place, key)
 
 
-def _require_fields(made: dict[str, Any], needed: dict[str, Any], where: str) -> None:
+def _require_fields(item: dict[str, Any], needed: dict[str, Any], where: str) -> None:
     """Refuse items that would lack a field: a misspelt one is said before anything is trained."""
-    if missing := [name for name in needed if name not in made]:
-        more = [name for name in made if name not in needed]
-        raise PlumblineError(f"{where}: {missing[0]!r} is missing{nearest(missing[0], more)} (there are {list(made)})")
+    if missing := [name for name in needed if name not in item]:
+        more = [name for name in item if name not in needed]
+        raise PlumblineError(f"{where}: {missing[0]!r} is missing{nearest(missing[0], more)} (there are {list(item)})")
 
 
 def _shape(fields: Any, path: str) -> Any:

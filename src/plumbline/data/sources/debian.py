@@ -46,13 +46,13 @@ def documents(name: str, archive: Path) -> Iterator[Document]:
     Raises:
         PlumblineError: the archive cannot be read or holds no text.
     """
-    seen: set[str] = set()
+    texts: set[str] = set()
     with unpack(archive) as root:
         for label, group, text in _READERS[name](root):
-            if text not in seen:
-                seen.add(text)
+            if text not in texts:
+                texts.add(text)
                 yield Document(id=f"{name}/{label}", source=name, text=text, group=f"{name}/{group}")
-    if not seen:
+    if not texts:
         raise PlumblineError(f"{archive}: no text found in it; fetch the pinned version of {name} again")
 
 
@@ -73,10 +73,10 @@ def _sword(pattern: str, letter: str, verse: str) -> Callable[[Path], Iterator[t
             extents = struct.iter_unpack("<III", index.read_bytes())
             blocks = [zlib.decompress(packed[offset : offset + size]) for offset, size, _ in extents]
             entry = struct.calcsize(verse)
-            seen: set[tuple[int, int]] = set()
+            verses: set[tuple[int, int]] = set()
             for block, start, length in struct.iter_unpack(verse, table[: len(table) // entry * entry]):
-                if length and block < len(blocks) and (block, start) not in seen:
-                    seen.add((block, start))
+                if length and block < len(blocks) and (block, start) not in verses:
+                    verses.add((block, start))
                     text = prose(_markup(blocks[block][start : start + length].decode("utf-8", "replace")))
                     if len(text) > 200:
                         yield f"{index.stem}-{block}-{start}", f"{index.stem}-{block}", text

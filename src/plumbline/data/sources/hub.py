@@ -78,21 +78,21 @@ def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, o
         raise PlumblineError(
             f"{where}: {revision!r} is not a full commit hash (40 hex digits); branches and tags can move"
         )
-    known = read_locked_commit(out, path, configuration)
+    commit = read_locked_commit(out, path, configuration)
     if revision:
-        if known not in (None, revision):
+        if commit not in (None, revision):
             print(
-                f"{where}: {path} is read at {revision}, which is another corpus than that of {known}, which {lock} "
+                f"{where}: {path} is read at {revision}, which is another corpus than that of {commit}, which {lock} "
                 "names; with an empty revision it would be that one",
                 file=sys.stderr,
             )
         return revision
-    if known is None:
-        known = _newest(where, path)
+    if commit is None:
+        commit = _newest(where, path)
         out.mkdir(parents=True, exist_ok=True)
-        atomic_write_json(lock, {"path": path, "configuration": configuration, "commit": known})
-        print(f"{where}: empty; the newest commit of {path} is {known}, written to {lock} and used from now on")
-    return known
+        atomic_write_json(lock, {"path": path, "configuration": configuration, "commit": commit})
+        print(f"{where}: empty; the newest commit of {path} is {commit}, written to {lock} and used from now on")
+    return commit
 
 
 def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
@@ -103,8 +103,8 @@ def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
     """
     lock = out / LOCK
     try:
-        found = json.loads(lock.read_text(encoding="utf-8"))
-        asked, commit = [found["path"], found["configuration"]], found["commit"]
+        content = json.loads(lock.read_text(encoding="utf-8"))
+        locked, commit = [content["path"], content["configuration"]], content["commit"]
         if not isinstance(commit, str) or not _is_commit(commit):
             raise ValueError(f"commit: {commit!r}")
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
             f"{lock}: has no path, configuration and commit ({type(error).__name__}: {error}); write them there "
             f"again (the commit is in documents.json next to it), or delete it to use the newest commit"
         ) from error
-    return commit if asked == [path, configuration] else None
+    return commit if locked == [path, configuration] else None
 
 
 def _newest(where: str, path: str) -> str:
@@ -173,9 +173,9 @@ def _rows(
     except Exception as error:
         if not _unreachable(error):
             raise
-        which = f" at revision {revision}" if revision else ""
+        at_revision = f" at revision {revision}" if revision else ""
         raise PlumblineError(
-            f"{key(corpus, 'hub.path')}: cannot read {path}{which} ({_reason(error)}). "
+            f"{key(corpus, 'hub.path')}: cannot read {path}{at_revision} ({_reason(error)}). "
             f"Check the network, the name and hub.revision, or {_OTHERWISE}"
         ) from error
 

@@ -40,10 +40,10 @@ def files(folder: Path, corpus: str) -> list[Path]:
         )
     of_a_kind = {path.suffix: path for path in paths}
     if len(of_a_kind) > 1:
-        one, other = sorted(of_a_kind, key=SUFFIXES.index)[:2]
+        first, second = sorted(of_a_kind, key=SUFFIXES.index)[:2]
         raise PlumblineError(
-            f"{where}: {folder} has both *{one} and *{other} files ({of_a_kind[one].relative_to(folder)}, "
-            f"{of_a_kind[other].relative_to(folder)}); a folder has files of one kind, move the others elsewhere"
+            f"{where}: {folder} has both *{first} and *{second} files ({of_a_kind[first].relative_to(folder)}, "
+            f"{of_a_kind[second].relative_to(folder)}); a folder has files of one kind, move the others elsewhere"
         )
     return paths
 

@@ -53,8 +53,8 @@ def _passages(value: Any) -> Iterator[str]:
 def _members(wheel: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
     """(first group of the pattern, content) of each matching member of a wheel, by name."""
     with open_wheel(wheel) as archive:
-        found = [(match[1], name) for name in sorted(archive.namelist()) if (match := re.fullmatch(pattern, name))]
-        if not found:
+        members = [(match[1], name) for name in sorted(archive.namelist()) if (match := re.fullmatch(pattern, name))]
+        if not members:
             raise PlumblineError(f"{wheel}: nothing in it is called {pattern}; fetch the pinned version again")
-        for label, name in found:
+        for label, name in members:
             yield label, archive.read(name)
