@@ -101,7 +101,7 @@ class StreamCache:
         self._begin()
         for other in sorted(out.glob(f"{self.prefix}*")):
             if other != self.folder:
-                self._found_other(other)
+                self._report_other(other)
         path = self.folder / _CURSOR
         try:
             cursor = json.loads(path.read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ class StreamCache:
             file=sys.stderr,
         )
 
-    def _found_other(self, folder: Path) -> None:
+    def _report_other(self, folder: Path) -> None:
         """Meet a folder of something else than is asked for."""
         print(_describe_unused(folder), file=sys.stderr)
 
@@ -276,7 +276,7 @@ class LocalReadCache(StreamCache):
 
     prefix = LOCAL_PREFIX
 
-    def _found_other(self, folder: Path) -> None:
+    def _report_other(self, folder: Path) -> None:
         print(
             f"{folder}: was read before a file of the folder of texts, or what is asked of them, changed: reading "
             "starts again, and what was read before is removed",

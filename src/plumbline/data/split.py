@@ -150,7 +150,7 @@ class DocumentShuffle:
         Raises:
             PlumblineError: two documents share an id.
         """
-        keyed = self._keyed(after, ended)
+        keyed = self._sort(after, ended)
         if before is not None:
             keyed = heapq.merge(keyed, _read_keyed(before), key=lambda entry: entry[0])
         last = b""
@@ -190,7 +190,7 @@ class DocumentShuffle:
         self._sizes[number][2] = zlib.crc32(content, self._sizes[number][2])
         self._unsynced.add(number)
 
-    def _keyed(self, after: int = -1, ended: Callable[[int], None] | None = None) -> Iterator[tuple[bytes, memoryview]]:
+    def _sort(self, after: int = -1, ended: Callable[[int], None] | None = None) -> Iterator[tuple[bytes, memoryview]]:
         """Hashes and lines, in order."""
         self._flush()
         for number in sorted(number for number in self._sizes if number > after):
@@ -216,7 +216,7 @@ class DocumentShuffle:
             except ValueError:
                 continue  # of a file that was changed, which its end tells
         del line  # it may be long
-        yield from inner._keyed()
+        yield from inner._sort()
         shutil.rmtree(folder)
 
 

@@ -105,7 +105,7 @@ class WordEncoder:
         counts_W = np.searchsorted(ends_N, ends_W) + 1
         if not np.isin(ends_W, ends_N).all() or ends_N[-1] != ends_W[-1]:
             return None
-        return _cut_at(ids_N.astype(self._dtype), counts_W)
+        return _cut(ids_N.astype(self._dtype), counts_W)
 
     @functools.cached_property
     def _lengths(self) -> np.ndarray:
@@ -120,10 +120,10 @@ class WordEncoder:
             return []
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids_N = np.array([token for encoding in encodings for token in encoding.ids], dtype=self._dtype)
-        return _cut_at(ids_N, np.cumsum([len(encoding) for encoding in encodings]))
+        return _cut(ids_N, np.cumsum([len(encoding) for encoding in encodings]))
 
 
-def _cut_at(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
+def _cut(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
     """The bytes of consecutive ids up to each of `stops`, in turn."""
     content = ids_N.tobytes()
     places = [0, *(stops * ids_N.itemsize).tolist()]

@@ -226,7 +226,7 @@ class Fingerprints:
         from plumbline.verdict.own_method import decision_accuracy, ledger_costs
 
         known = ledger.read(self.configuration.root / self.paths.verdict_ledger)
-        counted = ledger_costs.counted(known, ledger_costs.entries(self.configuration.mine))
+        counted = ledger_costs.count_tries(known, ledger_costs.entries(self.configuration.mine))
         files = code_hash.product_files(code_hash.PACKAGE / "operate" / "experiments" / "own_verdict.py")
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [

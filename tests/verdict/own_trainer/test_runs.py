@@ -120,8 +120,8 @@ def test_what_changes_is_seen_in_as_many_shared_files_as_there_is_time_for(tmp_p
         (tmp_path / name).write_text("4")
     (tmp_path / "data/2/tokens").unlink()
     changed = ["data/0/more", "data/1/tokens", "data/2/tokens", "data/new/deep/file"]
-    assert fingerprint.touched(whole) == [str(tmp_path / name) for name in changed]
-    assert fingerprint.touched(none) == []
+    assert fingerprint.list_touched(whole) == [str(tmp_path / name) for name in changed]
+    assert fingerprint.list_touched(none) == []
 
 
 def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_a_try_that_is_asked_to_stop_ends_its_runs_first(number: int, code: int,
 def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> None:
     folder = Folder(make(tmp_path / "mine"))
     held = rf"held by process {os.getpid()} on .*plumbline try -m x"
-    with folder.held("plumbline try -m x"), pytest.raises(PlumblineError, match=held), folder.held("another"):
+    with folder.hold("plumbline try -m x"), pytest.raises(PlumblineError, match=held), folder.hold("another"):
         pass
 
 

@@ -176,8 +176,8 @@ def _check_files(names: dict[str, Path], tokenizer: Tokenizer, dtype: str, corpu
             progress.add()
     if not ends:
         raise PlumblineError(
-            f"{key(corpus, 'local.document_end')}: {tokenizer.eot} ({tokenizer.decode([tokenizer.eot])!r}) never occurs "
-            f"in the token files of {corpus}: documents could not be separated, held out or shuffled; give the "
+            f"{key(corpus, 'local.document_end')}: {tokenizer.eot} ({tokenizer.decode([tokenizer.eot])!r}) never "
+            f"occurs in the token files of {corpus}: documents could not be separated, held out or shuffled; give the "
             "id that ends a document there, or write the files again with one after each document"
         )
     return counted

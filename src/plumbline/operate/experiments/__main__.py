@@ -159,7 +159,7 @@ def _add_project_options(parser: argparse.ArgumentParser) -> None:
 def main() -> int:
     """Run a verb, and return its exit code."""
     with command_line.exit_on_sigterm():
-        return _main(parsed(sys.argv[1:]))
+        return _main(parse_line(sys.argv[1:]))
 
 
 def _main(options: argparse.Namespace) -> int:
@@ -195,7 +195,7 @@ def _main(options: argparse.Namespace) -> int:
     return study_verbs.run(options)
 
 
-def parsed(line: list[str]) -> argparse.Namespace:
+def parse_line(line: list[str]) -> argparse.Namespace:
     """Read a command line; what follows `--` is the trainer's."""
     at = line.index("--") if "--" in line else len(line)
     parser = arguments()

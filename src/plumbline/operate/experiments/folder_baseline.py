@@ -133,7 +133,7 @@ class FolderBaseline:
         """
         if "start" not in self.said:
             raise PlumblineError(f"{self.folder.root}: nothing was kept yet; plumbline try -m WORDS")
-        return self.repository.recalled(self.said["start"])
+        return self.repository.recall(self.said["start"])
 
     @property
     def kept_since_first(self) -> tuple[str, ...]:
@@ -305,7 +305,7 @@ class FolderBaseline:
         if not keeps or keeps[-1]["page"] != page:
             newest = f"the newest is {keeps[-1]['page']}" if keeps else "nothing is kept"
             raise PlumblineError(f"{page} did not make the baseline; keeps are taken back the newest first: {newest}")
-        before = self.repository.recalled(keeps[-1]["before"])
+        before = self.repository.recall(keeps[-1]["before"])
         self.folder.move_baseline(self.repository, before)
         withdraw(page)
         self.said.pop("kept", None)
@@ -356,8 +356,8 @@ def commit(repository: Repository, arm: Arm) -> str:
             "nothing was committed: the working tree has changed since the try began; commit it by hand"
         )
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
-    new = not repository.tracked(NAME)
-    names = [*repository.tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.printed_to()]
+    new = not repository.list_tracked(NAME)
+    names = [*repository.list_tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.list_printed_to()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
         for command in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
@@ -379,7 +379,7 @@ def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
     for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
         record = decision.asked["arms"][arm == BASELINE]
         head = trainer.repository.arm("HEAD")  # where it is this code, it is the commit that the history has
-        same = head.tree == trainer.repository.recalled(record).tree
+        same = head.tree == trainer.repository.recall(record).tree
         commits = (head.commit[:7], record["commit"][:7]) if same else (record["commit"][:7],)
         trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm, commits[0]), known_as=commits)
 

@@ -97,7 +97,7 @@ def try_(options: argparse.Namespace, root: Path) -> int:
     require_baseline(options, baseline.repository)
     if options.dry_run:
         return _try_of(options, baseline, place_of(root).bank()).print_plan()
-    with Folder(root).held(shlex.join(["plumbline", "try", "-m", options.message])):
+    with Folder(root).hold(shlex.join(["plumbline", "try", "-m", options.message])):
         bank = place_of(root).bank()
         baseline.folder.baseline(baseline.repository)
         if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
@@ -129,15 +129,15 @@ def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Pa
 def confirm(options: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
     baseline = _baseline(options, root)
-    with Folder(root).held(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
+    with Folder(root).hold(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
         bank = place_of(root).bank()
         if options.name is None:
             candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
             if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
                 candidate = replace(candidate, words=" + ".join(together))
         else:
-            arms = place_of(root).named(options.name, kept=True).asked["arms"]
-            (candidate, other), together = map(baseline.repository.recalled, arms), ()
+            arms = place_of(root).read_decision(options.name, only_kept=True).asked["arms"]
+            (candidate, other), together = map(baseline.repository.recall, arms), ()
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         measured = baseline.file.metric.held_out or baseline.file.metric.called
         question = replace(question_again(baseline, candidate, other, name, measured), together=together)
@@ -227,7 +227,7 @@ class FolderSource:
         run, repository = self.baseline.file.run, self.baseline.repository
         if warning := warn_of_own_tree(repository, self.candidate.commit, run.command):
             tell(warning)
-        lines = repository.changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
+        lines = repository.list_changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
         if lines and self.candidate.flags == self.other.flags and only_a_seed(*lines):
             tell("mind: this changes only a seed, which every run changes anyway")
 
@@ -373,9 +373,9 @@ def forget(name: str, root: Path) -> int:
     had. Nothing in git is changed.
     """
     folder, place = Folder(root), place_of(root)
-    with folder.held(f"plumbline log --forget {name}"):
+    with folder.hold(f"plumbline log --forget {name}"):
         baseline = FolderBaseline(load(root), folder, Repository(root), tell)
-        decision = place.named(name, claims=False)
+        decision = place.read_decision(name, claims=False)
         before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))
         trainer, bank = baseline.trainer(), place.bank()

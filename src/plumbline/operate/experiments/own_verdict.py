@@ -83,7 +83,7 @@ def write(request: VerdictInputs) -> str:
     reader.require_there()
     unpaid = compare_methods(reader, {})  # no noise to judge by is no try
     reader.require_gains_at_the_end(unpaid)
-    report = report | {"trained_weights": finished_run_checks.causality(mine, request.work, reader.completed)}
+    report = report | {"trained_weights": finished_run_checks.causality(mine, request.work, reader.list_completed)}
     loss, preset = reader.deciding.name == "validation_loss", mine.study.preset
     report["implausible"] = {
         method: reason
@@ -95,7 +95,7 @@ def write(request: VerdictInputs) -> str:
         )
     }
     with _append_tries(request) as ledger:
-        corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
+        corrected = ledger_costs.count_tries(ledger, ledger_costs.entries(mine))
         result = own_page.VerdictContents(
             seen=reader,
             judged=compare_methods(reader, corrected),
@@ -119,11 +119,11 @@ def compare_methods(reader: FinishedRunReader, corrected: dict[str, int]) -> dic
     `corrected`: baseline -> what p is multiplied by.
     """
     return {
-        method: reader.judged(
+        method: reader.compare(
             method, reader.deciding, tries_=corrected.get(ledger_costs.baseline(reader.mine, method), 1)
         )
         for method in reader.mine.against
-        if not reader.unjudged(method)
+        if not reader.explain_unjudged(method)
     }
 
 
@@ -157,7 +157,7 @@ def _at_both(reader: FinishedRunReader) -> dict[str, Any] | None:
     scales, means = [mine.scale, mine.larger], {}
     for method in mine.compared:
         values = [reader.values(reader.deciding, scale, method) for scale in scales]
-        if all(values) and not any(reader.diverged(scale, method) for scale in scales):
+        if all(values) and not any(reader.list_diverged(scale, method) for scale in scales):
             study = mine.runs(mine.scale, method)[0].spec.study
             means[f"{study}/{method}"] = [sum(each.values()) / len(each) for each in values]
     return {"study": mine.study.code, "metric": reader.deciding.name, "scales": scales, "means": means}
@@ -184,8 +184,8 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "asked": mine.asked
             | {"published": files.format_path(mine.asked["published"]) if mine.asked["published"] else ""},
             "methods": {method: comparison_to_json(each) for method, each in result.judged.items()},
-            "not judged": {method: why for method in mine.against if (why := reader.unjudged(method))},
-            "diverged": {method: lost for method in mine.compared if (lost := reader.diverged(mine.scale, method))},
+            "not judged": {method: why for method in mine.against if (why := reader.explain_unjudged(method))},
+            "diverged": {name: lost for name in mine.compared if (lost := reader.list_diverged(mine.scale, name))},
             "tries": result.tries,
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,

@@ -83,10 +83,10 @@ class ExperimentFolders:
             lost = replace(lost, ledger=ledgers.write_statement(ledger, self.pages))
             decision_page.write(lost, self.page(name))
 
-    def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:
+    def read_decision(self, name: str | None, *, only_kept: bool = False, claims: bool = True) -> Decision:
         """Read a decision by its name, the words of what was tried or its number in the log, or the newest one.
 
-        `kept`: of a kept one.
+        `only_kept`: refuse one that was not kept.
 
         Without `claims` words mean the try, not what `plumbline confirm` made of it.
 
@@ -96,14 +96,14 @@ class ExperimentFolders:
         decisions = self.decisions()
         if name is not None:
             there = {path.stem: path for path in decisions}
-            by_words = {} if name in there else self._by_words(decisions, claims=claims and not kept)
+            by_words = {} if name in there else self._by_words(decisions, claims=claims and not only_kept)
             if name.isdecimal() and name not in by_words:
                 by_words = self._by_number(there)
             if name not in {**there, **by_words}:
                 like = nearest(name, [*there, *by_words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
             decision = decision_records.read({**there, **by_words}[name])
-            if kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
+            if only_kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
                 reason = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
                     f"{name} {reason}, and only what a try kept is run again for a claim: fresh seeds for what was not "
@@ -112,9 +112,9 @@ class ExperimentFolders:
             return decision
         for path in reversed(decisions):
             decision = decision_records.read(path)
-            if not kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
+            if not only_kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
                 return decision
-        kind = "that was kept" if kept else "yet"
+        kind = "that was kept" if only_kept else "yet"
         raise PlumblineError(f"{self.lacking}there is no experiment {kind} {self.where}: {self.first}")
 
     def _by_number(self, there: Mapping[str, Path]) -> dict[str, Path]:
@@ -271,7 +271,7 @@ def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequen
 
 def print_page(options: argparse.Namespace, place: ExperimentFolders) -> int:
     """Write a page again from its numbers, and print it."""
-    decision = place.named(options.name)
+    decision = place.read_decision(options.name)
     page = place.page(decision.terms.name)
     decision_page.write(decision, page)
     text = page.read_text(encoding="utf-8")

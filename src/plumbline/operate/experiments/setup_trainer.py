@@ -33,7 +33,7 @@ from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interruption_file, read_request, read_result
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
-from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
+from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parse
 
 #: What `inject` does, for whoever is about to rely on it.
 WHAT_IS_SHIFTED = (
@@ -92,7 +92,7 @@ def _main(options: argparse.Namespace) -> int:
     if options.dry_run:
         print(f"{root / NAME} is there; the baseline would be run" if there else _dry(options, root))
         return 0
-    with folder.held("plumbline setup-trainer"):
+    with folder.hold("plumbline setup-trainer"):
         if there:
             file = load(root)
             # Whoever types the command agrees to it; a profile's commands are others.
@@ -283,7 +283,7 @@ def _file(
 ) -> TrainerFile:
     run: dict[str, object] = {"command": _with_flags(options.command), "seed": way, "share": share, "output": output}
     run |= {"timeout": options.timeout} if options.timeout else {}
-    return parsed({"run": run, "metric": metric_settings}, root / NAME)
+    return parse({"run": run, "metric": metric_settings}, root / NAME)
 
 
 def _with_flags(command: str) -> str:

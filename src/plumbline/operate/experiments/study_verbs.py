@@ -69,7 +69,7 @@ def confirm(options: argparse.Namespace) -> int:
 
     configuration = configuration_of(options)[0]
     place = _place(load(configuration))
-    decision = place.named(options.name, kept=True)
+    decision = place.read_decision(options.name, only_kept=True)
     request, terms = decision.asked, decision.terms
     config = load_config() | {"preset": request["preset"], "mine": request["mine"], "experiment": {}}
     config |= {"studies": [request["study"]], "main_study": request["study"], "work": configuration["work"]}

@@ -75,7 +75,7 @@ class DryRun:
         """List the runs that jobs of a rule are for."""
         return [self.project.run(*of_run) for of_run in self.values(rule, "study", "scale", "method", "seed")]
 
-    def counted(self) -> str:
+    def count_jobs(self) -> str:
         """Count the jobs in words, as in ``26 of pretrain, 1 of table``."""
         counts = Counter(job.rule for job in self.jobs if job.rule not in HIDDEN)
         return ", ".join(f"{number} of {rule}" for rule, number in sorted(counts.items())) or "nothing to be done"

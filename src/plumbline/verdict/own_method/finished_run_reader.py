@@ -100,22 +100,22 @@ class FinishedRunReader:
         """Collect seed -> value of a metric, of the runs that completed and have one."""
         return self.evidence(metric, scale).values.get(method, {})
 
-    def diverged(self, scale: str, method: str) -> list[str]:
+    def list_diverged(self, scale: str, method: str) -> list[str]:
         """List the runs of a method at a scale that diverged."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == DIVERGED]
 
-    def completed(self, scale: str, method: str) -> list[str]:
+    def list_completed(self, scale: str, method: str) -> list[str]:
         """List the runs of a method at a scale that completed."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
 
-    def unjudged(self, method: str) -> str:
+    def explain_unjudged(self, method: str) -> str:
         """Say why a method is not judged by its runs; empty where it is.
 
         A run that diverged has one rule. Of the method's, where none of its baseline did, it is the method's outcome.
         Of the baseline's, nothing can be judged unless the file said how many may; the method may then lose as many.
         """
         baseline = self.mine.against[method]
-        ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
+        ours, theirs = (self.list_diverged(self.mine.scale, side) for side in (method, baseline))
         if len(theirs) > self.mine.asked["allow_diverged"]:
             return (
                 f"{quote(method)} cannot be judged: {format_count(len(theirs), 'run')} of {quote(baseline)} "
@@ -127,9 +127,9 @@ class FinishedRunReader:
             return write_lost_sentence(method, seeds, len(self.keys(self.mine.scale, method)), baseline, len(theirs))
         return ""
 
-    def lost_larger(self, method: str) -> list[str]:
+    def list_diverged_larger(self, method: str) -> list[str]:
         """List the runs of a method that diverged at the larger scale; none where the file asks for no larger scale."""
-        return self.diverged(self.mine.larger, method) if self.mine.larger else []
+        return self.list_diverged(self.mine.larger, method) if self.mine.larger else []
 
     def _value(self, metric: ComparedMetric, key: str) -> float:
         if metric.scored_as:
@@ -150,7 +150,7 @@ class FinishedRunReader:
             means[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
         return means
 
-    def judged(
+    def compare(
         self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None
     ) -> BaselineComparison:
         """Judge a method against its baseline by one metric; `tries_`: what p is multiplied by.
@@ -182,7 +182,7 @@ class FinishedRunReader:
         losses = self.frames.runs["validation_loss"]
         for method, comparison in comparisons.items():
             ours, theirs = (
-                float(losses.loc[self.completed(self.mine.scale, side)].astype(float).mean())
+                float(losses.loc[self.list_completed(self.mine.scale, side)].astype(float).mean())
                 for side in (method, self.mine.against[method])
             )
             if comparison.low > comparison.terms.minimum_gain and theirs - ours < SHARE * comparison.gain:
@@ -226,7 +226,7 @@ class FinishedRunReader:
         the others would choose among its runs.
         """
         scale = self.mine.larger
-        if scale is None or self.lost_larger(method) or self.lost_larger(self.mine.against[method]):
+        if scale is None or self.list_diverged_larger(method) or self.list_diverged_larger(self.mine.against[method]):
             return None
         ours, theirs = (self.values(self.deciding, scale, side) for side in (method, self.mine.against[method]))
         if not ours or not theirs:
@@ -234,7 +234,7 @@ class FinishedRunReader:
         mean, mean_baseline = _mean(ours), _mean(theirs)
         sign = 1 if self.deciding.higher else -1
         try:
-            comparison = self.judged(method, self.deciding, scale=scale)
+            comparison = self.compare(method, self.deciding, scale=scale)
         except PlumblineError:
             comparison = None
         return LargerScaleComparison(

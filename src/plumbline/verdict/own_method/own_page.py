@@ -67,7 +67,7 @@ def first(result: VerdictContents) -> str:
         write_headline(comparisons, baseline, metric, tries_text=_describe_tries(result))
         for baseline, comparisons in result.groups().items()
     ]
-    sentences += [why for method in mine.against if (why := result.seen.unjudged(method))]
+    sentences += [why for method in mine.against if (why := result.seen.explain_unjudged(method))]
     return f"At {size}: {' '.join([*sentences, *_list_diverged_larger(result.seen)])}"
 
 
@@ -80,7 +80,7 @@ def _list_diverged_larger(reader: FinishedRunReader) -> list[str]:
         f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
         f"{format_count(len(mine.runs(mine.larger, method)), 'seed')} of {quote(method)} diverged."
         for method in mine.compared
-        if (runs := reader.lost_larger(method))
+        if (runs := reader.list_diverged_larger(method))
     ]
 
 
@@ -94,10 +94,10 @@ def page(result: VerdictContents) -> VerdictPage:
     ]
     sections = {
         "What decides": [_describe_test(result), *tests],
-        "Runs": [tables.runs(reader)],
+        "Runs": [tables.write_runs(reader)],
         "Before the runs": [_write_parity(result)],
         "By study targets": _by_study_targets(result),
-        "What it cost": [tables.cost(reader)],
+        "What it cost": [tables.write_cost(reader)],
         "Ledger": [_write_ledger(result)],
         "Limits": [_list_limits(result)],
         "How to repeat": [write_repeat(AGAIN, _write_command(mine), result.page)],
@@ -117,12 +117,12 @@ def page(result: VerdictContents) -> VerdictPage:
 def _by_study_targets(result: VerdictContents) -> list[str]:
     """What the study measures beyond what decides: other metrics, tasks, the larger scale, power, printed numbers."""
     reader = result.seen
-    sections = ["### By other metrics, not deciding", tables.measures(reader), *tables.downstream(reader)]
-    sections += ["### The larger scale", tables.larger(reader)]
-    for comparisons in result.groups().values():
-        sections += ["### Power", pages.write_power(list(comparisons.values())), tables.hours(reader, comparisons)]
-    sections += ["### What such a verdict is worth at another scale", tables.orders(result.orders)]
-    return [*sections, *tables.published(reader)]
+    sections = ["### By other metrics, not deciding", tables.write_measures(reader), *tables.write_tasks(reader)]
+    sections += ["### The larger scale", tables.write_larger(reader)]
+    for group in result.groups().values():
+        sections += ["### Power", pages.write_power(list(group.values())), tables.write_hours(reader, group)]
+    sections += ["### What such a verdict is worth at another scale", tables.write_orders(result.orders)]
+    return [*sections, *tables.write_published(reader)]
 
 
 def picture(result: VerdictContents) -> DecisionPicture:
@@ -132,7 +132,7 @@ def picture(result: VerdictContents) -> DecisionPicture:
         PicturedArm(
             name=method,
             values=list(reader.values(reader.deciding, mine.scale, method).items()),
-            lost=["diverged"] * len(reader.diverged(mine.scale, method)),
+            lost=["diverged"] * len(reader.list_diverged(mine.scale, method)),
             baseline=method in mine.references,
         )
         for method in [*mine.references, *(method for method in mine.against if method not in mine.references)]
@@ -256,13 +256,13 @@ def _list_limits(result: VerdictContents) -> str:
         f"{quote(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the "
         "other seeds would select among its runs."
         for method in mine.compared
-        if (runs := reader.lost_larger(method))
+        if (runs := reader.list_diverged_larger(method))
     ]
     sentences += [
         f"{format_count(len(lost), 'run')} of {quote(method)} diverged and {'is' if len(lost) == 1 else 'are'} "
         f"not used: {', '.join(lost)}."
         for method in mine.compared
-        if (lost := reader.diverged(mine.scale, method))
+        if (lost := reader.list_diverged(mine.scale, method))
     ]
     sentences += reader.frames.notes
     return write_list(sentences)

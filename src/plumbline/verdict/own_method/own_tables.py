@@ -16,15 +16,15 @@ from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
 
 
-def measures(reader: FinishedRunReader) -> str:
+def write_measures(reader: FinishedRunReader) -> str:
     """Write the table of the other metrics, which do not decide."""
     rows = []
     for method in reader.mine.against:
         for metric in reader.metrics:
-            if reader.unjudged(method) or metric.name == reader.deciding.name:
+            if reader.explain_unjudged(method) or metric.name == reader.deciding.name:
                 continue
             try:
-                each = reader.judged(method, metric)
+                each = reader.compare(method, metric)
             except PlumblineError:
                 rows.append((quote(method), metric.label, *["no noise floor"] * 6))
                 continue
@@ -32,17 +32,17 @@ def measures(reader: FinishedRunReader) -> str:
             test = [f"{each.z:.2f}", formatting.format_p(each.p), formatting.format_value(each.resolved, each.sigma)]
             rows.append((quote(method), metric.label, *means, *test))
     nothing = "The study evaluates nothing else."
-    if all(map(reader.unjudged, reader.mine.against)):
+    if all(map(reader.explain_unjudged, reader.mine.against)):
         nothing = "Diverged seeds leave nothing to compare."
     columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "one-sided p, of this alone")
     return write_grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
 
-def downstream(reader: FinishedRunReader) -> list[str]:
+def write_tasks(reader: FinishedRunReader) -> list[str]:
     """Write the table of tasks of each method, with Stouffer's sum."""
     sections = []
     for method in reader.mine.against:
-        tasks = None if reader.unjudged(method) or reader.mine.study.suite is None else reader.tasks(method)
+        tasks = None if reader.explain_unjudged(method) or reader.mine.study.suite is None else reader.tasks(method)
         if tasks is None:
             continue
         each, plain, correlated = tasks
@@ -70,7 +70,7 @@ def downstream(reader: FinishedRunReader) -> list[str]:
     return sections
 
 
-def larger(reader: FinishedRunReader) -> str:
+def write_larger(reader: FinishedRunReader) -> str:
     """Write what the larger scale gave."""
     rows, mine = [], reader.mine
     if mine.larger is None:
@@ -81,8 +81,8 @@ def larger(reader: FinishedRunReader) -> str:
         if each is None:
             sides = (method, mine.against[method])
             seeds = " / ".join(str(len(mine.runs(mine.larger, side))) for side in sides)
-            gone = ["diverged" if reader.lost_larger(side) else "not compared" for side in sides]
-            if not any(reader.lost_larger(side) for side in sides):
+            gone = ["diverged" if reader.list_diverged_larger(side) else "not compared" for side in sides]
+            if not any(reader.list_diverged_larger(side) for side in sides):
                 gone = ["no finished run"] * 2
             rows.append((quote(method), seeds, *gone, "none", "none"))
             continue
@@ -93,7 +93,7 @@ def larger(reader: FinishedRunReader) -> str:
     return f"`{mine.larger}`, {mine.study.scale_label(mine.larger)}:\n\n{write_grid(columns, rows)}"
 
 
-def cost(reader: FinishedRunReader) -> str:
+def write_cost(reader: FinishedRunReader) -> str:
     """Write the table of stability and cost."""
     rows = []
     for scale in (reader.mine.scale, *([reader.mine.larger] if reader.mine.larger else [])):
@@ -105,7 +105,7 @@ def cost(reader: FinishedRunReader) -> str:
             memory = f"{size / 1e6:,.0f}" if size else "not recorded"
             spike = max(map(reader.spike, keys))
             norm = "none" if math.isnan(spike) else f"{spike:.1f}"
-            diverged = f"{len(reader.diverged(scale, method))} of {len(keys)}"
+            diverged = f"{len(reader.list_diverged(scale, method))} of {len(keys)}"
             parameters = f"{medians['parameters']:,.0f}" if medians["parameters"] else "not recorded"
             rows.append((quote(method), scale, diverged, norm, parameters, f"{seconds:.3g}", memory))
     columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
@@ -118,7 +118,7 @@ def cost(reader: FinishedRunReader) -> str:
     )
 
 
-def hours(reader: FinishedRunReader, comparisons: dict[str, BaselineComparison]) -> str:
+def write_hours(reader: FinishedRunReader, comparisons: dict[str, BaselineComparison]) -> str:
     """What the seeds that would find the seen gain take, by what a run took here."""
     lines = []
     for method, each in comparisons.items():
@@ -132,7 +132,7 @@ def hours(reader: FinishedRunReader, comparisons: dict[str, BaselineComparison])
     return "\n".join(lines)
 
 
-def orders(accuracies: Sequence[DecisionAccuracy]) -> str:
+def write_orders(accuracies: Sequence[DecisionAccuracy]) -> str:
     """Write how often two scales order methods alike."""
     if not accuracies:
         return "No table of the study's paper has the same methods at two scales, nor do these runs give two pairs."
@@ -153,7 +153,7 @@ def orders(accuracies: Sequence[DecisionAccuracy]) -> str:
     )
 
 
-def published(reader: FinishedRunReader) -> list[str]:
+def write_published(reader: FinishedRunReader) -> list[str]:
     """Write the section of the numbers that somebody prints of these methods, each with the mean of the runs here.
 
     Raises:
@@ -168,7 +168,7 @@ def published(reader: FinishedRunReader) -> list[str]:
     return ["### Published next to reproduced", write_grid(columns, rows)] if rows else []
 
 
-def runs(reader: FinishedRunReader) -> str:
+def write_runs(reader: FinishedRunReader) -> str:
     """Write the table of every run with its id."""
     rows = []
     for key, row in reader.frames.runs.iterrows():

@@ -133,7 +133,7 @@ class CommandTrainer:
             if result is None:
                 todo[self.request(arm, number)] = (arm, number)
             elif arm == BASELINE:
-                yield self._given(arm, result)
+                yield self._make_arm_run(arm, result)
             else:
                 ended.append((arm, result))
         yield from self._comparable(ended, todo)
@@ -147,7 +147,7 @@ class CommandTrainer:
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
             self.tell_of_shared(arm, result)
             if arm == BASELINE:
-                yield self._given(arm, result)
+                yield self._make_arm_run(arm, result)
             else:
                 ended.append((arm, result))
             yield from self._comparable(ended, todo)
@@ -155,7 +155,7 @@ class CommandTrainer:
     def _comparable(self, ended: list[tuple[str, Result]], todo: Mapping[Path, tuple[str, int]]) -> Iterator[ArmRun]:
         """Give runs once none of the baseline is left to be made, without which they cannot be compared."""
         while ended and all(arm != BASELINE for arm, _ in todo.values()):
-            yield self._given(*ended.pop(0))
+            yield self._make_arm_run(*ended.pop(0))
 
     def tell_of_shared(self, arm: str, result: Result) -> None:
         """Tell once of each shared file that changed, and of shared files that were not looked at."""
@@ -240,7 +240,7 @@ class CommandTrainer:
         result = self._result_of(self.run_id(arm, number))
         return None if result is None or result.outcome in (CRASHED, TIMEOUT) else result
 
-    def _given(self, arm: str, result: Result) -> ArmRun:
+    def _make_arm_run(self, arm: str, result: Result) -> ArmRun:
         """A run as the loop knows it."""
         if result.borrowed:
             raise PlumblineError(
@@ -289,7 +289,7 @@ class CommandTrainer:
     def _results(self, method: str) -> dict[int, Result]:
         """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""
         if method not in self._known:
-            self._known[method] = self._banked(method)
+            self._known[method] = self._read_banked(method)
         return self._known[method]
 
     def _explain_seed_without_effect(self, arm: str, result: Result) -> str:
@@ -317,7 +317,7 @@ class CommandTrainer:
             remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
         return f"run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
 
-    def _banked(self, method: str) -> dict[int, Result]:
+    def _read_banked(self, method: str) -> dict[int, Result]:
         """The finished runs of an arm that an earlier try made, by their seeds."""
         runs = [row.run for row in self.folder.bank().runs if (row.group, row.method) == (self.group, method)]
         return {result.seed: result for result in self._results_of([run for run in runs if run.has_value])}

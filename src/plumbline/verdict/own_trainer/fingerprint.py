@@ -117,7 +117,7 @@ def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
             return Look(files=looked.files, folders=looked.folders, left=set(open_))
         path = open_.pop()
         if os.path.isdir(path):
-            files, folders = _listed(path)
+            files, folders = _list_folder(path)
             looked.files.update(_stamps(files))
             looked.folders.add(path)
             open_ += reversed(folders)
@@ -126,19 +126,19 @@ def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
     return looked
 
 
-def touched(before: Look) -> list[str]:
+def list_touched(before: Look) -> list[str]:
     """The files that differ from a look, new ones and those that are gone among them, in what it came to."""
     now: dict[str, _Stamp] = {}
     listed = before.folders | before.left
     for folder in before.folders:
-        files, folders = _listed(folder)
+        files, folders = _list_folder(folder)
         now.update(_stamps(files))
         now.update(look([new for new in folders if new not in listed]).files)
     now.update(_stamps(path for path in before.files if path not in now))
     return sorted(path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path))
 
 
-def _listed(folder: str) -> tuple[list[str], list[str]]:
+def _list_folder(folder: str) -> tuple[list[str], list[str]]:
     """The files and the folders in a folder; links to folders are neither, as `os.walk` has it."""
     files: list[str] = []
     folders: list[str] = []

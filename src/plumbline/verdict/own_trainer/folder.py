@@ -70,7 +70,7 @@ class Folder:
             make_folder(self.own)
 
     @contextmanager
-    def held(self, command: str) -> Iterator[None]:
+    def hold(self, command: str) -> Iterator[None]:
         """Hold the folder: one `try` at a time works in it.
 
         Raises:
@@ -118,7 +118,7 @@ class Folder:
             self.move_baseline(repository, arm)
             return arm
         try:
-            return repository.recalled(record)
+            return repository.recall(record)
         except (KeyError, TypeError):
             raise PlumblineError(
                 f"{self.own / 'baseline.json'} names no commit; delete it, and HEAD becomes the baseline"

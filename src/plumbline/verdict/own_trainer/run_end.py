@@ -132,8 +132,8 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
                 path = folder / (part.json.rpartition(":")[0] or part.file)
                 rows = [json.dumps(row) for row in metric.whole(path)] if part.json else []
                 signs = _read(part, iter(rows) if rows else metric.backwards(path), places, whole=True)
-                signs = _joined(signs, printed, places)
-            return places.added(signs)
+                signs = _join_end(signs, printed, places)
+            return places.add_reached(signs)
     except PlumblineError:  # it took too long
         return LogEnd(unread=True)
 
@@ -181,7 +181,7 @@ class _Places:
                 if has_value and not at:
                     self._of_metric.setdefault(name, counter)
 
-    def reached(self) -> dict[str, _Counter]:
+    def choose_reached(self) -> dict[str, _Counter]:
         """Choose the counter of each name that came farthest."""
         chosen = {}
         for name, counters in self._counters.items():
@@ -192,9 +192,9 @@ class _Places:
                 chosen[name] = max(growing, key=lambda counter: counter.largest)
         return chosen
 
-    def added(self, end: LogEnd) -> LogEnd:
+    def add_reached(self, end: LogEnd) -> LogEnd:
         """Add what was reached to a run's end."""
-        reached = self.reached()
+        reached = self.choose_reached()
         values = {"values": float(self.values)} if self.values else {}
         place = {name: counter.largest for name, counter in reached.items()} or values
         interval = {name: counter.interval for name, counter in reached.items()}
@@ -225,7 +225,7 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
                 end.beside.append(f"{end.signs.pop(kind)}, as it did before its last {part.called}")
     if not whole:
         places.values = 0  # not all of them are there
-    elif not places.reached():
+    elif not places.choose_reached():
         places.values += sum(metric.has_value(part, line) for line in lines)
     if part.json:  # a number that was nan, as many programs write it
         for line in after[:-1]:
@@ -236,7 +236,7 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
     return end
 
 
-def _joined(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
+def _join_end(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
     """Add what was printed to what the metric's file says: from the last number of a loss on, or else the last line."""
     after = list(islice(printed, LAST))
     for line in chain(after, islice(printed, LINES)):

@@ -115,7 +115,7 @@ class _Run:
                 shutil.rmtree(self.reports, ignore_errors=True)
                 self.reports.mkdir()
                 try:
-                    atomic_write_json(result, msgspec.to_builtins(self._made()))
+                    atomic_write_json(result, msgspec.to_builtins(self._run_command()))
                     return 0
                 finally:
                     metric.shorten(self.log)
@@ -148,7 +148,7 @@ class _Run:
                     time.sleep(0.2)
             yield
 
-    def _made(self) -> Result:
+    def _run_command(self) -> Result:
         """Run the command to its end, and say how it ended."""
         request, began = self.request, time.monotonic()
         bash = shutil.which("bash")
@@ -177,7 +177,7 @@ class _Run:
         self.left_running = process_ends.running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
-        self.touched = fingerprint.touched(self.before)
+        self.touched = fingerprint.list_touched(self.before)
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")

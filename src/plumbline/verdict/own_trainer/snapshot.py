@@ -59,7 +59,7 @@ class Arm:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What a file keeps of the arm; `Repository.recalled` makes it again."""
+        """What a file keeps of the arm; `Repository.recall` makes it again."""
         return {"commit": self.commit, "flags": list(self.flags), "words": self.words}
 
 
@@ -132,7 +132,7 @@ class Repository:
             name, _, text = line.removeprefix(f"{commit}:").partition("\0")
             yield name, text
 
-    def changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
+    def list_changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
         """List the lines that two commits do not share, of what is part of an arm: those that go, and those that come.
 
         What is no line (a file's mode, a file that is new, or no text) is in both, as git writes it.
@@ -153,7 +153,7 @@ class Repository:
             "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False
         ).stdout.strip()
 
-    def recalled(self, record: Mapping[str, Any]) -> Arm:
+    def recall(self, record: Mapping[str, Any]) -> Arm:
         """Make an arm again of its record.
 
         Raises:
@@ -177,7 +177,7 @@ class Repository:
             self._run("add", "--all", "--", ":/", environment=environment)
             require_clean_submodules(self.top, environment)
             own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
-            own += [f":(top,literal){name}" for name in self.printed_to()]
+            own += [f":(top,literal){name}" for name in self.list_printed_to()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
             tree = self._code(environment)
@@ -192,7 +192,7 @@ class Repository:
         """Keep a commit by a ref of Plumbline's own, so that nothing prunes it."""
         self._run("update-ref", f"{self.refs}/{name}", commit)
 
-    def tracked(self, *names: str) -> list[str]:
+    def list_tracked(self, *names: str) -> list[str]:
         """List the files that git tracks of what the folder has of these names, each as the top has it."""
         return self._list_files("--", *map(self._below_top, names))
 
@@ -203,13 +203,13 @@ class Repository:
 
     def to_commit(self, message: str) -> str:
         """The command that commits the working tree as it was tried: `git commit -a` leaves out new files."""
-        own = [*self.printed_to(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
+        own = [*self.list_printed_to(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
         new = [name for name in self._list_untracked() if name not in own]
         begin = f"git add {shlex.join(f':/{name}' for name in new)} && " if new else ""
         begin = "git add -A :/ && " if len(begin) > 200 else begin
         return f"{begin}git commit -am {shlex.quote(message)}"
 
-    def printed_to(self) -> list[str]:
+    def list_printed_to(self) -> list[str]:
         """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
         mine = {(status.st_dev, status.st_ino) for status in map(os.fstat, filter(_is_open, (0, 1, 2)))}
         files = []

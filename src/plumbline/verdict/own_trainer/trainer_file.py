@@ -176,10 +176,10 @@ def load(folder: Path) -> TrainerFile:
         raise PlumblineError(f"{folder} has no {NAME}; plumbline setup-trainer COMMAND writes one") from None
     except (ValueError, RecursionError) as error:  # decoding, TOML, and keys that would take hours
         raise PlumblineError(f"{path} is not TOML ({error}); regular expressions go in 'single quotes'") from None
-    return parsed(content, path)
+    return parse(content, path)
 
 
-def parsed(content: dict[str, object], path: Path) -> TrainerFile:
+def parse(content: dict[str, object], path: Path) -> TrainerFile:
     """Check what a `plumbline.toml` says.
 
     Raises:
