@@ -1,5 +1,5 @@
 """Counts exact copies among the documents of a corpus, within each side of the split and across it, and leaves them out
-where that is asked for.
+where that is requested.
 
 Compared are the lines of train.jsonl and validation.jsonl once they are written, a line being a document or, where
 documents are cut, a piece of one; of token files, what lies between two document ends, as text. Two are copies if their
@@ -32,7 +32,7 @@ from plumbline.data.split import read_lines, text_of
 CopyRule = Literal["keep", "once_in_train", "once_in_validation"]
 RULES: tuple[str, ...] = get_args(CopyRule)
 
-#: Lines that are compared at a time, and hashes that are looked at in one go.
+#: Lines that are compared at a time, and hashes that are looked up in one go.
 PART_LINES, _BLOCK = 1 << 21, 1 << 20
 _HASH_BYTES = 16
 #: Begins the name of the folder of the hashes, in that of the documents.
@@ -58,7 +58,7 @@ class CopyCount:
     left_out: dict[str, np.ndarray]
 
     def facts(self, unit: str) -> dict[str, Any]:
-        """What documents.json says; `unit`: what a line is."""
+        """What documents.json states; `unit`: what a line is."""
         sides = {
             split: {
                 unit: self.lines[split],
@@ -72,7 +72,7 @@ class CopyCount:
 
 
 def describe(corpus: str, facts: dict[str, Any]) -> str:
-    """What documents.json says of copies, in a sentence; empty if it says nothing of them, being older."""
+    """What documents.json states of copies, in a sentence; empty if it is older and has no such entry."""
     copies = facts.get("copies")
     if not isinstance(copies, dict):
         return ""

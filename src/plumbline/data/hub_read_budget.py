@@ -111,10 +111,10 @@ def set_budget(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[
 
 
 def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
-    """Say in a sentence whether a finished read came up to its budget, or the data set ended before.
+    """State in a sentence whether a finished read came up to its budget, or the data set ended before.
 
     Raises:
-        PlumblineError: it ended with so few tokens that no pack of the size asked for could be filled, even if there
+        PlumblineError: it ended with so few tokens that no pack of the size requested could be filled, even if there
             were as many more as the margin allows for.
     """
     read = f"{spent['read_bytes'] / 1e6:,.1f} MB of text were read"

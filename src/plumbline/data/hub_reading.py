@@ -40,7 +40,7 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
     Limits given by hand (--max-documents, --max-megabytes) keep nothing for a later fetch.
 
     Returns:
-        The documents, what documents.json is to say of them, and what was read of them so far, None if nothing is kept.
+        The documents, what documents.json states of them, and what was read of them so far, None if nothing is kept.
 
     Raises:
         PlumblineError: as `hub.documents`, `hub.pin_revision`, `StreamCache`, `budget.measure`; two flags that clash.

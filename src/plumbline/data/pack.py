@@ -101,7 +101,7 @@ def pack(
             "tokens": tokens_kept,
             "documents": ends[name],
             "available": {"sequences": available, "tokens": total, "documents": ends[""]},
-            # Discarded: the tail that does not fill a sequence. Unused: whole sequences beyond the size asked for.
+            # Discarded: the tail that does not fill a sequence. Unused: whole sequences beyond the size requested.
             "discarded": {"tokens": discarded, "percent": round(100 * discarded / total, 6)},
             "unused": {"sequences": available - count, "tokens": (available - count) * context},
             "sequences_per_shard": sequences_per_shard,
@@ -116,7 +116,7 @@ def pack(
 
 def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_sha256: str) -> None:
     """Refuse token shards that are not the files that were written, or were made with another tokenizer or from other
-    documents; what does not say so is named on stderr."""
+    documents; what does not state it is named on stderr."""
     now = {
         "tokenizer_sha256": (str(tokenizer.path), tokenizer.fingerprint),
         "documents_sha256": ("documents.json", documents_sha256),
@@ -143,7 +143,7 @@ def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_s
 
 
 def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
-    """Memory-map a token shard and check that this tokenizer made it, as far as its ids can tell."""
+    """Memory-map a token shard and check that this tokenizer made it, as far as its ids can show."""
     remedy = "rerun the rule `tokenize` for it"
     if not path.is_file():
         raise PlumblineError(f"token shard {path} is missing: {remedy}")

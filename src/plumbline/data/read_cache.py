@@ -4,7 +4,7 @@
 written last, `cursor.json`: the place in the data set up to which they go, and what was counted. Both reach the disk
 every `SAVE_BYTES` of text; what a kill leaves beyond that is cut off. When the documents are written these files are
 removed, and hard links to the documents are kept instead (they take no room on the disk while the documents are there),
-so that a later fetch which is asked for more reads on, and merges what is new.
+so that a later, larger fetch reads on, and merges what is new.
 
 Of a folder of one's own it is `.local-<hash>`, by the files' own hashes and how they are cut and held out: a folder
 whose files have changed since is read from the beginning.
@@ -127,7 +127,7 @@ class StreamCache:
         )
 
     def _report_other(self, folder: Path) -> None:
-        """Meet a folder of something else than is asked for."""
+        """Report a folder of something else than is requested."""
         print(_describe_unused(folder), file=sys.stderr)
 
     def _begin(self) -> None:
@@ -136,10 +136,10 @@ class StreamCache:
         self._files, self._saved = {}, 0
 
     def ask(self, limit: int | None) -> None:
-        """Say how many bytes of text are wanted (None: all).
+        """Set the wanted number of bytes of text (None: all).
 
         Where more was read already, it is put aside and the data set is read from the beginning, because the documents
-        would otherwise depend on what was asked for before.
+        would otherwise depend on what was requested before.
         """
         if limit is None or self.tally.bytes - self.tally.last < limit:
             return
@@ -254,7 +254,7 @@ class StreamCache:
 
 
 def _describe_unused(folder: Path) -> str:
-    """That a folder is of something else than is asked for."""
+    """State that a folder holds something else than is requested."""
     try:
         request = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]
         text = ", ".join(f"{name} {value!r:.80}" for name, value in request.items() if not isinstance(value, dict))

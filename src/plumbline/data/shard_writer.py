@@ -1,9 +1,9 @@
 """Writes the shuffled documents of one side, shard by shard; a killed process's shards are verified and kept.
 
 A shard is a file of the shuffle, a 256th of the documents. The lines go to `<name>.part` in the folder that keeps what
-was read; after a shard, and `SAVE_BYTES` at least, `<name>.written.json` says how far they go: the shard, bytes,
+was read; after a shard, and `SAVE_BYTES` at least, `<name>.written.json` states how far they go: the shard, bytes,
 documents, and the SHA-256 of all bytes so far. The next process reads these bytes again, compares, and goes on after
-that shard; where they are others, it begins with the first shard and says so. The result is the same to the byte.
+that shard; where they are others, it begins with the first shard and reports it. The result is the same to the byte.
 """
 
 from __future__ import annotations

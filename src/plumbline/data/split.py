@@ -1,6 +1,6 @@
 """Decides which documents are held out, and shuffles documents: both are functions of ids alone.
 
-Held out: a document whose *group* (what its source says belongs together: the addresses of a year; else the id itself)
+Held out: a document whose *group* (what its source puts together: the addresses of a year; else the id itself)
 hashes below the given share. The group decides before a document is cut into pieces, so no piece of a held-out document
 is trained on, and documents known to be near-identical (two messages of one year) fall on the same side. A corpus may
 hold out by id instead, where groups are too few or too large to hold out whole.
@@ -54,7 +54,7 @@ def is_held_out(unit: str, percent: float) -> bool:
 
 
 def describe_rule(percent: float, key: By) -> str:
-    """The split rule in words, as manifests store it."""
+    """The split rule as text, as manifests store it."""
     group = "; group: what its source says belongs together, else the id" if key == "group" else ""
     return (
         f"a document is held out if the first 8 bytes of sha256('held out\\n' + {key}), as a share of 2^64, are "
@@ -214,7 +214,7 @@ class DocumentShuffle:
             try:
                 inner._put(int(line[2 * level : 2 * level + 2], 16), [line])
             except ValueError:
-                continue  # of a file that was changed, which its end tells
+                continue  # of a file that was changed, which its end shows
         del line  # it may be long
         yield from inner._sort()
         shutil.rmtree(folder)

@@ -103,7 +103,7 @@ class Tokenizer:
         return WordEncoder(self._tokenizer, self.dtype)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids, separators included. Bytes cut inside a character come out as U+FFFD."""
+        """The text of some ids, separators included. Bytes cut inside a character become U+FFFD."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -133,7 +133,7 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
     Pre-tokenisation is GPT-2's; the 256 bytes and the separator are always entries. Same input, same result.
 
     Raises:
-        PlumblineError: fewer than 257 entries asked for, or the text does not hold enough pairs for `vocabulary`.
+        PlumblineError: fewer than 257 entries requested, or the text does not hold enough pairs for `vocabulary`.
     """
     if vocabulary < 257:
         raise PlumblineError(f"tokenizer vocabulary {vocabulary}: 256 bytes and the separator need 257 entries")
@@ -206,8 +206,8 @@ def check_own_tokenizer(file: Path, vocabulary: int, corpus: str) -> str:
     """Check a user's own tokenizer.json and return its content.
 
     Raises:
-        PlumblineError: it is no tokenizer, has a key twice, or does not have the number of entries that the corpus's
-            file says.
+        PlumblineError: it is not a tokenizer, has a key twice, or does not have the number of entries that the corpus's
+            file states.
     """
     size = Tokenizer(file).vocabulary
     content = file.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Verifies that large files are still the bytes that were written: a pack's shards (whose ids are looked at as well)
+"""Verifies that large files are still the bytes that were written: a pack's shards (whose ids are checked as well)
 before a node trains on them, the documents of a corpus before they are read.
 
 A file is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
@@ -156,7 +156,7 @@ def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[st
 
 
 def _read_record(record: Path) -> Record:
-    """What was verified before. A record that is no record vouches for nothing: everything is read."""
+    """What was verified before. A damaged record vouches for nothing: everything is read."""
     try:
         content = parse_json(record.read_bytes())
     except (FileNotFoundError, ValueError):

@@ -16,8 +16,8 @@ def open_wheel(wheel: Path) -> Iterator[zipfile.ZipFile]:
     """Open a wheel.
 
     Raises:
-        PlumblineError: it is no wheel.
-        OSError: its disk fails, of which zipfile says the same.
+        PlumblineError: it is not a wheel.
+        OSError: its disk fails, for which zipfile raises the same.
     """
     try:
         with name_in_errors(wheel), zipfile.ZipFile(wheel) as archive:

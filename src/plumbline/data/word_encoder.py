@@ -6,7 +6,7 @@ tokens of its pieces, which may hold several pre-tokens each. What whitespace is
 pieces are cut at ASCII's alone, and a text with any other is encoded whole.
 
 New words are encoded together, joined into one text: one call that gives one row of ids costs half as much as one that
-gives an object a word. Every token stands for so many bytes, which tells whose it is.
+gives an object a word. Every token stands for so many bytes, which shows whose it is.
 """
 
 from __future__ import annotations

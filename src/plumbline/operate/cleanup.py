@@ -57,7 +57,7 @@ class UnneededFile:
     """A file or folder that nothing needs any more.
 
     `bytes` is what removing it frees: a file that outputs share is not counted. `state`: the run's state directory,
-    whose lock says whether a trainer is at work there; empty where there is none. `owner`: which process was writing
+    whose lock states whether a trainer is running there; empty if there is none. `owner`: which process was writing
     it, where its name tells.
     """
 
@@ -169,7 +169,7 @@ def restart(state: Path) -> Path:
     """Set the state of a run aside, so that its next start begins at step 0; returns where the state is now.
 
     Raises:
-        PlumblineError: there is no such state, or a trainer is at work in it.
+        PlumblineError: there is no such state, or a trainer is running in it.
     """
     if not state_records.is_state(state) or state_records.is_aside(state.name):
         raise PlumblineError(

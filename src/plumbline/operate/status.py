@@ -33,7 +33,7 @@ _NAME = 35
 def list_runs(work: Path) -> list[dict[str, Any]]:
     """Collect one row a run, by state and key.
 
-    Times are in seconds, memory (the largest of starts that ended) in bytes; None where nothing is known.
+    Times are in seconds, memory (the largest of starts that ended) in bytes; None if nothing is known.
     """
     rows = [make_row(state, _outputs(state, work)) for state in state_records.list_claimed(work)]
     listed_runs = {(entry["preset"], entry["run"]) for entry in rows}
@@ -154,7 +154,7 @@ def _split_title(entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def _format_details(entry: dict[str, Any]) -> str:
-    """What is worth a second line: where a run is at work and how fast, how often it began, what it took of memory, why
+    """What is worth a second line: where a run is running and how fast, how often it began, what it took of memory, why
     it does not go on."""
     facts = []
     if entry.get("tokens_per_second") is not None:

@@ -25,7 +25,7 @@ SMALL = "smoke"
 def make_own_methods_file(
     experiment: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
 ) -> OwnMethodsFile | None:
-    """Say what a file would that asks for the experiment's method; None for a method that the study did not bring.
+    """Make the file that would ask for the experiment's method; None for a method that the study did not bring.
 
     Args:
         experiment: `config.experiment`, without its seeds.

@@ -6,7 +6,7 @@ keyword-only arguments of its ``__init__`` (or of the function): a literal defau
 class besides, whose defaults its own replace. An installed package adds its own through the entry point group
 ``plumbline.components``, named ``<folder>.<name>`` (as ``mixers.tempered``) and pointing at a module.
 
-Names, options and values are read from the source, so that a mistake is told when the workflow is planned, without
+Names, options and values are read from the source, so that a mistake is reported when the workflow is planned, without
 importing a component (and so without torch) or anything of its package (`plumbline.specs.installed_packages`); `load`
 imports one when it is used.
 """
@@ -95,7 +95,7 @@ def available(kind: str) -> dict[str, str]:
     """Component name -> path of the file that defines it, for one kind.
 
     An installed component that cannot be found, or that two distributions bring, is left out: choosing it is an error
-    that says so. One with the name of a built-in component is left out too, and nobody can choose that name.
+    that states it. One with the name of a built-in component is left out too, and nobody can choose that name.
     """
     first = folder(kind) + "."
     offers = installed_packages.offers().by_entry.values()

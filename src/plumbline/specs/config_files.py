@@ -48,7 +48,7 @@ _Machine = Annotated[
 
 
 class DataPart(ClosedStruct, frozen=True, kw_only=True):
-    """Where texts come from, `corpus`: as each corpus's own file says; and what is done about exact copies."""
+    """Where texts come from, `corpus`: as each corpus's own file states; and what is done about exact copies."""
 
     source: Literal["corpus", "packaged", "packaged_large", "local", "hub"]
     folder: Absent[str] = None

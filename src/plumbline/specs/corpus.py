@@ -17,7 +17,7 @@ from plumbline.core.structs import Absent, ClosedStruct, Fault
 from plumbline.specs.field_types import FIRST_AND_LAST, Count, Name, Preset, WholeNumber, require_without
 from plumbline.specs.yaml_files import ROOT, read_checked
 
-#: In config.yaml's `data.source`: each corpus as its own file says.
+#: In config.yaml's `data.source`: each corpus as its own file states.
 AS_THE_CORPUS_SAYS = "corpus"
 
 #: The source of a corpus that is the paper's own data set, and the preset at which a study is a reproduction of it.

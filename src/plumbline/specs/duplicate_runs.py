@@ -74,7 +74,7 @@ def _strip_names(spec: RunSpec) -> RunSpec:
 
 
 def _entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:
-    """What the YAML says of a method, variant, point or arm."""
+    """What the YAML states of a method, variant, point or arm."""
     arms = (extended or study).definition.get("arms", {})
     if name in arms:
         return arms[name]

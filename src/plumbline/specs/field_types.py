@@ -1,4 +1,4 @@
-"""Types of the fields of configuration files, and what a message says of a text that is not as its type asks."""
+"""Types of the fields of configuration files, and what a message states of a text that is not as its type requires."""
 
 from __future__ import annotations
 

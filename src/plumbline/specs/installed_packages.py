@@ -5,7 +5,7 @@ at a module; studies in ``plumbline.studies``, each pointing at a package. The f
 which the distribution lies, or, where it is installed editable, below its project (``direct_url.json``, and the folders
 of its ``.pth`` file). Asking Python where a module is would import the packages around it.
 
-What is wrong with one is kept in words and told to who chooses it; one that nobody uses is in nobody's way.
+What is wrong with one is kept as text and reported to who chooses it; one that nobody uses is in nobody's way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.request import url2pathname
 
 from plumbline.core.errors import PlumblineError
 
-#: Entry point group -> what it brings, in words.
+#: Entry point group -> what it brings, as text.
 GROUPS = {"plumbline.components": "component", "plumbline.studies": "study"}
 COMPONENTS, STUDIES = GROUPS
 
@@ -30,7 +30,7 @@ COMPONENTS, STUDIES = GROUPS
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class InstalledEntry:
     """A component or study of an installed distribution: `path` is the source of its `module`; where there is none that
-    could be used, `fault` says why, and what to do."""
+    could be used, `fault` states why, and what to do."""
 
     group: str
     entry: str

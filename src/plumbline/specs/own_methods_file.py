@@ -18,7 +18,7 @@ from plumbline.specs.study_config import Run, Study
 from plumbline.specs.study_files import StudyFile, VerdictFile
 from plumbline.specs.yaml_files import PRESETS, ROOT, check, load_study, read_yaml, studies
 
-#: What the file need not say. Five seeds of the reference and three of a method: docs/own-verdict.md says what they
+#: What the file need not contain. Five seeds of the reference and three of a method: docs/own-verdict.md has what they
 #: find.
 DEFAULTS: dict[str, Any] = {
     "larger": "none",
@@ -47,7 +47,7 @@ class OwnMethodsFile:
         path: the file from the project's folder, or as it was named.
         study: the file's methods as a study: runs of the methods, their baselines, and both at the larger scale.
         against: method -> the baseline that it is compared with; both by the names of their runs.
-        asked: every other key of the file, with its default where the file does not say it.
+        asked: every other key of the file, with its default where the file does not contain it.
         experiment: `config.experiment`, where no file asks but the command line, for a method of a study that extends
             another (`checked_models.make_own_methods_file`); None of a file.
     """
@@ -163,9 +163,9 @@ def _name(path: str, root: Path) -> str:
 def _methods(
     content: dict[str, dict[str, Any] | None], parent: Study, name: str, path: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The file's own methods as a study's YAML has them, and of all methods what they say."""
+    """The file's own methods as a study's YAML has them, and of all methods what they contain."""
     entries = {method: dict(entry or {}) for method, entry in content.items()}
-    for method, entry in entries.items():  # YAML has names that are no words: null, 5, a list
+    for method, entry in entries.items():  # YAML has names that are not text: null, 5, a list
         where = [
             ("methods", method),
             *([(f"methods.{method}.against", entry["against"])] if "against" in entry else []),

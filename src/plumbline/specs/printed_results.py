@@ -13,16 +13,16 @@ COLUMNS = ("method", "metric", "scale", "value")
 
 
 def rows(published: str, file: str, methods: list[str], scales: list[str], root: Path = ROOT) -> list[dict[str, str]]:
-    """Read the rows of the CSV `published`, in its order; none where no CSV is named.
+    """Read the rows of the CSV `published`, in its order; none if no CSV is named.
 
-    It is read before any run is made, so that a slip of the pen is not told only after hours of training.
+    It is read before any run is made, so that a slip of the pen is reported before hours of training.
 
     Args:
         file: the file that names the CSV, for messages.
         methods, scales: what a row may be about.
 
     Raises:
-        PlumblineError: there is no such file, it is no CSV in UTF-8, or a row names something that these runs do not
+        PlumblineError: there is no such file, it is not a CSV in UTF-8, or a row names something that these runs do not
             have.
     """
     if not published:

@@ -92,7 +92,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class OptimizerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An optimizer and its options.
 
-    Matrices are always decayed; `decay_embeddings`, `decay_norms` and `decay_scalars` say which of the other parameters
+    Matrices are always decayed; `decay_embeddings`, `decay_norms` and `decay_scalars` choose which other parameters
     are. `options` are those of the component `name`.
     """
 
@@ -305,7 +305,7 @@ def _probe(content: dict[str, Any], where: str) -> ProbeSpec:
 
 
 def _check(spec: RunSpec) -> None:
-    """What no single part can tell."""
+    """Check what no single part can show."""
     if spec.train.batch_tokens % spec.model.context:
         raise PlumblineError(
             f"{spec.key}: train.batch_tokens ({spec.train.batch_tokens}) is not a multiple of model.context "

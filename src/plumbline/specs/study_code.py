@@ -28,7 +28,7 @@ class StudyFinder:
         self._waiting: dict[Path, dict[str, ModuleType]] = {}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """What Python asks of each finder: where the package is; None for all that is no study."""
+        """What Python asks of each finder: where the package is; None for all that is not a study."""
         package, _, study = name.rpartition(".")
         if package != PACKAGE:
             return None

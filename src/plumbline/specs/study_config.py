@@ -67,7 +67,7 @@ class Study:
 
     @property
     def file(self) -> str:
-        """The YAML that says it, as messages and pages name it."""
+        """The YAML that defines it, as messages and pages name it."""
         return self.definition.get("file") or study_folders.yaml_of(self.name, self.root)
 
     @property
@@ -135,7 +135,7 @@ class Study:
         """The sources of the runs' texts where they are not the paper's data set, though the preset is `paper`; else
         empty.
 
-        A run on other texts is no reproduction of the paper's numbers, just as one of another size is none.
+        A run on other texts does not reproduce the paper's numbers, nor does one of another size.
         """
         if self.preset != corpus.REPRODUCTION:
             return ""
@@ -181,7 +181,7 @@ class Study:
         return f"{own}/{scale}/{method}/s{seed}"
 
     def label(self, method: str) -> str:
-        """The printed name of a method or an arm; that of a variant or a sweep point says which one in brackets."""
+        """The printed name of a method or an arm; that of a variant or a sweep point states which one in brackets."""
         name, _, variant = method.partition(".")
         entry = self.definition["methods"].get(name) or self.definition.get("arms", {})[name]
         point = self.points(method).get(method)
@@ -334,7 +334,7 @@ def check_scale(definition: dict[str, Any], scale: str, preset: str, path: str) 
 
 
 def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
-    """Everything that the YAML says of a run."""
+    """Everything that the YAML states of a run."""
     if arm := definition.get("arms", {}).get(method):
         sweep.require_point(arm["variant_of"], definition["methods"], f"{path}: arms.{method}.variant_of")
         return _overlay_parts(

@@ -115,7 +115,7 @@ def is_code(name: str) -> bool:
 
 
 def no_studies(root: Path) -> list[str]:
-    """Sentences about folders of `studies/` that hold something and are no study: nothing reads them."""
+    """Sentences about folders of `studies/` that hold something and are not a study: nothing reads them."""
     return [
         "; ".join([f"{path} is no study: it has no {YAML} and no {PUBLISHED}, and nothing reads it", *misspelt(path)])
         for path in _folders(root)

@@ -1,6 +1,6 @@
 """Expands swept methods, which run at every point of a grid and never without one: each point's name, and what it sets.
 
-Axis by axis a sweep says what it ``sets``, as a path into the merged YAML, and to which ``values``::
+Axis by axis a sweep states what it ``sets``, as a path into the merged YAML, and to which ``values``::
 
     sweep:
       eta: {sets: optimizer.learning_rate, values: [3.0e-4, 3.0e-3]}
@@ -71,7 +71,7 @@ def variants(definition: dict[str, Any]) -> list[str]:
 
 
 def label(point: Point) -> str:
-    """A sweep point in words for tables and figures: ``eta 0.003, tau 0.1``."""
+    """A sweep point as text for tables and figures: ``eta 0.003, tau 0.1``."""
     return ", ".join(f"{axis.replace('_', ' ')} {value:g}" for axis, value in point.items())
 
 
@@ -170,6 +170,6 @@ def _settable(merged: dict[str, Any]) -> dict[str, _Check]:
     chosen += [(part, part, merged.get(part, {})) for part in ("optimizer", "schedule")]
     chosen += [("intervention", f"interventions.{each['name']}", each) for each in merged.get("interventions", ())]
     for kind_of, key, choice in chosen:
-        if choice.get("name") in available(kind_of):  # what is not there is said when the spec is made
+        if choice.get("name") in available(kind_of):  # what is not there is reported when the spec is made
             checks |= {f"{key}.{name}": option.check for name, option in options(kind_of, choice["name"]).items()}
     return checks

@@ -1,4 +1,4 @@
-"""Reads benchmark tasks from config/tasks/: one file says everything that is particular to a task."""
+"""Reads benchmark tasks from config/tasks/: one file states everything that is particular to a task."""
 
 from __future__ import annotations
 
@@ -260,14 +260,14 @@ def _require_made(value: Any, *place: Any) -> None:
 
 
 def _require_fields(item: dict[str, Any], needed: dict[str, Any], where: str) -> None:
-    """Refuse items that would lack a field: a misspelt one is said before anything is trained."""
+    """Refuse items that would lack a field: a misspelt one is reported before anything is trained."""
     if missing := [name for name in needed if name not in item]:
         more = [name for name in item if name not in needed]
         raise PlumblineError(f"{where}: {missing[0]!r} is missing{nearest(missing[0], more)} (there are {list(item)})")
 
 
 def _shape(fields: Any, path: str) -> Any:
-    """What `fields` say of a field, whose inner fields are parted by dots; None if they do not have it."""
+    """What `fields` state of a field, whose inner fields are parted by dots; None if they do not have it."""
     for key in path.split("."):
         fields = fields.get(key) if isinstance(fields, dict) else None
     return fields

@@ -1,4 +1,4 @@
-"""Reads the YAML files of config/, holds them against their structs, and gives errors that say what to do."""
+"""Reads the YAML files of config/, checks them against their structs, and gives errors that state what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _project_root() -> Path:
 
 #: Root of the project whose config/ is read.
 ROOT = _project_root()
-#: What `plumbline init` says in a project of what it wrote there.
+#: What `plumbline init` prints in a project of what it wrote there.
 PROJECT = ".plumbline.json"
 PRESETS = get_args(Preset)
 

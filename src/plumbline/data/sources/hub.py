@@ -65,7 +65,7 @@ def documents(
 def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
     """The commit that a corpus is read at: `revision`, or what an empty one meant when `out` was first filled.
 
-    The newest commit is asked for once and written to `LOCK` in `out` before anything is read, so that an interrupted
+    The newest commit is requested once and written to `LOCK` in `out` before anything is read, so that an interrupted
     fetch continues with it, and so does every later one. For another path or configuration the newest commit is asked
     for again.
 

@@ -3,7 +3,7 @@
 The line of a document in JSONL has its text, for people and for proxy items, and where its ids are: file, start, stop,
 and the CRC-32 of their bytes. It does not have the ids: a corpus of 5 billion (10 GB in uint16) would be some 30 GB
 longer with ids as JSON and 13 GB in base 64, twice while it is shuffled, and this is half a GB. The price is that
-`tokenize` needs the folder, and reads it at random; the checksum says whether it still finds what was cut. Names are
+`tokenize` needs the folder, and reads it at random; the checksum states whether it still finds what was cut. Names are
 relative to the folder, so that the same files give the same lines on every machine.
 """
 
@@ -28,7 +28,7 @@ from plumbline.data.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
-#: Ids looked at in one go; ids and documents handed to the decoder; ids of a document that are decoded as one: a text
+#: Ids read in one go; ids and documents handed to the decoder; ids of a document that are decoded as one: a text
 #: may be a little off where a longer one is cut, its ids are not.
 _BLOCK, _BATCH, _DOCUMENTS, _PART = 1 << 22, 1 << 20, 4096, 1 << 18
 #: Ids of a file from which on it tells that they are halves: fewer may be so by chance.
@@ -41,11 +41,11 @@ def open_ids(path: Path, dtype: str, corpus: str) -> np.ndarray:
     """Memory-map the ids of a token file: one row of whole numbers.
 
     Args:
-        dtype: the type of ids that the corpus's file says, or empty.
+        dtype: the type of ids that the corpus's file states, or empty.
         corpus: for messages.
 
     Raises:
-        PlumblineError: the file is empty, truncated, of another type than is said, or no row of whole numbers.
+        PlumblineError: the file is empty, truncated, of another type than is stated, or no row of whole numbers.
     """
     ids = _npy(path) if path.suffix == ".npy" else _bin(path, dtype, corpus)
     if not len(ids):
@@ -254,7 +254,7 @@ def of_lines(
         Arrays of `tokenizer.dtype`, each document followed by the id that ends a document; and the number of documents.
 
     Raises:
-        PlumblineError: a line does not say where its ids are, or other ids are there now.
+        PlumblineError: a line does not state where its ids are, or other ids are there now.
     """
     files: Callable[[str], np.ndarray] = functools.lru_cache(_OPEN)(lambda name: open_ids(folder / name, dtype, corpus))
     end = np.array([tokenizer.eot], dtype=tokenizer.dtype)

@@ -27,7 +27,7 @@ OTHER_SECONDS = 4.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None where something has no
+    """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None if something has no
     estimate.
     """
 

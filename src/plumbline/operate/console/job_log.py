@@ -17,11 +17,11 @@ from plumbline.operate.console.forecast import Forecast
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, order, stage
 from plumbline.operate.console.run_progress import events, tail
 
-#: The line of a traceback that says what was raised, of any rank; torchrun's own says nothing.
+#: The line of a traceback that states what was raised, of any rank; torchrun's own has no reason.
 _RAISED = re.compile(r"(?:\[rank\d+\]: ?)?((?!\S*ChildFailedError)(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
-#: Seconds between two looks into one state directory, which may lie far away.
+#: Seconds between two checks of one state directory, which may lie far away.
 LOOK_EVERY = 1.0
-#: How a fault that is none is told.
+#: How a fault that is none is reported.
 ASKED_TO_STOP = "asked to stop"
 #: After this share of the forecast's work, time left goes by the pace alone.
 TRUSTED = 0.25
@@ -29,7 +29,7 @@ TRUSTED = 0.25
 
 @dataclass(kw_only=True, slots=True)
 class StartedJob:
-    """A job that was started: what it is called, where it writes, and since when it is at work.
+    """A job that was started: what it is called, where it writes, and since when it is running.
 
     `state`, `out`: a training's directories of state and outputs, None for other jobs. `weight`: the forecast's seconds
     for it, or 1.
@@ -77,7 +77,7 @@ class StartedJob:
         return f"{chosen} {self.name}".strip()
 
     def now(self) -> dict[str, Any]:
-        """Read step, steps and loss that a training at work last wrote down.
+        """Read step, steps and loss that a training in progress last wrote down.
 
         Empty before its first step of this attempt.
         """
@@ -91,7 +91,7 @@ class StartedJob:
         return self.last
 
     def outcome(self) -> str:
-        """Say how a finished job ended; of a training whether it completed or diverged."""
+        """State how a finished job ended; of a training whether it completed or diverged."""
         outcome = read_json(self.out / "outcome.json") if self.state and self.out else None
         if outcome is None:
             return "done"
@@ -101,7 +101,7 @@ class StartedJob:
         return "completed" if loss is None else f"completed, validation loss {loss:.4f}"
 
     def fault(self, executor_message: str | None) -> str:
-        """Say why a job failed: the error in its logs, or its executor's message, or the last line of its logs."""
+        """Explain why a job failed: the error in its logs, or its executor's message, or the last line of its logs."""
         lines = [line.strip() for log in self.logs for line in tail(Path(log)).splitlines() if line.strip()]
         if errors := [line for line in lines if line.startswith("error: ")]:
             return errors[-1]
@@ -117,7 +117,7 @@ class StartedJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobCounts:
-    """The counts of jobs at one moment, to be drawn: a row a stage (name, jobs, done, failed, at work) and more.
+    """The counts of jobs at one moment, to be drawn: a row a stage (name, jobs, done, failed, in progress) and more.
 
     Weights are the forecast's seconds, or 1 for each job where there is no forecast. `wall`: the forecast for the
     whole, in seconds; `began`: when the first job did, by the clock that nobody sets.
@@ -133,7 +133,7 @@ class JobCounts:
     def left(self) -> str:
         """Write the time left, as in ``about 9 min left``.
 
-        Empty where nothing tells, and when nearly nothing is left.
+        Empty if nothing gives it, and when nearly nothing is left.
         """
         seconds = self.seconds_left()
         return "" if seconds is None or seconds < 1 else f"about {rough_duration(seconds)} left"
@@ -141,7 +141,7 @@ class JobCounts:
     def seconds_left(self) -> float | None:
         """Estimate the seconds left, by the forecast at first and more and more by the pace so far.
 
-        None where neither tells.
+        None if neither gives it.
         """
         done = self.done_weight
         for job in self.running:
@@ -156,7 +156,7 @@ class JobCounts:
 
 
 class JobLog:
-    """Counts the jobs of one Snakemake by stage. It is told of each record of the log in order."""
+    """Counts the jobs of one Snakemake by stage. It gets each record of the log in order."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter()

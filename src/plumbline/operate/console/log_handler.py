@@ -2,7 +2,7 @@
 
 Snakemake finds the handler through the package `snakemake_logger_plugin_plumbline`. Where a person asks for Snakemake's
 own words (a dry run, --verbose, --printshellcmds, --debug-dag, --quiet) they get them as ever, but of a dry run of very
-many jobs, which is a page (`dry_run_page`) unless more or less is asked for; the log file in .snakemake/log always has
+many jobs, which is a page (`dry_run_page`) unless more or less is requested; the log file in .snakemake/log always has
 them all. snakemake-logger-plugin-rich draws bars as well; it replaces the job table of a dry run, and knows neither
 runs nor their steps, nor how long anything takes.
 """
@@ -17,9 +17,9 @@ from os.path import relpath
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-#: Lines of Snakemake's that are passed on although they are no warnings.
+#: Lines of Snakemake's that are passed on although they are not warnings.
 _TOLD = ("Nothing to be done", "Terminating processes on user request", "Will exit after finishing")
-#: Lines that say again what was said of the failed job, and two that help nobody.
+#: Lines that repeat what was printed of the failed job, and two that help nobody.
 _DROPPED = re.compile(
     r"Assuming unrestricted shared filesystem usage|Config file .* is extended|Exiting because a job execution failed|"
     r"WorkflowError:\nAt least one job did not complete successfully|RuleException:\nCalledProcessError"
@@ -57,7 +57,7 @@ class LogHandler(LogHandlerBase):
     def emit(self, record: LogRecord) -> None:
         """Show a person what a record means.
 
-        If that fails, the failure is said, and records are shown as Snakemake would.
+        If that fails, the failure is printed, and records are shown as Snakemake would.
         """
         try:
             if self.page and self._in_page(record):
@@ -125,7 +125,7 @@ class LogHandler(LogHandlerBase):
             console.say(self.formatter.format(record))
 
     def close(self) -> None:
-        """Let the console say how it ended: Snakemake closes its handlers when all records were handled."""
+        """Let the console print how it ended: Snakemake closes its handlers when all records were handled."""
         try:
             self.console.ended()
         except Exception as problem:

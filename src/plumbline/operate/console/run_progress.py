@@ -1,4 +1,4 @@
-"""Reads how far a run at work says that it is."""
+"""Reads how far a run in progress states that it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told.
+"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and printed.
 
 The steps of `plumbline try` and `plumbline confirm` stand here once. A study's method (`study_verbs`) and a folder's
 commit (`folder_verbs`) are two sources, which supply what differs (`ExperimentSource`).
@@ -47,7 +47,7 @@ class SettledExperiment:
 
 
 class ExperimentSource(Protocol):
-    """What a try or a claim is asked of, and what is its own of each step."""
+    """What a try or a claim is made for, and the steps that differ between its kinds."""
 
     @property
     def given(self) -> argparse.Namespace:
@@ -59,7 +59,7 @@ class ExperimentSource(Protocol):
 
     @property
     def question(self) -> ExperimentQuestion:
-        """What is asked."""
+        """The question of the experiment."""
 
     @property
     def trainer(self) -> Trainer:
@@ -75,7 +75,7 @@ class ExperimentSource(Protocol):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What was asked for, to be asked again."""
+        """The request, to be repeated."""
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
@@ -87,10 +87,10 @@ class ExperimentSource(Protocol):
         """Hold the folder of the runs, where it is not held yet."""
 
     def look_again(self, decision: Decision) -> Decision:
-        """Look at a decision once more before it is written."""
+        """Examine a decision once more before it is written."""
 
     def finish(self, decision: Decision) -> int:
-        """Print what was decided of a try, do and say what is next, and return the exit code."""
+        """Print what was decided of a try, do and print what is next, and return the exit code."""
 
 
 def try_candidate(source: ExperimentSource) -> int:
@@ -141,7 +141,7 @@ def settle_try(
     """Settle a try by what the ledger has of its session.
 
     Raises:
-        PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
+        PlumblineError: its runs were examined under another rule, or it is none that its session has room for.
     """
     entry, ledger = _entry(source, request, fix_design.write_rule(request)), source.place.read_ledger()
     level = fix_design.find_session_level(request, entry, ledger)
@@ -152,7 +152,7 @@ def settle_try(
 
 
 def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
-    """Enter a try, run it, look at the decision once more, and write it with its page."""
+    """Enter a try, run it, examine the decision once more, and write it with its page."""
     terms, entry, place, bank = settled.terms, settled.entry, source.place, source.bank
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
@@ -181,7 +181,7 @@ def gather_evidence(decision: Decision, trainer: Trainer) -> Evidence:
 
 
 def require_plausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:
-    """Keep nothing for a gain that no modification had (`reason`: which), before somebody has looked at it."""
+    """Keep nothing for a gain that no modification had (`reason`: which), before somebody has examined it."""
     if reason is None:
         return decision
     flagged = replace(decision, checks={**decision.checks, "implausible": {decision.terms.candidate: reason}})
@@ -194,13 +194,13 @@ def require_plausible(decision: Decision, reason: str | None, *, looked_at: bool
 
 
 def tell_decided(decision: Decision) -> None:
-    """Say that this was decided already."""
+    """State that this was decided already."""
     others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
     tell(f"{describe_earlier(decision)}; {others}")
 
 
 def describe_earlier(decision: Decision) -> str:
-    """Say when it was decided already, and of a folder's code by which words."""
+    """State when this was decided, and for a folder's code under which label."""
     label = f" as `{decision.terms.candidate}`" if "arms" in decision.asked else ""
     return f"decided already{label}, {decision.at}"
 
@@ -227,7 +227,7 @@ def _near(page: Path) -> str:
 
 
 def rule(terms: ExperimentTerms) -> str:
-    """Say in a sentence what decides."""
+    """State in a sentence what decides."""
     design = terms.design
     if terms.claim:
         return f"Fresh seeds: {design.bank} of each, one t test at {design.alpha:g}, one-sided."
@@ -242,5 +242,5 @@ def rule(terms: ExperimentTerms) -> str:
 
 
 def tell(line: str) -> None:
-    """Print a line of what goes on, beside what is printed at the end: folded at a terminal's width, whole in a log."""
+    """Print a line of what goes on, next to the final output: folded at a terminal's width, whole in a log."""
     print(fold_lines(visible(line), sys.stderr), file=sys.stderr, flush=True)

@@ -194,7 +194,7 @@ class FolderBaseline:
         return {trainer.group: size}
 
     def move_where_broken(self, bank: Bank) -> str:
-        """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; says so."""
+        """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; reports it."""
         arm, head = self.arm, self.repository.arm("HEAD", label="baseline")
         runs = bank.list_runs(self.trainer().group, arm.method)
         if arm.method == head.method or "start" in self.said or all(run.has_value for run in runs):
@@ -215,7 +215,7 @@ class FolderBaseline:
             trainer: of the arms.
             arm: the candidate.
             bank: of the folder.
-            page: of the try that is asked for.
+            page: of the try that is requested.
 
         Raises:
             PlumblineError: it has some; the try that they belong to is named.
@@ -240,15 +240,15 @@ class FolderBaseline:
         """Run what the looks of a decision kept again with fresh seeds, and return what is decided with them.
 
         The seeds are those of the first time that this code was kept, so that no second try has other luck. Where the
-        looks are newer than they are, since the baseline is another one, they are new too: what was looked at is
+        looks are newer than they are, since the baseline is another one, they are new too: what was examined is
         neither fresh nor, by a higher seed, a run of the next baseline.
 
         Args:
             decision: that of the looks.
             trainer: of the arms.
             bank: of the folder.
-            message: the words of the try.
-            asked_first_seed: the first seed that it was asked with.
+            message: the message of the try.
+            asked_first_seed: the first seed of the request.
         """
         arm, fresh_runs = decision.terms.candidate, self.said.get("fresh_runs", {})
         key, begun = _key(trainer, arm), fresh_runs.get(_key(trainer, arm), {})
@@ -276,7 +276,7 @@ class FolderBaseline:
         return self.repository.arm("HEAD").tree == arm.tree
 
     def move(self, arm: Arm, decision: Decision, request: dict[str, Any]) -> str:
-        """Let what was kept be the baseline, with its fresh runs for a bank; says so. `request`: what kept it."""
+        """Let what was kept be the baseline, with its fresh runs for a bank; reports it. `request`: what kept it."""
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
@@ -346,7 +346,7 @@ def _key(trainer: CommandTrainer, arm: str) -> str:
 
 
 def commit(repository: Repository, arm: Arm) -> str:
-    """Commit what was kept, by the user's own git with the user's hooks; says what was done.
+    """Commit what was kept, by the user's own git with the user's hooks; reports what was done.
 
     Raises:
         PlumblineError: the working tree has changed since, or git refuses.

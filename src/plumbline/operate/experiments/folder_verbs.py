@@ -115,7 +115,7 @@ def _try_of(options: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -
 
 
 def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Path) -> int:
-    """Tell of the try that made the baseline, and do what a kill or a hook left undone of it."""
+    """Report the try that made the baseline, and do what a kill or a hook left undone of it."""
     decision = decision_records.read(page.with_suffix(".json"))
     tell_decided(decision)
     commits = options.commit and not baseline.is_head(baseline.arm)
@@ -148,7 +148,7 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
 
 @dataclass
 class FolderSource:
-    """A commit and what it is compared with, run by a folder's command: what a try or a claim is asked of."""
+    """A commit and what it is compared with, run by a folder's command, for a try or a claim."""
 
     given: argparse.Namespace
     baseline: FolderBaseline
@@ -174,7 +174,7 @@ class FolderSource:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """What was asked for, to be asked again."""
+        """The request, to be repeated."""
         arms = (self.candidate, self.other)
         return {
             "trainer": self.trainer.group,
@@ -204,8 +204,8 @@ class FolderSource:
         return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
 
     def _estimate_time(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
-        """Say how many runs are to be made at most, and how long they take by the baseline's that are there; with the
-        two numbers, the seconds None where no run is there.
+        """State how many runs are to be made at most, and how long they take by the baseline's that are there; with the
+        two numbers, the seconds None if no run is there.
         """
         trainer, bank = self.trainer, self.bank
         runs = [run for step, _ in settled.plan.steps for run in step]
@@ -223,7 +223,7 @@ class FolderSource:
         )
 
     def mind(self) -> None:
-        """Tell what may make the runs other than they are meant."""
+        """Report what may make the runs differ from what is meant."""
         run, repository = self.baseline.file.run, self.baseline.repository
         if warning := warn_of_own_tree(repository, self.candidate.commit, run.command):
             tell(warning)
@@ -266,14 +266,14 @@ class FolderSource:
         return nullcontext()
 
     def look_again(self, decision: Decision) -> Decision:
-        """Ask for a look at a gain that is larger than any, and run what is kept again with fresh seeds."""
+        """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
         looked = _examine_decision(decision, self.trainer, self.given.accept_implausible)
         if looked.verdict != Outcome.KEEP or not looked.terms.fresh_runs:
             return looked
         return self.baseline.run_again(looked, self.trainer, self.bank, self.given.message, self.question.first_seed)
 
     def finish(self, decision: Decision) -> int:
-        """Print what was decided, let a keep be the baseline, write its row, commit it if that is wanted, and say what
+        """Print what was decided, let a keep be the baseline, write its row, commit it if wanted, and print what
         is next. All of it is done again where a try was killed in it.
         """
         options, baseline, trainer = self.given, self.baseline, self.trainer
@@ -292,7 +292,7 @@ class FolderSource:
         return _print(partial(print_decision, decision, page, as_json=options.json, **more), rest, as_json=options.json)
 
     def _next(self, decision: Decision, log: Path | None) -> str:
-        """Say what is next for whoever made the change."""
+        """State what is next for whoever made the change."""
         if decision.verdict == Outcome.KEEP:
             repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)
             if self.given.commit and changed:
@@ -310,7 +310,7 @@ class FolderSource:
         return f"Next: another change{undo}"
 
     def _find_lost_log(self, decision: Decision) -> Path | None:
-        """The log of a run that has no value, where that decided; None where each has one."""
+        """The log of a run that has no value, where that decided; None if each has one."""
         lost = [run for run in decision.runs if not run.has_value]
         if not lost:
             return None
@@ -319,7 +319,7 @@ class FolderSource:
 
 
 def _print(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
-    """Print a decision, and do and tell what follows it, which may yet be refused (a commit, by a hook): as JSON the
+    """Print a decision, and do and report what follows it, which may yet be refused (a commit, by a hook): as JSON the
     decision comes last, since there is one object, and it may be an error.
     """
     code = None if as_json else decision()
@@ -338,11 +338,11 @@ def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Dec
 
 
 def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
-    """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
+    """Request a check of a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
     if decision.verdict == Outcome.KEEP and len(decision.terms.together) > 1:
-        return decision  # each was looked at when it was kept, and no bound is known of what many gain
+        return decision  # each was examined when it was kept, and no bound is known of what many gain
     if decision.verdict == Outcome.KEEP:
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)

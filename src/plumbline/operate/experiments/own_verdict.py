@@ -150,7 +150,7 @@ def _own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy
 
 
 def _at_both(reader: FinishedRunReader) -> dict[str, Any] | None:
-    """Means by method at both scales, of methods of which no run diverged; None where no larger scale was asked for."""
+    """Means by method at both scales, of methods of which no run diverged; None if no larger scale was requested."""
     mine = reader.mine
     if mine.larger is None:
         return None

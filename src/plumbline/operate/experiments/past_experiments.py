@@ -30,7 +30,7 @@ from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.power import compute_sigma_interval
 
-#: Candidate runs for which it is said what they resolve.
+#: Candidate runs for which the log states what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
 
 
@@ -44,7 +44,7 @@ class ExperimentFolders:
         ledger: the ledger, one for everything that is compared here.
         where: which place it is, as the end of a sentence: `at preset demo`.
         first: the command that makes the first experiment here.
-        lacking: what is not here, as the begin of an error where nothing was tried yet; empty where all is.
+        lacking: what is not here, as the begin of an error where nothing was tried yet; empty if all is.
     """
 
     pages: Path
@@ -84,7 +84,7 @@ class ExperimentFolders:
             decision_page.write(lost, self.page(name))
 
     def read_decision(self, name: str | None, *, only_kept: bool = False, claims: bool = True) -> Decision:
-        """Read a decision by its name, the words of what was tried or its number in the log, or the newest one.
+        """Read a decision by its name, the message of what was tried or its number in the log, or the newest one.
 
         `only_kept`: refuse one that was not kept.
 
@@ -124,13 +124,13 @@ class ExperimentFolders:
 
     @staticmethod
     def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
-        """Find the newest decision by the words of what was tried."""
+        """Find the newest decision by the message of what was tried."""
         decisions = ((path, decision_records.read(path).terms) for path in paths)
         return {terms.candidate: path for path, terms in decisions if claims or not terms.claim}
 
 
 def noise(bank: Bank, baseline_runs: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve.
+    """Compute what the bank shows of sigma: for each trainer and budget, on each machine, and what seeds resolve.
 
     `baseline_runs`: trainer and budget -> the baseline's runs that the next candidate is compared with, if that is
     known; else it is those of the newest candidate.
@@ -220,7 +220,7 @@ def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | 
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
-    """A row as people read it: the time to the minute, and of the baseline's runs how many stand beside."""
+    """A row as people read it: the time to the minute, and of the baseline's runs how many were made with it."""
     runs = f"{row['runs']} + {row['baseline_runs']}" if row["runs"] else ""
     when = row["at"][5:16].replace("T", " ")
     mark = "* " if row["is_baseline"] else ""

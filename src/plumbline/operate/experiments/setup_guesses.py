@@ -1,6 +1,6 @@
-"""Guesses how a trainer is to be run: where a first run says its metric, how it takes its seed, what it missed.
+"""Guesses how a trainer is to be run: where a first run prints its metric, how it takes its seed, what it missed.
 
-What is guessed is written into `plumbline.toml` and said; nothing is guessed again afterwards.
+What is guessed is written into `plumbline.toml` and printed; nothing is guessed again afterwards.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FRACTION = r"[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?(?!\s?%)|nan|inf(?:inity)?)"
 
 @dataclass(frozen=True, kw_only=True)
 class SeenMetric:
-    """A metric that a first run said.
+    """A metric that a first run printed or wrote.
 
     Attributes:
         said: the lines of [metric] that read it.
@@ -68,18 +68,18 @@ class SeenMetric:
 
     @property
     def announced(self) -> bool:
-        """Whether the trainer said it as a metric: in a line `METRIC name=value`, which needs no more than the name."""
+        """Whether the trainer marked it as a metric: in a line `METRIC name=value`, which needs only the name."""
         return self.said.keys() == {"name"}
 
     @property
     def direction(self) -> str:
-        """Whether lower or higher is better, by the words of the name."""
+        """Whether lower or higher is better, by the parts of its name."""
         parts = re.split(r"[^a-z0-9]+", self.name.lower())
         return "higher" if any(word in HIGHER for word in parts) else "lower"
 
 
 def metrics(log: Path, folder: Path) -> list[SeenMetric]:
-    """List the metrics that a run said, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
+    """List a run's metrics, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
     lines = list(islice(backwards(log), LINES))[::-1]
     by_name = {metric.name: metric for metric in (*_rows(folder), *_in_lines(lines), *_find_announced(lines))}
     return sorted(
@@ -88,7 +88,7 @@ def metrics(log: Path, folder: Path) -> list[SeenMetric]:
 
 
 def only_of_training(candidates: list[SeenMetric]) -> str:
-    """Say that nothing but a training loss was seen, where that is so."""
+    """State that nothing but a training loss was seen, where that is so."""
     if not candidates or any(metric.announced or _plain(metric.name) not in OF_TRAINING for metric in candidates):
         return ""
     kind = (
@@ -115,7 +115,7 @@ def _find_announced(lines: list[str]) -> list[SeenMetric]:
 
 def _in_lines(lines: list[str]) -> list[SeenMetric]:
     """Known names with a number after them: at the begin of a line, or within one; the last value, and the best one
-    where something beside the name says so. A number belongs to the first of the known names that it follows.
+    where something next to the name marks it. A number belongs to the first of the known names that it follows.
     """
     candidates: list[SeenMetric] = []
     spans: set[tuple[int, int]] = set()
@@ -142,11 +142,11 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a line says a metric, by a match of its name, what is between, and its number.
+    """Where a line contains a metric, by a match of its name, what is between, and its number.
 
     Attributes:
         qualifier: the words before the name that make it a best value ("Minimum validation "); mostly empty.
-        is_marked: words behind the number say that it is the best.
+        is_marked: text behind the number marks it as the best.
     """
 
     row: int
@@ -162,7 +162,7 @@ class _Place:
 
     @property
     def shape(self) -> str:
-        """The line up to the name, whatever its numbers are: one form of line says the last value and marks some."""
+        """The line up to the name, whatever its numbers are: one form of line has the last value and marks some."""
         return re.sub(r"[\d.]+", "0", self.match.string[: self.match.start()])
 
 
@@ -179,7 +179,7 @@ def _places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
 
 
 def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
-    """A pattern that reads these places of the lines, and no others that look like them; empty where none does."""
+    """A pattern that reads these places of the lines, and no others that look like them; empty if none does."""
     match = chosen[-1].match
     name, between, _ = match.groups()
     number = r"(\S+)" if match.string[match.end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
@@ -233,7 +233,7 @@ def _rows(folder: Path) -> list[SeenMetric]:
 
 
 def _format_number(value: object, *, bare: bool) -> str:
-    """A number of JSON, in quotes or not, as text; empty where it is none, or none that a `BARE` name can mean."""
+    """A number of JSON, in quotes or not, as text; empty if it is none, or none that a `BARE` name can mean."""
     if isinstance(value, str):
         return value if re.fullmatch(_FRACTION if bare else _NUMBER, value, re.IGNORECASE) else ""
     kind = float if bare else int | float
@@ -241,7 +241,7 @@ def _format_number(value: object, *, bare: bool) -> str:
 
 
 def script(command: str, folder: Path) -> Path | None:
-    """The script that a command runs; None where it names none that is in the folder."""
+    """The script that a command runs; None if it names none that is in the folder."""
     try:
         parts = shlex.split(command)
     except ValueError:
@@ -273,7 +273,7 @@ def seed(path: Path | None) -> tuple[str, str]:
 
 
 def find_missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
-    """What git ignores and a failed run missed, by the paths that its log names: with what lies beside it."""
+    """What git ignores and a failed run missed, by the paths that its log names: with what lies next to it."""
     parts = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
     names = {name for name in ignored if any(_has_parts(Path(word).parts, Path(name).parts) for word in parts)}
     beside = {Path(name).parent for name in names if not (folder / name).is_dir()}

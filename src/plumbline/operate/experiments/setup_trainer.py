@@ -106,7 +106,7 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def _unlike(options: argparse.Namespace, file: TrainerFile) -> str:
-    """What of a command line a `plumbline.toml` says otherwise; empty where it may have been written by these words, so
+    """What of a command line a `plumbline.toml` states otherwise; empty if it may have been written by these words, so
     that a set-up that was stopped goes on by them.
     """
     run, metric_part = file.run, file.metric
@@ -122,7 +122,7 @@ def _unlike(options: argparse.Namespace, file: TrainerFile) -> str:
 
 
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
-    """Take the baseline's runs, and say what they say of the noise."""
+    """Take the baseline's runs, and print what they show of the noise."""
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
     folder.baseline(repository)
     if moved := baseline.move_where_broken(bank):
@@ -142,7 +142,7 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
 
 
 def _write_file(options: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
-    """Make the first run, write `plumbline.toml` by what it said, and keep the run as the baseline's first."""
+    """Make the first run, write `plumbline.toml` by what it printed, and keep the run as the baseline's first."""
     root = repository.folder
     (way, why), share = _seed(options, root), list(options.share)
     tell(f'seed = "{way}": {why}')
@@ -230,7 +230,7 @@ def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tup
 
 
 def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result: Result, copy: Path) -> None:
-    """Keep the first run as that of the trainer that the file now says, so that it is not made again."""
+    """Keep the first run as that of the trainer that the file now defines, so that it is not made again."""
     trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", label=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
     read, end = metric.read(file.metric, Path(result.log), copy), run_end.read(file.metric, Path(result.log), copy)
@@ -304,7 +304,7 @@ def _in_line(candidate: SeenMetric) -> str:
 
 
 def _refusal(lines: list[str], log: Path, *more: str) -> PlumblineError:
-    """Say in lines what went wrong, with the end of the run's log."""
+    """State in lines what went wrong, with the end of the run's log."""
     tail = [f"  {visible(line)}" for line in metric.last_lines(log)]
     return PlumblineError("\n".join([*lines[:-1], f"{lines[-1]}{log} ends with:", *tail, *more]))
 

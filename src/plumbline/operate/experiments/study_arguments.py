@@ -1,4 +1,4 @@
-"""Reads from a command line what is asked of a candidate: its arms, its budget, and what decides."""
+"""Reads from a command line the question to a candidate: its arms, its budget, and what decides."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def arms_of(project: Project, experiment: dict[str, Any], snakemake_words: list[
 
 
 def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
-    """Say what is asked of a candidate: what decides, and how many runs there are."""
+    """State the question to a candidate: what decides, and how many runs there are."""
     mine, experiment = project.mine, arms.given
     bank, most = _sizes(options)
     minimum = mine.asked["minimum_gain"] if mine and options.minimum_gain is None else options.minimum_gain or 0.0
@@ -141,7 +141,7 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
 
 
 def describe_arms(arms: StudyArms) -> dict[str, Any]:
-    """The words of a question that its arms say."""
+    """The fields of a question that its arms give."""
     both = arms.given.get("vary") == experiment_runs.BOTH
     return {
         "unit": UNIT,
@@ -174,5 +174,5 @@ def configuration_of(options: argparse.Namespace) -> tuple[dict[str, Any], list[
 
 
 def profile_words(options: argparse.Namespace) -> list[str]:
-    """Spell the Snakemake profiles as words of its command line."""
+    """Spell the Snakemake profiles as arguments of its command line."""
     return [word for profile in options.profile for word in ("--profile", profile)]

@@ -97,10 +97,10 @@ def confirm(options: argparse.Namespace) -> int:
 
 @dataclass
 class StudySource:
-    """A method of a study, or of a user's own file, and its baseline: what a try or a claim is asked of.
+    """A method of a study, or of a user's own file, and its baseline, for a try or a claim.
 
     Attributes:
-        looked_at: whether somebody has looked at a gain that no modification ever had.
+        looked_at: whether somebody has examined a gain that no modification ever had.
         command: what holds the folder of the runs.
     """
 
@@ -127,7 +127,7 @@ class StudySource:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """What was asked for, to be asked again."""
+        """The request, to be repeated."""
         arms, mine = self.trainer, self.trainer.project.mine
         return {
             "preset": arms.project.name,
@@ -140,7 +140,7 @@ class StudySource:
 
     @property
     def plan(self) -> str:
-        """Say what would be run."""
+        """State what would be run."""
         from plumbline.plan import fit_to_time
 
         question, arms = self.question, self.trainer
@@ -200,7 +200,7 @@ class StudySource:
         return bank.hold(self.place.work, self.command or shlex.join(["plumbline", "try", self.given.what]))
 
     def look_again(self, decision: Decision) -> Decision:
-        """Check causality and the loss of both arms with the weights of finished runs, before a keep is said.
+        """Check causality and the loss of both arms with the weights of finished runs, before a keep is reported.
 
         A leak may open in training, and a gain that no modification ever had is more often a leak than a discovery.
 

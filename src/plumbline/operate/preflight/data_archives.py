@@ -64,7 +64,7 @@ def check_tools(dry_run: DryRun) -> list[CheckResult]:
 
 def _ask_pip(pin: PinnedArchive) -> CheckResult | str | None:
     """What is wrong with a package of Python's, as text why it cannot be fetched: by pip itself, whose configuration
-    says which index that is."""
+    states which index that is."""
     command = [sys.executable, "-m", "pip", "index", "versions", pin.name, "--ignore-requires-python", "--no-input"]
     command += ["--disable-pip-version-check", "--timeout", str(PATIENCE), "--retries", "0"]
     try:
@@ -108,7 +108,7 @@ def _ask_apt(pin: PinnedArchive) -> CheckResult | str | None:
 
 
 def _silent(url: str) -> str | None:
-    """Why a server gives nothing; None where it does."""
+    """Why a server gives nothing; None if it does."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE):
             return None

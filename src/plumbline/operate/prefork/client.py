@@ -3,7 +3,7 @@
     python -m plumbline.operate.prefork.client -m plumbline.train ...
 
 An interpreter with torch takes two seconds of a processor before a job's first own line, and a table at demo size has
-hundreds of jobs. The third job of a Snakemake starts a process beside it (`plumbline.operate.prefork.server`), which
+hundreds of jobs. The third job of a Snakemake starts a process next to it (`plumbline.operate.prefork.server`), which
 imports the packages once, nothing of Plumbline's among them, and each job after that is a fork of it: a process of its
 own, with its own streams, that ends as it would have ended by itself, signals and the death of this one included.
 profiles/default launches jobs through this where no other profile is named.
@@ -33,10 +33,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-#: The job of a Snakemake that starts the process beside it: a few jobs do not pay for its imports.
+#: The job of a Snakemake that starts the process next to it: a few jobs do not pay for its imports.
 WORTH = 3
 
-#: The Snakemake whose job this is; asked for once, before it can be gone.
+#: The Snakemake whose job this is; read once, before it can be gone.
 _PARENT = os.getppid()
 #: Where packages are; importing one may add to it.
 _PATH = tuple(sys.path)
@@ -72,7 +72,7 @@ def socket_place(folder: Path | None = None, parent: int = _PARENT) -> Path | No
     """Find the place of the socket for jobs like this one, in a folder that this user alone may open.
 
     Its name stands for all that such jobs have in common with the process that they are forked from, which never
-    changes what it was started with: a limit that was lowered could not be raised again. None where there is no such
+    changes what it was started with: a limit that was lowered could not be raised again. None if there is no such
     folder, or that cannot be told.
 
     Args:
@@ -101,7 +101,7 @@ def forks(names: Iterable[str]) -> list[int]:
 
 
 def _list_inherited() -> list[Any]:
-    """What a process has from the one that starts it, beside folder and environment."""
+    """What a process has from the one that starts it, in addition to folder and environment."""
     status = Path("/proc/self/status").read_text().splitlines()
     limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
     scheduled = [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getparam(0).sched_priority]
@@ -138,7 +138,7 @@ def _connect(place: Path) -> socket.socket | None:
 
 
 def _count(place: Path) -> None:
-    """Note a cold start, and with the right one start the process beside Snakemake, for the jobs to come."""
+    """Note a cold start, and with the right one start the process next to Snakemake, for the jobs to come."""
     try:
         with open(f"{place}.starts", "ab") as starts:
             starts.write(b".")
@@ -155,7 +155,7 @@ def _count(place: Path) -> None:
 
 
 def _wait_for_job(channel: socket.socket, arguments: list[str]) -> int | None:
-    """The exit code of the job with `arguments`; minus the signal that ended it. None where it could not be begun."""
+    """The exit code of the job with `arguments`; minus the signal that ended it. None if it could not be begun."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         channel.send(str(number).encode())

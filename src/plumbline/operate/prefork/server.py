@@ -51,10 +51,10 @@ _STALE_SECONDS = 7 * 86400
 
 
 def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> list[str] | None:
-    """Fork a process for each job that is asked for at `place`, until process `watched` is gone.
+    """Fork a process for each job that is requested at `place`, until process `watched` is gone.
 
     Returns:
-        In a job: its words, of which it makes its command line. None in the end.
+        In a job: the arguments of its command line. None in the end.
     """
     _sweep(place.parent)
     since = _read_start_time(watched)
@@ -67,7 +67,7 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
     for name in preloaded:
         try:
             importlib.import_module(name)
-        except Exception as error:  # a job that needs it will say so
+        except Exception as error:  # a job that needs it will report it
             print(f"{name}: {error!r}", file=sys.stderr)
     os.environ.clear()  # some set variables
     os.environ.update(environment)
@@ -132,7 +132,7 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
 
 
 def _fork(channel: socket.socket, jobs: dict[socket.socket, int]) -> list[str] | None:
-    """Read what is asked for and fork it: its words in the fork, None here. Who is nobody of ours gets no answer; where
+    """Read a request and fork it: its arguments in the fork, None here. Who is nobody of ours gets no answer; where
     no process can be had, the client is told to be the job: those that run are not to end for it."""
     credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     message, child = b"", None
@@ -156,7 +156,7 @@ def _fork(channel: socket.socket, jobs: dict[socket.socket, int]) -> list[str] |
     if child is None:
         channel.close()
     else:
-        with contextlib.suppress(OSError):  # its client is gone, which is seen when it is asked for
+        with contextlib.suppress(OSError):  # its client is gone, which is noticed when it is polled
             channel.send(f"pid {child}".encode())
         jobs[channel] = child
     return None
@@ -194,7 +194,7 @@ def _pass_on(channel: socket.socket, child: int) -> None:
 
 
 def _collect_ended(jobs: dict[socket.socket, int]) -> list[socket.socket]:
-    """The jobs that have ended, whose clients are told how."""
+    """The jobs that have ended, whose clients get the exit code."""
     ended = []
     for channel, child in jobs.items():
         process, status = os.waitpid(child, os.WNOHANG)

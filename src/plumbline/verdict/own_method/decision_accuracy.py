@@ -35,7 +35,7 @@ NUMBERS = "numbers_sha256"
 class DecisionAccuracy:
     """Decision accuracy: `alike` of `pairs` of methods; a pair that is tied at either scale counts half.
 
-    `source` says whose numbers they are.
+    `source` states whose numbers they are.
     """
 
     source: str
@@ -57,7 +57,7 @@ def compare(base: Mapping[str, float], larger: Mapping[str, float], *, source: s
 
 
 def files(study: str, root: Path = ROOT) -> list[Path]:
-    """List the files that `read_printed` reads for a study; none where it has no `rank_order.yaml`."""
+    """List the files that `read_printed` reads for a study; none if it has no `rank_order.yaml`."""
     path = study_folders.folder(study, root) / "rank_order.yaml"
     entries = read_yaml(path) if path.exists() else []
     tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
@@ -117,7 +117,7 @@ def of_pages(folder: Path, without: str) -> list[dict[str, Any]]:
 def pool_pages(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccuracy | None:
     """Compute decision accuracy over the pairs of methods of each page, each pair once.
 
-    None where there are no two methods. `label`: what the metric is called on a page.
+    None if there are no two methods. `label`: what the metric is called on a page.
     """
     alike: dict[tuple[Any, ...], float] = {}
     methods = set[str]()

@@ -73,7 +73,7 @@ class FinishedRunReader:
 
     @property
     def deciding(self) -> ComparedMetric:
-        """The metric that decides the verdict, as the file says."""
+        """The metric that decides the verdict, as the file states."""
         return METRICS[self.mine.asked["decides"]]
 
     def keys(self, scale: str, method: str) -> list[str]:
@@ -109,10 +109,10 @@ class FinishedRunReader:
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
 
     def explain_unjudged(self, method: str) -> str:
-        """Say why a method is not judged by its runs; empty where it is.
+        """Explain why a method is not judged by its runs; empty if it is.
 
         A run that diverged has one rule. Of the method's, where none of its baseline did, it is the method's outcome.
-        Of the baseline's, nothing can be judged unless the file said how many may; the method may then lose as many.
+        Of the baseline's, nothing can be judged unless the file states how many may; the method may then lose as many.
         """
         baseline = self.mine.against[method]
         ours, theirs = (self.list_diverged(self.mine.scale, side) for side in (method, baseline))
@@ -128,7 +128,7 @@ class FinishedRunReader:
         return ""
 
     def list_diverged_larger(self, method: str) -> list[str]:
-        """List the runs of a method that diverged at the larger scale; none where the file asks for no larger scale."""
+        """List the runs of a method that diverged at the larger scale; none if the file asks for no larger scale."""
         return self.list_diverged(self.mine.larger, method) if self.mine.larger else []
 
     def _value(self, metric: ComparedMetric, key: str) -> float:
@@ -163,7 +163,7 @@ class FinishedRunReader:
         if not ours or not theirs:
             raise PlumblineError(f"{method}: no finished run has {metric.label}")
         terms = ledger_costs.terms(self.mine, higher=metric.higher)
-        if metric.name != self.deciding.name:  # the gain that is asked for is in the deciding metric's units
+        if metric.name != self.deciding.name:  # the gain that is requested is in the deciding metric's units
             terms = dataclasses.replace(terms, minimum_gain=0.0)
         return judge(method, ours, theirs, terms, tries=tries_)
 
@@ -196,7 +196,7 @@ class FinishedRunReader:
     def tasks(self, method: str) -> tuple[pd.DataFrame, StoufferResult, StoufferResult | None] | None:
         """Compare a method with its baseline task by task: Welch's test of each, and Stouffer's sum of them.
 
-        The second sum takes the tasks' correlation over seeds into account; None where that cannot be estimated. None
+        The second sum takes the tasks' correlation over seeds into account; None if that cannot be estimated. None
         in all without two finished seeds of both, or without a suite.
         """
         sides = [self._of_tasks(side) for side in (method, self.mine.against[method])]
@@ -206,7 +206,7 @@ class FinishedRunReader:
         plain = stouffer(each["p_greater"])
         joint = None
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="correlation of")  # the page says how few seeds it is from
+            warnings.filterwarnings("ignore", message="correlation of")  # the page states how few seeds it is from
             try:
                 correlation = task_correlation(sides).loc[each.index, each.index]
                 joint = stouffer(each["p_greater"], correlation.to_numpy())
@@ -222,7 +222,7 @@ class FinishedRunReader:
     def larger(self, method: str) -> LargerScaleComparison | None:
         """Compare a method with its baseline at the larger scale.
 
-        None where no larger scale was asked for, a side has no finished run, or a seed of either diverged: a gain of
+        None if no larger scale was requested, a side has no finished run, or a seed of either diverged: a gain of
         the others would choose among its runs.
         """
         scale = self.mine.larger

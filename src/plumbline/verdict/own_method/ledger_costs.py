@@ -32,7 +32,7 @@ def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
     """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the metric is
     read.
 
-    Who adds seeds and looks again has looked twice.
+    Who adds seeds and tests again has tested twice.
     """
     tries = []
     for method, against in mine.against.items():

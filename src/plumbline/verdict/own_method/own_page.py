@@ -1,4 +1,4 @@
-"""Fills in the page of a verdict on a user's own modification, with what the study's targets say of it."""
+"""Fills in the page of a verdict on a user's own modification, with what the study's targets show of it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _by_study_targets(result: VerdictContents) -> list[str]:
 
 
 def picture(result: VerdictContents) -> DecisionPicture:
-    """Say what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
+    """State what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
     reader, mine = result.seen, result.seen.mine
     arms = [
         PicturedArm(
@@ -269,7 +269,7 @@ def _list_limits(result: VerdictContents) -> str:
 
 
 def _describe_recipes(mine: OwnMethodsFile) -> list[str]:
-    """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
+    """Describe how, apart from the model, a method's training differs from its baseline's: it may cause a gain."""
     sentences = []
     for method, baseline in mine.against.items():
         if differs := list_differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):

@@ -1,4 +1,4 @@
-"""Runs a folder's trainer as the arms of an experiment: `CommandTrainer` is what the loop of looks asks for runs."""
+"""Runs a folder's trainer as the arms of an experiment: `CommandTrainer` is what the decision loop asks for runs."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class CommandTrainer:
 
     @property
     def at_once(self) -> int:
-        """Runs that stand beside each other."""
+        """The number of concurrent runs."""
         return self._jobs.at_once if self._jobs else len(self.file.where.devices)
 
     def method(self, arm: str) -> str:
@@ -158,7 +158,7 @@ class CommandTrainer:
             yield self._make_arm_run(*ended.pop(0))
 
     def tell_of_shared(self, arm: str, result: Result) -> None:
-        """Tell once of each shared file that changed, and of shared files that were not looked at."""
+        """Report once each shared file that changed, and shared files that were not checked."""
         if new := [path for path in result.touched if path not in self._touched]:
             self._touched.update(new)
             self.tell(
@@ -192,7 +192,7 @@ class CommandTrainer:
         return max((size / 2**30 for size in sizes if size is not None), default=None)
 
     def changed(self, runs: Sequence[ArmRun]) -> list[str]:
-        """Say in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
+        """State in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
         parts = [result.fingerprint for result in self._results_of(runs)]
         keys = sorted({key for prints in parts for key in prints})
         values_by_key = ((key, list(dict.fromkeys(prints.get(key, "none") for prints in parts))) for key in keys)
@@ -253,7 +253,7 @@ class CommandTrainer:
         if end.why:
             outcome, why = CRASHED, end.why
             result = msgspec.structs.replace(result, outcome=outcome, why=why)
-            # So that it is made again when it is asked for again, as other crashes are.
+            # So that it is made again when it is requested again, as other crashes are.
             atomic_write_json(self._file(arm, result.seed, "result"), msgspec.to_builtins(result))
         for remark in end.remarks:
             self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
@@ -293,7 +293,7 @@ class CommandTrainer:
         return self._known[method]
 
     def _explain_seed_without_effect(self, arm: str, result: Result) -> str:
-        """Say that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
+        """State that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
         if result.outcome != FINISHED:
             return ""
         way = self.file.run.seed

@@ -1,6 +1,6 @@
 """Describes on what a run was made, across which means do not go: machine, data, versions; and what it changed of that.
 
-The host stands beside it. The folders that all runs share are the user's own, and can be written to: what changes in
+The host stands next to it. The folders that all runs share are the user's own, and can be written to: what changes in
 them while a run runs is noticed.
 """
 
@@ -56,7 +56,7 @@ def machine(devices: str = "") -> dict[str, str]:
 
 
 def data(folder: Path, names: Sequence[str]) -> str:
-    """Hash the content of the data that a `plumbline.toml` tells of; of large files, size, begin and end."""
+    """Hash the content of the data that a `plumbline.toml` names; of large files, size, begin and end."""
     if not names:
         return ""
     parts = []
@@ -95,11 +95,11 @@ def _content(path: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What a look saw.
+    """The shared files as they were at one time.
 
     Attributes:
         files: size, time and inode of each file, by its path.
-        folders: those whose every file was looked at.
+        folders: those whose every file was checked.
         left: those that it did not come to.
     """
 
@@ -109,7 +109,7 @@ class Look:
 
 
 def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
-    """Look at the files that are shared, folder by folder, as far as the time goes."""
+    """List the files that are shared, folder by folder, as far as the time goes."""
     until, open_ = time.monotonic() + seconds, list(reversed(shared))
     looked = Look()
     while open_:
@@ -127,7 +127,7 @@ def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
 
 
 def list_touched(before: Look) -> list[str]:
-    """The files that differ from a look, new ones and those that are gone among them, in what it came to."""
+    """The files that differ from `before`, new ones and those that are gone among them, in what it listed."""
     now: dict[str, _Stamp] = {}
     listed = before.folders | before.left
     for folder in before.folders:

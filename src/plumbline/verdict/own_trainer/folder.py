@@ -64,7 +64,7 @@ class Folder:
         return Bank(self.own / "runs.jsonl")
 
     def make(self) -> None:
-        """Make the folder, which git is told to ignore first."""
+        """Make the folder, which git is made to ignore first."""
         if not self.own.exists():
             Repository(self.root).leave_out(f"{FOLDER}/", ROWS)
             make_folder(self.own)
@@ -92,7 +92,7 @@ class Folder:
         """Whether a process makes this run: a job of a cluster may outlive all that waits for it.
 
         Raises:
-            OSError: that cannot be told, and a copy is neither made anew nor removed (`locks.is_free` would say no).
+            OSError: that is not known, and a copy is neither made anew nor removed (`locks.is_free` would say no).
         """
         try:
             with open(self.runs / f"{run_id}.result.lock", "rb") as file:
@@ -190,7 +190,7 @@ def trust(file: TrainerFile) -> str:
 
 
 def trust_obstacle() -> str:
-    """Why nothing can be remembered for this user; empty where it can."""
+    """Why nothing can be remembered for this user; empty if it can."""
     try:
         place = find_nearest(path := _trust_file())
     except PlumblineError as error:
@@ -213,8 +213,8 @@ def _trust_file() -> Path:
 
 
 def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
-    """Say in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty where none
-    does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is not told.
+    """State in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty if none
+    does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is left out.
     """
     texts = [("the command", command), *repository.lines_with(_forms(repository.top), commit)]
     places = dict.fromkeys((where, path) for where, text in texts for path in _paths(text, repository.top))

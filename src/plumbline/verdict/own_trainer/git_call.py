@@ -25,7 +25,7 @@ def git(
     """Run git in a folder; `stdin` is what it reads.
 
     Raises:
-        PlumblineError: it failed, and `check` is asked for.
+        PlumblineError: it failed, and `check` is requested.
     """
     # Git of a hook or an alias names its own repository to its children.
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
@@ -53,13 +53,13 @@ def free_bytes(folder: Path) -> int:
 
 
 def _full(folder: Path, errors: list[str]) -> bool:
-    """Whether the disk is full, by what git says, or by what is left: not every line of git's has the reason."""
+    """Whether the disk is full, by git's message, or by what is left: not every line of git's has the reason."""
     reasons = ("No space left on device", "Disk quota exceeded")
     return free_bytes(folder) < LEAST_FREE or any(reason in line for line in errors for reason in reasons)
 
 
 def require_clean_submodules(top: Path, environment: Mapping[str, str]) -> None:
-    """Refuse submodules with changes of their own, of an index.
+    """Refuse submodules of an index that have changes.
 
     Raises:
         PlumblineError: one has some.

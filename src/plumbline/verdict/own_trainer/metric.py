@@ -30,13 +30,13 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.escape_sequences import LINE_END, decode
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
-#: Characters of a line that are looked at, and seconds that a whole reading may take.
+#: Characters of a line that are read, and seconds that a whole reading may take.
 LONGEST, SECONDS = 16_384, 60.0
-#: Bytes from the end of a running log that are looked at.
+#: Bytes from the end of a running log that are read.
 TAIL = 2**18
 _BLOCK = 2**20
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
-#: A line that says a metric by its name, whatever else is printed.
+#: A line that gives a metric by its name, whatever else is printed.
 METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
 #: Bytes of a log that are kept: of its begin, and of its end.
 KEPT_HEAD, KEPT_TAIL = 2**22, 2**24
@@ -48,10 +48,10 @@ _HOLE = 0x01 | 0x02
 
 
 class LoggedMetric(Struct, frozen=True):
-    """What a log said.
+    """What a log contains.
 
     Attributes:
-        value: the primary metric; None where it is not there.
+        value: the primary metric; None if it is not there.
         text: the primary metric as it was written: with how many digits a trainer prints.
         others: further metrics that are there.
     """
@@ -85,14 +85,14 @@ def read(
     seconds: float = SECONDS,
     left_out: LeftOut | None = None,
 ) -> LoggedMetric:
-    """Read what a run said: `log` is what it printed, and `folder` where it ran.
+    """Read a run's metrics: `log` is what it printed, and `folder` where it ran.
 
     Args:
-        most: bytes from the end that are looked at; all by default.
+        most: bytes from the end that are read; all by default.
         left_out: what of the log is not there.
 
     Raises:
-        PlumblineError: what was found is no number, or the reading took longer than it may.
+        PlumblineError: what was found is not a number, or the reading took longer than it may.
     """
     with alarm(seconds):
         if metric.json:
@@ -137,7 +137,7 @@ def without_value(metric: MetricPart, line: str) -> str:
 
 
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
-    """The last lines of a log that say something, each cut to a width."""
+    """The last lines of a log that are not empty, each cut to a width."""
     lines: list[str] = []
     for line in backwards(path, TAIL):
         if line.strip():
@@ -171,7 +171,7 @@ def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | No
 
 
 def _texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
-    """What lines say, by name, each as the first of them has it; "" is the primary metric."""
+    """The metrics of lines, by name, each as the first of them has it; "" is the primary metric."""
     if not metric.pattern:
         values = _metric_lines(lines)
         return values | ({"": values.pop(metric.name)} if metric.name in values else {})
@@ -319,7 +319,7 @@ def _make_hole(descriptor: int, begin: int, end: int) -> bool:
 
 
 def shorten(path: Path) -> None:
-    """Leave out the middle of a log that is longer, and say there how much; in place, as the disk may be full."""
+    """Leave out the middle of a log that is longer, and state there how much; in place, as the disk may be full."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:

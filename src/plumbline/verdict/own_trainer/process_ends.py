@@ -29,7 +29,7 @@ from plumbline.core import process_record
 from plumbline.core.files import read_json
 from plumbline.core.formats import format_count
 
-#: Letters of a command line that are told, and commands that are.
+#: Letters of a command line that are reported, and commands that are.
 _LETTERS, _COMMANDS = 80, 3
 #: What is added to a process that the run itself ended.
 _BY_ITSELF = ", ended by another process of it"
@@ -49,7 +49,7 @@ _REDIRECTION = re.compile(r"\d*>&[\d-]*|&>")
 
 
 class ProcessEnds(Struct, frozen=True):
-    """The processes of a run that failed, each in words such as ``train.py: exit code 1 (...)``.
+    """The processes of a run that failed, each as text such as ``train.py: exit code 1 (...)``.
 
     Attributes:
         of_output: those that had written to the run's output, or may have.
@@ -119,7 +119,7 @@ def in_words(ends: Collection[str]) -> str:
 
 
 def kind(failure: str) -> str:
-    """The program that failed, and by which code or exception: not what that said, which may be of the run."""
+    """The program that failed, and by which code or exception: not its message, which may be of the run."""
     begin, _, error = failure.removesuffix(_BY_ITSELF).partition(" (")
     return f"{begin} {error.partition(':')[0]}"
 
@@ -144,7 +144,7 @@ def _how(code: int) -> str:
 
 
 def _exit_code(began: Path) -> bytes:
-    """The exit code of a process; nothing of one that ended by a signal, or does not say it."""
+    """The exit code of a process; nothing of one that ended by a signal, or does not state it."""
     try:
         return began.with_suffix(".exit").read_bytes()[:1]
     except FileNotFoundError:
@@ -295,7 +295,7 @@ def _part(codes: list[int], place: int, pipelines: list[list[str]]) -> PartEnd:
 
 
 def _pipelines(command: str) -> list[list[str]]:
-    """The pipelines of a command, each with the names of its parts' programs, as far as its words tell."""
+    """The pipelines of a command, each with the names of its parts' programs, as far as its text shows."""
     lexer = shlex.shlex(_REDIRECTION.sub(" ", command), posix=False, punctuation_chars=";&|\n")
     lexer.whitespace = " \t\r"
     try:

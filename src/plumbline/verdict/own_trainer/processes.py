@@ -1,7 +1,7 @@
 """Begins the processes of runs, one a device, and ends what a run has started: known by a token that its environment
 carries, by its session, or by its descent.
 
-Launchers (torchrun) put their workers into sessions of their own, which a signal to a process group does not reach. A
+Launchers (torchrun) put their workers into their own sessions, which a signal to a process group does not reach. A
 process that leaves its session and clears its environment is known by its descent, as long as the process that makes
 the run is there, which adopts it (`adopt_orphans`). What cannot be found: such a process after a kill -9 of its
 maker, and what another program starts for the run (a container's daemon, ssh, at).
@@ -32,7 +32,7 @@ from plumbline.verdict.own_trainer.requests import read_request
 TOKEN, REPORT = "PLUMBLINE_RUN", "PLUMBLINE_REPORT"
 #: Seconds that a run is given to end when it is asked to.
 GRACE = 20.0
-#: Seconds between two lines that say how far a run is.
+#: Seconds between two lines that report how far a run is.
 TOLD_EVERY = 30.0
 
 
@@ -149,7 +149,7 @@ def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str],
 
 
 def say_progress(path: Path, tell: Callable[[str], None]) -> None:
-    """Tell how far the run of a request is, with its last metric."""
+    """Report how far the run of a request is, with its last metric."""
     request = read_request(path)
     progress = read_json(request.progress)
     if isinstance(progress, dict) and "seconds" in progress:

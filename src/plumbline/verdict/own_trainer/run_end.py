@@ -9,7 +9,7 @@ by that, any other nan by its line without the numbers. An inf counts for losses
 gradients infinite now and then.
 
 The step or epoch reached is a number behind that name that grows over lines of one shape, or that stands in the only
-line with the metric: what is printed once beside that is a setting.
+line with the metric: what is printed once in addition is a setting.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.verdict.own_trainer.requests import Result
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 #: Seconds that the reading may take; lines before a value in which steps are looked for, and lines at the end of what
-#: was printed in which signs are, where the metric is in a file; and letters of a line that are told.
+#: was printed in which signs are, where the metric is in a file; and letters of a line that are reported.
 SECONDS, LINES, LAST, LETTERS = 10.0, 20_000, 200, 120
 #: Letters before a number that make its shape, and numbers of a line that are read.
 _BEFORE, _MOST = 60, 100
@@ -82,7 +82,7 @@ _PLACE = {
     }.items()
 }
 _NAMES_PLACE = re.compile(r"epoch|step|iter|update", re.IGNORECASE)
-#: Runs of the baseline that must end at one place before an earlier end is a failure: one alone says nothing.
+#: Runs of the baseline that must end at one place before an earlier end is a failure: one alone proves nothing.
 LEAST = 2
 #: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
 #: than that the start is too large a part to say so.
@@ -90,7 +90,7 @@ _AS_LONG, _LONG_SECONDS = 0.03, 10.0
 #: The part of the way, at most, of which one line may be missing at the end, as where steps are counted from 0 or time
 #: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
 _PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
-#: What is said where there is nothing to compare a run's processes with.
+#: What is stated where there is nothing to compare a run's processes with.
 _UNKNOWN = (
     "whether the baseline's runs have that is not known, as an older Plumbline made them: plumbline setup-trainer "
     "--again makes others"
@@ -102,8 +102,8 @@ class LogEnd(Struct, frozen=True):
 
     Attributes:
         diverged: the line with a nan or an inf of the metric or of the loss of training; empty without one.
-        signs: what else may say that it did not go on to its end: each as it was printed, by its kind.
-        beside: what is told and counts for nothing.
+        signs: what else may show that it did not go on to its end: each as it was printed, by its kind.
+        beside: what is reported and counts for nothing.
         place: the largest `epoch` and `step` that it reached, or else how many `values` there are, as far as is known.
         interval: by how much each of them grows from a line to the next, at most.
         unread: whether all of this is not known, as reading it took too long.
@@ -139,7 +139,7 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
 
 
 def place_words(place: dict[str, float], called: str) -> str:
-    """Say where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
+    """State where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
     if "values" in place:
         return f"value {place['values']:g} of {called}"
     return ", ".join(f"{name} {number:.10g}" for name, number in sorted(place.items()))
@@ -249,7 +249,7 @@ def _join_end(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
 
 
 def _last(lines: list[str]) -> list[str]:
-    """The last line that says something, with the traceback that it ends."""
+    """The last line that is not empty, with the traceback that it ends."""
     lines = [line for line in lines if line.strip()]
     at = next((at for at in reversed(range(len(lines))) if _TRACEBACK in lines[at]), None)
     ends = at is not None and not any(line[0].strip() for line in lines[at + 1 : -1])
@@ -257,7 +257,7 @@ def _last(lines: list[str]) -> list[str]:
 
 
 def _signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
-    """What lines say of a run's end, but for its place; `first`: what is read of the first of them."""
+    """What lines show of a run's end, except for its place; `first`: what is read of the first of them."""
     end = LogEnd()
     for at, line in enumerate(lines):
         if _TRACEBACK in line:
@@ -325,7 +325,7 @@ def _short(line: str) -> str:
 
 
 class ComparedEnd(Struct, frozen=True):
-    """What a comparison says of a run: `why` it counts as crashed, empty if it does not, and `remarks` on its end."""
+    """What a comparison shows of a run: `why` it counts as crashed, empty if it does not, and `remarks` on its end."""
 
     why: str = ""
     remarks: list[str] = []
@@ -334,7 +334,7 @@ class ComparedEnd(Struct, frozen=True):
 def compare(result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
     """Compare a finished run with finished runs of the baseline (`others`, without itself); `called` is the metric.
 
-    `may_be_shorter`: an end at an earlier step is told and is no failure.
+    `may_be_shorter`: an end at an earlier step is reported and is not a failure.
     """
     remarks, whys = list(result.remarks), []
     complete = [other for other in others if other.failed is not None]
@@ -358,14 +358,14 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
 
 
 def tell_of_baseline(result: Result) -> ComparedEnd:
-    """Say what is to be told of the end of a run of the baseline, which is compared with none."""
+    """List the remarks on the end of a run of the baseline, which is compared with none."""
     failed = [process_ends.in_words(result.failed)] if result.failed else []
     signs = [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
 
 
 def _early(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
-    """Say that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
+    """State that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
 
     The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
     at one place, which the run cannot have reached behind the last of its own lines.

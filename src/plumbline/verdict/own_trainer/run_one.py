@@ -4,8 +4,8 @@ The command is run by the shell (bash, or else sh) in a session of its own, in t
 the PATH and the environment of whoever asked. What it prints goes to a log that is kept. How the parts of its pipelines
 and its Python processes ended is read, whatever the shell makes of that. How it ended is written to the result file,
 whole or not at all. A stop
-that was asked for, a disk that is full and a command that does not exist say nothing of the arm: then no result is
-written, the reason is in the file beside it, and the exit code is 75, so that the run is made again. Used by the local
+that was requested, a disk that is full and a command that does not exist prove nothing of the arm: then no result is
+written, the reason is in the file next to it, and the exit code is 75, so that the run is made again. Used by the local
 pool and by the jobs of a profile alike; imports neither numpy nor scipy.
 """
 
@@ -49,12 +49,12 @@ from plumbline.verdict.own_trainer.requests import (
 
 #: What goes in front of the child's PYTHONPATH.
 CHILD = Path(__file__).parent / "child"
-#: Seconds between looks at a running log.
+#: Seconds between checks of a running log.
 LOOK = 2.0
-#: What a log says of a disk that is full, and how that stands in what is kept of a run that was not made.
+#: What a log states of a disk that is full, and how that stands in what is kept of a run that was not made.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
 SAYS_FULL = "full"
-#: What a log says of memory.
+#: What a log states of memory.
 _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: How a shell ends where it, or its command, was stopped by one of these.
@@ -62,7 +62,7 @@ _STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + numbe
 
 
 class _NotOfTheArm(Exception):
-    """Why a run was not made, where that says nothing of its arm; with the exit code by which that was seen, or
+    """Why a run was not made, where that proves nothing of its arm; with the exit code by which that was seen, or
     `SAYS_FULL` where its log alone says so.
     """
 
@@ -129,7 +129,7 @@ class _Run:
             why = f"the disk: {error.strerror} ({error.filename})"
         with contextlib.suppress(OSError):
             atomic_write_json(again, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
-        if self.stopped is None or not self.of_pool:  # the pool says itself that it was stopped
+        if self.stopped is None or not self.of_pool:  # the pool reports itself that it was stopped
             print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
         return EXIT_RUN_AGAIN
 
@@ -149,7 +149,7 @@ class _Run:
             yield
 
     def _run_command(self) -> Result:
-        """Run the command to its end, and say how it ended."""
+        """Run the command to its end, and return how it ended."""
         request, began = self.request, time.monotonic()
         bash = shutil.which("bash")
         parts = self.reports / process_ends.PIPELINE_FILE
@@ -157,7 +157,7 @@ class _Run:
             self.remarks.append("there is no bash here: how the parts of its pipeline ended is not known")
         if not os.path.isdir(request.folder):
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
-        for stale in request.metric.files:  # what the commit has of them is no word of this run
+        for stale in request.metric.files:  # what the commit has of them is not of this run
             Path(request.folder, stale).unlink(missing_ok=True)
         self.before = fingerprint.look(request.shared)
         with open(self.log, "wb") as log:
@@ -225,7 +225,7 @@ class _Run:
                 shutil.copyfileobj(file, log)
 
     def _require_of_the_arm(self, code: int, tail: list[str]) -> None:
-        """Refuse an end that says nothing of the arm."""
+        """Refuse an end that proves nothing of the arm."""
         last = f": {tail[-1]}" if tail else ""
         if code in _STOPPED and code != self.code_before:  # a second time it is how the arm ends
             raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})", code)
@@ -303,7 +303,7 @@ class _Run:
         }
 
     def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:
-        """Wait for the command, look at its log meanwhile, and stop it when its time is over or a stop is asked for."""
+        """Wait for the command, check its log meanwhile, and stop it when its time is over or a stop is requested."""
         request, looked, readable = self.request, began, True
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -25,7 +25,7 @@ FLAGS, SEED = "{flags}", "{seed}"
 #: Seeds by a variable of the environment begin with this; `INJECT` shifts those that the code sets.
 ENVIRONMENT, INJECT = "env:", "inject"
 
-#: Variables that say what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
+#: Variables that set what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
 _STEERING = re.compile(
     r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|IFS|PATH|HOME|LD_\w+|PYTHON(?!HASHSEED)\w*|PLUMBLINE_\w+|GIT_\w+"
 )
@@ -42,7 +42,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
         share: what git ignores and a run needs, linked into each copy.
         output: what git ignores and a run writes into: a folder that is empty in each copy.
         timeout: the longest that a run may take, such as 15 min; none if empty.
-        size: how large the model is and how long it trains, as a verdict is to say it; not said if empty.
+        size: how large the model is and how long it trains, as a verdict is to state it; not stated if empty.
         data: files and folders whose content is part of what means do not cross.
         fewer_steps: a run may end at an earlier step than those of the baseline; else such a one was not finished.
     """
@@ -58,12 +58,12 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def timeout_seconds(self) -> float | None:
-        """The timeout in seconds; None where a run may take as long as it likes."""
+        """The timeout in seconds; None if a run may take as long as it likes."""
         return parse_duration(self.timeout) if self.timeout else None
 
 
 class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a run says its metric: by a pattern, in JSON lines, or as lines `METRIC name=value`.
+    """Where a run writes its metric: by a pattern, in JSON lines, or as lines `METRIC name=value`.
 
     Attributes:
         pattern: a regular expression with one group; its last match counts.
@@ -85,13 +85,13 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def files(self) -> list[str]:
-        """The files in which a run says its metrics, below the trainer's folder."""
+        """The files in which a run writes its metrics, below the trainer's folder."""
         rows = [place.rpartition(":")[0] for place in (self.json, *self.others.values())] if self.json else []
         return [*dict.fromkeys(rows), *([self.file] if self.file else [])]
 
     @property
     def called(self) -> str:
-        """The metric's name: as the file says, or the last word of the key or of the pattern."""
+        """The metric's name: as the file states, or the last word of the key or of the pattern."""
         if self.name:
             return self.name
         names = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _literal(self.pattern))
@@ -99,7 +99,7 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What decides, as the options of `plumbline try` of the same names say it for once.
+    """What decides, as the options of `plumbline try` of the same names do for once.
 
     Attributes:
         alpha: the one-sided level.
@@ -128,7 +128,7 @@ class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         gpus: a run a device, such as `0,1`; `0+1,2+3` is two devices a run.
-        at_once: runs beside each other where no devices are named: one, or as many as the profile's jobs, if 0.
+        at_once: concurrent runs where no devices are named: one, or as many as the profile's jobs, if 0.
         profile: a Snakemake profile, whose jobs the runs are.
     """
 
@@ -138,13 +138,13 @@ class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """What each run that stands beside others sees as CUDA_VISIBLE_DEVICES; an empty text leaves it alone."""
+        """What each concurrent run sees as CUDA_VISIBLE_DEVICES; an empty text leaves it alone."""
         groups = [group.strip().replace("+", ",") for group in self.gpus.split(",") if group.strip()]
         return tuple(groups) or ("",) * max(1, self.at_once)
 
 
 class TrainerFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `plumbline.toml` says; `path` is where it lies."""
+    """What `plumbline.toml` states; `path` is where it lies."""
 
     run: RunPart
     metric: MetricPart
@@ -180,7 +180,7 @@ def load(folder: Path) -> TrainerFile:
 
 
 def parse(content: dict[str, object], path: Path) -> TrainerFile:
-    """Check what a `plumbline.toml` says.
+    """Check what a `plumbline.toml` states.
 
     Raises:
         PlumblineError: as `load`.

@@ -22,7 +22,7 @@ from plumbline.specs.spec import RunSpec
 
 #: The name of the check.
 REPLACED_CODE = "replaced code"
-#: Modules of torch whose functions are compared beside all of Plumbline's.
+#: Modules of torch whose functions are compared in addition to all of Plumbline's.
 TORCH = ("torch", "torch.nn.functional", "torch.autograd", "torch.special")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, staticmethod, classmethod, property)
 

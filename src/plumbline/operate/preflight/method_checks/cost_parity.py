@@ -56,7 +56,7 @@ class CostParity:
     def run(self) -> float:
         """Percent more operations than the baseline as torch sees them run, 0 where they are fewer.
 
-        Fewer say nothing: a mixer that works in chunks reads fewer keys than the baseline's fused kernel is counted
+        Fewer prove nothing: a mixer that works in chunks reads fewer keys than the baseline's fused kernel is counted
         with.
         """
         if self.method.run is None or self.baseline.run is None:
@@ -75,7 +75,7 @@ class CostParity:
 
     @property
     def words(self) -> str:
-        """A sentence that says what is flagged, and what would restore parity; empty if nothing is."""
+        """A sentence that states what is flagged, and what would restore parity; empty if nothing is."""
         if not self.flagged:
             return ""
         sentence = (

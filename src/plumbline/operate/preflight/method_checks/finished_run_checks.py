@@ -1,8 +1,8 @@
-"""Looks at finished runs again, with the weights that they were trained to: a leak may open in training, or on text.
+"""Checks finished runs again, with the weights that they were trained to: a leak may open in training, or on text.
 
 The whole model, at its trained context and depth, reads the run's own held-out sequences in batches of as many rows as
 it was trained with: as it was validated, and as it was trained. Its loss there has to be that of the same tokens read
-one after another, and the loss that the run says: that one is reproduced by calls in which causality held, or what was
+one after another, and the run's recorded loss: that one is reproduced by calls in which causality held, or what was
 gained is not in the weights. One run of each arm and scale, that of the first seed that completed; of the others the
 loss is computed again.
 
@@ -197,7 +197,7 @@ class TrainedLook:
 
 
 def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
-    """Look at all runs of an arm: at the first whole, at the others' losses, and at what they gained elsewhere.
+    """Check all runs of an arm: the first whole, the others' losses, and what they gained elsewhere.
 
     Args:
         work: a preset's folder, with its packs.
@@ -324,7 +324,7 @@ def _find_leak_in_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.
 
 
 def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
-    """Look at the runs of each arm and scale; returns words for the page, by scale and arm.
+    """Check the runs of each arm and scale; returns text for the page, by scale and arm.
 
     `completed`: gives the runs of a scale and arm that did not diverge.
 

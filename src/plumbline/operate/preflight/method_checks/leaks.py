@@ -105,7 +105,7 @@ def make_pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mode:
-    """A way in which a model is called. `compiled`: what asks whether it is being compiled is told that it is."""
+    """A way in which a model is called. `compiled`: code that checks for compilation finds it."""
 
     training: bool = False
     gradients: bool = False
@@ -142,7 +142,7 @@ class Mode:
             model.eval()
 
 
-#: The plainest first, so that what it shows is not told of a longer one.
+#: The plainest first, so that what it shows is not reported of a longer one.
 MODES = (
     *(
         Mode(half=half, training=training, gradients=gradients)
@@ -349,7 +349,7 @@ def find_leak(
     again: Source | None = None,
     shortest: int = 1,
 ) -> Leak | None:
-    """Look for a leak in all `calls` (mode, rows) of one length; it is told of the shortest input that shows it.
+    """Look for a leak in all `calls` (mode, rows) of one length; the shortest input that shows it is reported.
 
     What lies between that length and the `shortest` is halved.
     """

@@ -44,7 +44,7 @@ from plumbline.train.trainer_settings import TrainerSettings
 STEPS = (8, 24)
 #: Sequences of a step's batch, and held-out ones of which the loss is computed; as many or more lie behind those.
 BATCH, VALIDATION = 4, 8
-#: What a run leaves that says how it was made, which may differ between two runs of one spec.
+#: What a run leaves that states how it was made, which may differ between two runs of one spec.
 ABOUT = ("manifest.json", "outcome.json")
 #: The names under which something fails.
 CHECKS = ("training", "resume", "held-out tokens")
@@ -65,7 +65,7 @@ class _StopAfter(StopRequest):
         return self._left == 0
 
     def poll(self) -> None:
-        """Never leave a step at work."""
+        """Never leave a step in progress."""
 
 
 def make_tiny_run(spec: RunSpec) -> RunSpec:
@@ -234,7 +234,7 @@ def _find_other_output(folder: Path, other_folder: Path) -> str:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep what the trainer tells of its progress."""
+    """Keep what the trainer reports of its progress."""
     output = io.StringIO()
     with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
         yield
@@ -332,7 +332,7 @@ def _take_steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) 
 
 
 class _ChangedBy(Exception):
-    """Says which intervention changed parameters where it may only read."""
+    """States which intervention changed parameters where it may only read."""
 
 
 def _guard_parameters(

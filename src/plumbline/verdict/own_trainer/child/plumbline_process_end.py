@@ -1,4 +1,4 @@
-"""Notes how a Python process of a run ends, for whoever made the run; `sitecustomize` beside it begins this.
+"""Notes how a Python process of a run ends, for whoever made the run; `sitecustomize` next to it begins this.
 
 Files in the folder of reports, each named `PID-WORD` and an ending:
 

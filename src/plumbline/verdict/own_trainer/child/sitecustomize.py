@@ -4,13 +4,13 @@ It belongs to the user's Python, of whatever version and packages: it imports no
 what fails in it is told in its report and never to the trainer. In the order of a process:
 
 - modules that the user's own tree is installed from (`pip install -e .`) are looked for in the arm's copy instead;
-- functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is asked for, and each
+- functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is requested, and each
   of these modules is given a first seed in the first process of a run, for scripts that set none (workers that are
   started later keep streams of their own);
 - the `sitecustomize` that would have run without this one is run;
 - at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
-  of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for;
-- how it ends is noted (`plumbline_process_end`, beside this file).
+  of a GPU, modules that came from the user's tree, and the files that were opened, where that is requested;
+- how it ends is noted (`plumbline_process_end`, next to this file).
 
 A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
 choose the data of an evaluation.
