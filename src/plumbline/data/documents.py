@@ -102,7 +102,7 @@ def gather(
         shutil.rmtree(leftover)
     budget = about.get("budget")
     with contextlib.ExitStack() as stack:
-        folder = cache.folder if cache else Path(stack.enter_context(_temporary(out)))
+        folder = cache.folder if cache else Path(stack.enter_context(_make_temporary(out)))
         tally = cache.tally if cache else StreamTotals()
         splitter = DocumentSplitter(
             folder, tally, validation_percent=validation_percent, held_out_by=held_out_by, piece_bytes=piece_bytes
@@ -142,7 +142,7 @@ def gather(
     return manifest
 
 
-def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
+def _make_temporary(out: Path) -> contextlib.AbstractContextManager[str]:
     """Make a folder for the shuffles."""
     return tempfile.TemporaryDirectory(prefix=SHUFFLES, dir=out)
 

@@ -51,7 +51,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
     from plumbline.data import tokenizer  # here, because other sources need not have it imported
     from plumbline.data.text_cleaning import spans
 
-    sample = list(_first(texts, SAMPLE_BYTES))
+    sample = list(_take_first(texts, SAMPLE_BYTES))
     if not sample:
         raise PlumblineError(f"{key(corpus, 'hub')}: no row of the data set has text")
     parts = [part for text in sample for part in spans(text, tokenizer.PART)]
@@ -74,7 +74,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
     }
 
 
-def _first(texts: Iterable[str], size: int) -> Iterator[str]:
+def _take_first(texts: Iterable[str], size: int) -> Iterator[str]:
     """Texts until `size` bytes are reached; always one, where there is one."""
     taken_bytes = 0
     for text in texts:

@@ -159,7 +159,7 @@ def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
     return shard
 
 
-def _blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> Iterator[np.ndarray]:
+def _cut_blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> Iterator[np.ndarray]:
     """The shards' tokens, one after another, in blocks of `length`; the last one may be shorter."""
     parts: list[np.ndarray] = []
     size = 0
@@ -205,7 +205,7 @@ def _write(
     begun, position = 0, 0  # documents, tokens seen so far
     previous = tokenizer.eot
     with ProgressCounter(f"pack {folder}", "sequences", largest) as progress:
-        for block in _blocks(shards, tokenizer, sequences_per_shard * context):
+        for block in _cut_blocks(shards, tokenizer, sequences_per_shard * context):
             # A document begins at a token whose predecessor is a separator.
             begins = np.concatenate([[previous], block[:-1]]) == tokenizer.eot
             for name, limit in limits.items():

@@ -135,7 +135,7 @@ class DocumentShuffle:
             tokens: where its token ids are, if it has some already.
         """
         key = _key_of(identity)
-        self._put(key[self._level], itertools.chain([key.hex().encode()], _line(identity, source, text, tokens)))
+        self._put(key[self._level], itertools.chain([key.hex().encode()], _encode_line(identity, source, text, tokens)))
 
     def lines(
         self, before: Path | None = None, *, after: int = -1, ended: Callable[[int], None] | None = None
@@ -156,7 +156,7 @@ class DocumentShuffle:
         last = b""
         for key, line in keyed:
             if key == last:
-                raise _twice(line)
+                raise _describe_twice(line)
             last = key
             yield line
 
@@ -210,7 +210,7 @@ class DocumentShuffle:
         inner = DocumentShuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
         for line in _read_written(path, crc):
             if 2 * level == _KEY:  # every hash in the file is the same
-                raise _twice(memoryview(line)[_KEY:])
+                raise _describe_twice(memoryview(line)[_KEY:])
             try:
                 inner._put(int(line[2 * level : 2 * level + 2], 16), [line])
             except ValueError:
@@ -224,7 +224,7 @@ def _key_of(identity: str) -> bytes:
     return hashlib.sha256(f"order\n{identity}".encode()).digest()
 
 
-def _line(identity: str, source: str, text: str, tokens: dict[str, Any] | None) -> Iterator[bytes]:
+def _encode_line(identity: str, source: str, text: str, tokens: dict[str, Any] | None) -> Iterator[bytes]:
     """A document as JSON, in parts, so that a long text is not copied as a whole."""
     empty = json.dumps({"id": identity, "source": source, "text": ""}, ensure_ascii=False)
     yield empty[:-2].encode()
@@ -290,5 +290,5 @@ def _read_keyed(path: Path) -> Iterator[tuple[bytes, memoryview]]:
             yield _key_of(json.loads(line)["id"]).hex().encode(), memoryview(line)
 
 
-def _twice(line: memoryview) -> PlumblineError:
+def _describe_twice(line: memoryview) -> PlumblineError:
     return PlumblineError(f"two documents have the id {json.loads(bytes(line))['id']!r}: ids must differ")

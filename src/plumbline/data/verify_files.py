@@ -109,12 +109,12 @@ def _read_through(listed: ChecksumList, record: Record, verified: Record) -> int
     """Hash the files that `record` does not vouch for and add them to `verified`; returns how many there were."""
     expected = listed.expected
     paths = {name: listed.manifest.parent / name for name in expected}
-    unknown = [name for name in paths if record.get(name) != _facts(os.stat(paths[name]), expected[name], listed)]
+    unknown = [name for name in paths if record.get(name) != _list_facts(os.stat(paths[name]), expected[name], listed)]
     with ProgressCounter(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
             with name_in_errors(paths[name]), open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.
-                facts = _facts(os.fstat(file.fileno()), expected[name], listed)
+                facts = _list_facts(os.fstat(file.fileno()), expected[name], listed)
                 sha256, largest = read(file, listed.dtype)
             if sha256 != expected[name]:
                 raise PlumblineError(
@@ -144,7 +144,7 @@ def read(file: IO[bytes], dtype: np.dtype | None) -> tuple[str, int]:
     return digest.hexdigest(), largest
 
 
-def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[str, Any]:
+def _list_facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[str, Any]:
     return {
         "inode": status.st_ino,
         "size": status.st_size,

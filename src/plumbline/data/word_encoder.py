@@ -68,7 +68,7 @@ class WordEncoder:
         """Encode each text to its ids, as consecutive numbers of the encoder's type."""
         if not self._exact:
             return self._whole(texts)
-        pieces = [None if _unusual(text) else _WORD.findall(text) for text in texts]
+        pieces = [None if _has_other_whitespace(text) else _WORD.findall(text) for text in texts]
         looked_up = [words for words in pieces if words is not None]
         new = set(filterfalse(self._known.__contains__, chain.from_iterable(looked_up)))
         if len(self._known) + len(new) > MOST:
@@ -130,7 +130,7 @@ def _cut(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
     return [content[start:stop] for start, stop in pairwise(places)]
 
 
-def _unusual(text: str) -> bool:
+def _has_other_whitespace(text: str) -> bool:
     """Whether a text has whitespace that is not ASCII's."""
     if any(character in text for character in _OTHER_ASCII):
         return True

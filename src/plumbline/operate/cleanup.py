@@ -106,14 +106,14 @@ def _list_temporary_files(work: Path) -> Iterator[UnneededFile]:
         for folder, folders, files in os.walk(place):
             for entry in sorted([*folders, *files]):
                 if name := temporary_files.parse(entry):
-                    yield replace(_describe_leftover("half", Path(folder, entry), None), owner=_owner(name))
+                    yield replace(_describe_leftover("half", Path(folder, entry), None), owner=_describe_owner(name))
             folders[:] = [entry for entry in folders if temporary_files.parse(entry) is None]
     for prefix in _SCRATCH:
         for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
             yield _describe_leftover("half", path, None)
 
 
-def _owner(name: temporary_files.TemporaryName) -> str:
+def _describe_owner(name: temporary_files.TemporaryName) -> str:
     if not name.is_here:
         return f"process {name.pid} of another machine, or before its last start"
     return f"process {name.pid}, {'which has ended' if name.is_abandoned else 'which runs'}"
@@ -129,10 +129,10 @@ def _is_finished(state: Path, work: Path) -> bool:
 
 
 def _describe_leftover(kind: str, path: Path, state: Path | None) -> UnneededFile:
-    return UnneededFile(kind=kind, path=str(path), bytes=_size(path), state="" if state is None else str(state))
+    return UnneededFile(kind=kind, path=str(path), bytes=_measure_size(path), state="" if state is None else str(state))
 
 
-def _size(path: Path) -> int:
+def _measure_size(path: Path) -> int:
     """Bytes that removing `path` frees; what is being removed meanwhile counts as nothing."""
     total = 0
     for entry in [path, *path.rglob("*")]:

@@ -158,12 +158,12 @@ def _is_other_run(job: Any) -> bool:
     if outcome.get("run_id", "") not in ("", run_id(job.params.spec)):
         return True
     packs = {"data_fingerprint": job.params.data, "validation_fingerprint": job.params.validation}
-    return any(_differs(manifest.get(key), _fingerprint(path)) for key, path in packs.items())
+    return any(_are_two(manifest.get(key), _fingerprint(path)) for key, path in packs.items())
 
 
 def _has_other_readings(job: Any) -> bool | None:
     record = fingerprint_file.read(fingerprint_file.sidecar_path(job.output[0])) or {}
-    other_pack = _differs(record.get("validation_fingerprint"), _fingerprint(job.params.validation))
+    other_pack = _are_two(record.get("validation_fingerprint"), _fingerprint(job.params.validation))
     return other_pack or _has_other_code(job)
 
 
@@ -181,7 +181,7 @@ def _has_other_scores(job: Any) -> bool | None:
         other_items = any(now.get(task, sha256) != sha256 for task, sha256 in items.items())
     except (ValueError, TypeError, AttributeError, RecursionError):
         return True
-    return other_items or _differs(record.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _has_other_code(job)
+    return other_items or _are_two(record.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _has_other_code(job)
 
 
 def _is_other_copy(job: Any) -> bool:
@@ -190,7 +190,7 @@ def _is_other_copy(job: Any) -> bool:
     return Path(source).exists() and not filecmp.cmp(source, copy, shallow=False)
 
 
-def _differs(recorded: str | None, now: str | None) -> bool:
+def _are_two(recorded: str | None, now: str | None) -> bool:
     """Whether both are known, and are two."""
     return bool(recorded and now and recorded != now)
 

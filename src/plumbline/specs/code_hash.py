@@ -51,7 +51,7 @@ DIGITS = 16
 def tree_hash(files: Iterable[Path]) -> str:
     """Hash the syntax trees of `files`, ordered by path; files of other packages come last, so that it does not matter
     where they are installed."""
-    ordered = sorted(files, key=lambda path: (not _of_the_package(path), path))
+    ordered = sorted(files, key=lambda path: (not _is_in_package(path), path))
     trees = [[path.name, _read(path)] for path in ordered]
     return sha256_text(canonical_json(trees))[:DIGITS]
 
@@ -61,22 +61,22 @@ def component_files(path: Path) -> list[Path]:
     component; of an installed component also what it imports of its own package or, without one, from next to it."""
 
     def part(file: Path) -> bool:
-        if not _of_the_package(file):
+        if not _is_in_package(file):
             return True
         return file.name != "__init__.py" and (file.name[0] == "_" or _is_component(file))
 
-    return _closure(path, part)
+    return _list_closure(path, part)
 
 
 def product_files(path: Path) -> list[Path]:
     """A module's file and all modules of this package that it imports, directly or not."""
-    return _closure(path, lambda file: True)
+    return _list_closure(path, lambda file: True)
 
 
 def measurement_files(path: Path) -> list[Path]:
     """The file of a study's measurement and everything of this package that it imports, except for the rooms `core` and
     `specs`, which only read files and configuration."""
-    return _closure(path, lambda file: file.parent not in (PACKAGE / "core", PACKAGE / "specs"))
+    return _list_closure(path, lambda file: file.parent not in (PACKAGE / "core", PACKAGE / "specs"))
 
 
 def folder_files(path: Path, *, except_names: Collection[str] = ()) -> list[Path]:
@@ -85,7 +85,7 @@ def folder_files(path: Path, *, except_names: Collection[str] = ()) -> list[Path
     Args:
         except_names: names of files that are left out, with what only they import.
     """
-    return _closure(path, lambda file: file.parent == path.parent and file.name not in except_names)
+    return _list_closure(path, lambda file: file.parent == path.parent and file.name not in except_names)
 
 
 def component_class(name: str, path: Path) -> str:
@@ -94,7 +94,7 @@ def component_class(name: str, path: Path) -> str:
     Two versions of the code have the same class where `code_classes.json` records that they give the same losses.
     """
     tree = tree_hash(component_files(path))
-    return classes().get(name, {}).get(tree, tree) if _of_the_package(path) else tree
+    return classes().get(name, {}).get(tree, tree) if _is_in_package(path) else tree
 
 
 @cache
@@ -110,7 +110,7 @@ def classes() -> dict[str, dict[str, str]]:
         raise PlumblineError(f"{CLASSES} is not JSON ({error}); restore it from the repository") from error
 
 
-def _closure(start: Path, is_part: Callable[[Path], bool]) -> list[Path]:
+def _list_closure(start: Path, is_part: Callable[[Path], bool]) -> list[Path]:
     files, waiting = {start}, [start]
     while waiting:
         for path in _imports(waiting.pop()):
@@ -132,7 +132,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
     anywhere, inside functions too."""
     own = package_of(path)
     names: set[str] = set()
-    for node in _statements(parse(path)):
+    for node in _list_statements(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and (module := resolve_import(node, path, own)):
@@ -146,7 +146,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
     return tuple(file for name in sorted(names) if (file := file_of(name, own)) is not None)
 
 
-def _statements(tree: ast.Module) -> list[ast.AST]:
+def _list_statements(tree: ast.Module) -> list[ast.AST]:
     """All statements, those inside others too: a tenth of what `ast.walk` visits."""
     statements: list[ast.AST] = [tree]
     for node in statements:
@@ -158,7 +158,7 @@ def _statements(tree: ast.Module) -> list[ast.AST]:
 def package_of(path: Path) -> Path:
     """The folder of the outermost package that a file is in, or of its study; of a module by itself, the module without
     its ending."""
-    if _of_the_package(path):
+    if _is_in_package(path):
         return PACKAGE
     outermost, whole = path.with_suffix(""), True
     for folder in path.parents:
@@ -169,7 +169,7 @@ def package_of(path: Path) -> Path:
     return outermost
 
 
-def _of_the_package(path: Path) -> bool:
+def _is_in_package(path: Path) -> bool:
     """Whether a file is a module of this package, and not of what a wheel carries next to its modules."""
     return path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / package_data.COPY)
 

@@ -114,7 +114,7 @@ def options(kind: str, name: str) -> dict[str, ComponentOption]:
         PlumblineError: there is no such component, its file does not keep to the form that this module describes, or
             (of an installed one) it cannot be found or has a name that is taken.
     """
-    path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
+    path, offer = _find_file(kind, name, f"{kind}.name"), _find_offer(kind, name)
     try:
         return _options(path)
     except PlumblineError as error:
@@ -177,7 +177,7 @@ def complete(kind: str, entry: Any, key: str, own: Collection[str] = ()) -> dict
         names = sorted(available(kind))
         guess = nearest("name", map(str, entry)).replace("did you mean", "is it") if isinstance(entry, dict) else ""
         raise PlumblineError(f"{key}: 'name' is missing{guess or nearest(str(entry), names)} (one of {names})")
-    _file(kind, entry["name"], f"{key}.name")
+    _find_file(kind, entry["name"], f"{key}.name")
     known = options(kind, entry["name"])
     unknown = sorted(set(entry) - set(known) - set(own) - {"name"})
     if unknown:
@@ -196,7 +196,7 @@ def load(kind: str, name: str) -> Any:
     Raises:
         PlumblineError: there is no such component, or an installed one cannot be imported.
     """
-    path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
+    path, offer = _find_file(kind, name, f"{kind}.name"), _find_offer(kind, name)
     if offer is not None:
         module = installed_packages.load(offer)
     else:
@@ -209,11 +209,11 @@ def load(kind: str, name: str) -> Any:
 @cache
 def code_class(kind: str, name: str) -> str:
     """The class of a component's code: its part of a run's identity (see `plumbline.specs.code_hash`)."""
-    return code_hash.component_class(f"{folder(kind)}.{name}", Path(_file(kind, name, f"{kind}.name")))
+    return code_hash.component_class(f"{folder(kind)}.{name}", Path(_find_file(kind, name, f"{kind}.name")))
 
 
-def _file(kind: str, name: Any, key: str) -> str:
-    files, offer = available(kind), _offer(kind, name)
+def _find_file(kind: str, name: Any, key: str) -> str:
+    files, offer = available(kind), _find_offer(kind, name)
     if offer is not None and offer.fault:
         raise PlumblineError(f"{key}: {offer.fault}")
     if name not in files:
@@ -230,7 +230,7 @@ def _file(kind: str, name: Any, key: str) -> str:
     return files[name]
 
 
-def _offer(kind: str, name: Any) -> installed_packages.InstalledEntry | None:
+def _find_offer(kind: str, name: Any) -> installed_packages.InstalledEntry | None:
     """What an installed distribution offers under a name."""
     return installed_packages.offers().by_entry.get(f"{folder(kind)}.{name}")
 
@@ -255,11 +255,11 @@ def _read_options(function: ast.FunctionDef, path: str) -> dict[str, ComponentOp
             value = ast.literal_eval(default)
         except ValueError as error:
             raise PlumblineError(f"{where}: its default must be a literal") from error
-        by_name[argument.arg] = _option(argument.annotation, value, where)
+        by_name[argument.arg] = _read_option(argument.annotation, value, where)
     return by_name
 
 
-def _option(annotation: ast.expr, default: Any, where: str) -> ComponentOption:
+def _read_option(annotation: ast.expr, default: Any, where: str) -> ComponentOption:
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Literal":
         choices = ast.literal_eval(annotation.slice)
         return ComponentOption(

@@ -201,7 +201,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
         raise PlumblineError(f"{path}: presets: nothing for {preset!r} (there are {sorted(content['presets'])})")
     here = content["presets"][preset]
     chosen = here["source"] if source == AS_THE_CORPUS_SAYS else source
-    sizes = {name: _size(size) for name, size in here["packs"].items()}
+    sizes = {name: _parse_size(size) for name, size in here["packs"].items()}
     return msgspec.convert(
         {
             "name": name,
@@ -211,7 +211,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
             "hub": content["hub"],
             "tokenizer": here["tokenizer"],
             "packs": sizes,
-            "validation": _size(here["validation"]),
+            "validation": _parse_size(here["validation"]),
             "sequences_per_shard": here["sequences_per_shard"],
             "held_out_percent": here.get("held_out", content["held_out"])["percent"],
             "copies": content.get("copies", "keep"),
@@ -220,5 +220,5 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
     )
 
 
-def _size(size: int | str) -> int | None:
+def _parse_size(size: int | str) -> int | None:
     return None if size == "all" else int(size)

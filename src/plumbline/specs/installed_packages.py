@@ -72,8 +72,8 @@ def offers(group: str = COMPONENTS) -> InstalledEntries:
             unknown.append(f"entry_points.txt of {_name(distribution)} cannot be read ({error}); reinstall it")
             continue
         for entry in entries:
-            offer, other = _offer(group, entry, name, distribution), by_entry.get(entry.name)
-            by_entry[entry.name] = offer if other is None else _both(other, offer)
+            offer, other = _read_offer(group, entry, name, distribution), by_entry.get(entry.name)
+            by_entry[entry.name] = offer if other is None else _join_offers(other, offer)
     return InstalledEntries(by_entry, tuple(unknown))
 
 
@@ -98,7 +98,7 @@ def load(offer: InstalledEntry) -> ModuleType:
     return module
 
 
-def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution) -> InstalledEntry:
+def _read_offer(group: str, entry: EntryPoint, name: str, distribution: Distribution) -> InstalledEntry:
     offer = InstalledEntry(group=group, entry=entry.name, distribution=name)
     match = EntryPoint.pattern.match(entry.value)
     if match is None or not all(part.isidentifier() for part in match["module"].split(".")):
@@ -107,7 +107,7 @@ def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution)
         )
     offer = dataclasses.replace(offer, module=match["module"])
     try:
-        return dataclasses.replace(offer, path=_source(offer, distribution))
+        return dataclasses.replace(offer, path=_find_source(offer, distribution))
     except PlumblineError as error:
         return dataclasses.replace(offer, fault=str(error))
     except Exception as error:  # metadata can be broken in any way
@@ -115,7 +115,7 @@ def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution)
         return dataclasses.replace(offer, fault=fault)
 
 
-def _both(first: InstalledEntry, second: InstalledEntry) -> InstalledEntry:
+def _join_offers(first: InstalledEntry, second: InstalledEntry) -> InstalledEntry:
     names = f"{first.distribution} and {second.distribution}"
     places = f" ({first.path} and {second.path})" if first.path and second.path else ""
     entry = f"a {GROUPS[first.group]} {first.entry!r}"
@@ -131,7 +131,7 @@ def _name(distribution: Distribution) -> str:
     return name or f"without a name in {distribution.locate_file('')}"
 
 
-def _source(offer: InstalledEntry, distribution: Distribution) -> Path:
+def _find_source(offer: InstalledEntry, distribution: Distribution) -> Path:
     """The file that holds the module.
 
     Raises:
@@ -141,7 +141,7 @@ def _source(offer: InstalledEntry, distribution: Distribution) -> Path:
     if not isinstance(place, Path):
         raise PlumblineError(f"{offer} is in the archive {place}; install it unpacked, as pip does")
     relative = Path(*offer.module.split("."))
-    roots = [*_editable(distribution, place), place]
+    roots = [*_list_editable(distribution, place), place]
     for root in roots:
         for path in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
             if path.is_file():
@@ -152,7 +152,7 @@ def _source(offer: InstalledEntry, distribution: Distribution) -> Path:
     )
 
 
-def _editable(distribution: Distribution, place: Path) -> list[Path]:
+def _list_editable(distribution: Distribution, place: Path) -> list[Path]:
     """Where the sources of a distribution may begin that is installed editable; none for any other."""
     direct = json.loads(distribution.read_text("direct_url.json") or "{}")
     if not direct.get("dir_info", {}).get("editable"):

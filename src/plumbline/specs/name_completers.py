@@ -63,10 +63,10 @@ def runs(prefix: str, parsed_args: Namespace, **_: Any) -> Iterable[str]:
     """List the runs of every study whose name begins as what is typed."""
     preset, study = parsed_args.preset or _read_settings("preset"), prefix.partition("/")[0]
     chosen = [name for name in studies() if (name == study if "/" in prefix else name.startswith(study))]
-    return dict.fromkeys(key for name in chosen for key in _keys(_definition(name), preset))
+    return dict.fromkeys(key for name in chosen for key in _list_keys(_definition(name), preset))
 
 
-def _keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
+def _list_keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
     """The keys of a study's runs at a preset, without their specs."""
     arms, inherited = definition.get("arms", {}), definition["inherited"]
     for entry in (entry for entries in definition["runs"].values() for entry in entries):

@@ -119,7 +119,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     parent = study_config.load(content["extends"], preset, root, source)
     terms = DEFAULTS | {"scale": next(iter(parent.definition["scales"]))} | content
     terms.setdefault("larger_seeds", terms["seeds"][:1])
-    own, entries = _methods(content["methods"], parent, name, path)
+    own, entries = _split_methods(content["methods"], parent, name, path)
     methods = parent.definition["methods"] | own
     against: dict[str, str] = {}
     for method, entry in entries.items():
@@ -129,7 +129,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
             against[point] = baseline
     if terms["published"]:
         terms["published"] = str(Path(path).parent / terms["published"])
-    own_definition = _definition(parent, terms, own, against, name, path)
+    own_definition = _make_definition(parent, terms, own, against, name, path)
     study = study_config.make_study(own_definition, path, preset, root, source, parent)
     mine = OwnMethodsFile(path=path, study=study, against=against, asked=terms)
     if terms["decides"] != "validation_loss" and "suite" not in study.definition:
@@ -160,7 +160,7 @@ def _name(path: str, root: Path) -> str:
     return name
 
 
-def _methods(
+def _split_methods(
     content: dict[str, dict[str, Any] | None], parent: Study, name: str, path: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The file's own methods as a study's YAML has them, and of all methods what they contain."""
@@ -211,7 +211,7 @@ def _require_method(
         sweep.one_of(name, methods[name], method, f"{path}: {key}")
 
 
-def _definition(
+def _make_definition(
     parent: Study, terms: dict[str, Any], own: dict[str, Any], against: dict[str, str], name: str, path: str
 ) -> dict[str, Any]:
     """The YAML of a study that has these methods and their runs, and no target."""

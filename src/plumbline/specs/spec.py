@@ -227,7 +227,7 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             for number, entry in enumerate(parts.get("interventions", ()))
         )
         parts["probes"] = tuple(
-            _probe(entry, f"{where}probes[{number}]") for number, entry in enumerate(parts.get("probes", ()))
+            _read_probe(entry, f"{where}probes[{number}]") for number, entry in enumerate(parts.get("probes", ()))
         )
         spec = convert(cls, parts, f"{where}run spec")
         _check(spec)
@@ -295,7 +295,7 @@ def _read_part(kind: Any, component: str, content: dict[str, Any], where: str) -
     return convert(kind, fields | {"name": name, "options": options}, where, own)
 
 
-def _probe(content: dict[str, Any], where: str) -> ProbeSpec:
+def _read_probe(content: dict[str, Any], where: str) -> ProbeSpec:
     probe: ProbeSpec = _read_part(ProbeSpec, "probe", content, where)
     if bool(probe.at) == bool(probe.every):
         raise PlumblineError(f"{where}: give either `at` (fractions of training) or `every` (steps), one of the two")

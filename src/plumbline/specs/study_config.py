@@ -341,7 +341,7 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
             _merge_layers(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {})
         )
     name, _, variant = method.partition(".")
-    entry = _entry(definition, name, path)
+    entry = _find_entry(definition, name, path)
     sweep.require_point(method, definition["methods"], path)
     merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
     variants = sorted(entry.get("variants", {}))
@@ -363,7 +363,7 @@ def _overlay_parts(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str,
     return merged
 
 
-def _entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
+def _find_entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
     if name in definition["methods"]:
         return definition["methods"][name]
     methods = [*definition["methods"], *definition.get("arms", {})]
@@ -375,7 +375,7 @@ def _entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") 
 def _is_wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:
     arm = definition.get("arms", {}).get(method)
     if arm is None:
-        _entry(definition, method.partition(".")[0], where)
+        _find_entry(definition, method.partition(".")[0], where)
         return True
     return preset in arm.get("presets", [preset])
 
@@ -405,7 +405,7 @@ def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:
         if "sweep" in entry and point not in entry.get("variants", {}):
             sweep.one_of(name, entry, method, where)
         else:
-            _entry(definition, method, path, "noise_floor")
+            _find_entry(definition, method, path, "noise_floor")
     both = sorted(set(definition["methods"]) & set(definition.get("arms", {})))
     if both:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")

@@ -34,7 +34,7 @@ def folders(root: Path) -> dict[str, Path]:
     Raises:
         PlumblineError: two studies have one name, or an installed study cannot be found.
     """
-    by_name = {path.name: path for path in _folders(root) if is_study(path)}
+    by_name = {path.name: path for path in _list_folders(root) if is_study(path)}
     for name, offer in installed_packages.offers(installed_packages.STUDIES).by_entry.items():
         if offer.fault:
             raise PlumblineError(offer.fault)
@@ -118,11 +118,11 @@ def no_studies(root: Path) -> list[str]:
     """Sentences about folders of `studies/` that hold something and are not a study: nothing reads them."""
     return [
         "; ".join([f"{path} is no study: it has no {YAML} and no {PUBLISHED}, and nothing reads it", *misspelt(path)])
-        for path in _folders(root)
+        for path in _list_folders(root)
         # Of a study of another branch Python's cache may be left.
         if not is_study(path) and any(file.suffix != ".pyc" for file in path.rglob("*") if file.is_file())
     ]
 
 
-def _folders(root: Path) -> list[Path]:
+def _list_folders(root: Path) -> list[Path]:
     return [path for path in sorted((root / STUDIES).glob("[!._]*")) if path.is_dir()]

@@ -38,7 +38,7 @@ def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
     """Every point of a method's grid under its full name, the first axis slowest; empty for a method without sweep."""
     axes = entry.get("sweep", {})
     grid = [dict(zip(axes, values, strict=True)) for values in product(*(axis["values"] for axis in axes.values()))]
-    return {f"{name}.{_spell(point)}": point for point in grid if point}
+    return {f"{name}.{_spell_point(point)}": point for point in grid if point}
 
 
 def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
@@ -131,7 +131,7 @@ def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: s
         PlumblineError: the key that an axis sets does not exist, or does not accept the value.
     """
     overlay: dict[str, Any] = {}
-    settable = _settable(merged)
+    settable = _list_settable(merged)
     for axis, value in point.items():
         target = entry["sweep"][axis]["sets"]
         if target not in settable:
@@ -155,11 +155,11 @@ def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: s
     return overlay
 
 
-def _spell(point: Point) -> str:
+def _spell_point(point: Point) -> str:
     return "-".join(f"{axis}_{value:g}" for axis, value in point.items())
 
 
-def _settable(merged: dict[str, Any]) -> dict[str, _Check]:
+def _list_settable(merged: dict[str, Any]) -> dict[str, _Check]:
     """Every path that a sweep may set, with what refuses values: fields of the spec, options of what is chosen."""
     checks: dict[str, _Check] = {}
     for part, kind in _FIELDS.items():

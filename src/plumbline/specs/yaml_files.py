@@ -55,10 +55,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             if key_node.tag == "tag:yaml.org,2002:merge":  # flattened below; own keys override
                 continue
             if not isinstance(key_node, yaml.ScalarNode):
-                raise PlumblineError(f"{_line(key_node)}: a key is a list or mapping; write a text")
+                raise PlumblineError(f"{_name_line(key_node)}: a key is a list or mapping; write a text")
             key = self.construct_object(key_node, deep=True)
             if key in keys:
-                raise PlumblineError(f"{_line(key_node)}: the key {key!r} is there twice; keep one of them")
+                raise PlumblineError(f"{_name_line(key_node)}: the key {key!r} is there twice; keep one of them")
             keys.add(key)
         return super().construct_mapping(node, deep)
 
@@ -66,7 +66,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         number: float = super().construct_yaml_float(node)
         if not math.isfinite(number):
             raise PlumblineError(
-                f"{_line(node)}: {node.value} is not a finite number, and nothing can be computed with it; "
+                f"{_name_line(node)}: {node.value} is not a finite number, and nothing can be computed with it; "
                 "write one that is, or quotation marks around a text"
             )
         return number
@@ -79,7 +79,7 @@ _Loader.add_implicit_resolver(
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
-def _line(node: yaml.Node) -> str:
+def _name_line(node: yaml.Node) -> str:
     return f"{node.start_mark.name}:{node.start_mark.line + 1}"
 
 
@@ -90,7 +90,7 @@ def read_yaml(path: Path) -> Any:
         PlumblineError: there is no such file, it cannot be read, it is not YAML or not UTF-8, a key stands twice, a
             number is not finite, or it is larger or nested deeper than any file written by hand.
     """
-    return parse_yaml(_text(path), str(path))
+    return parse_yaml(_read_text(path), str(path))
 
 
 def read_struct(path: Path, kind: Any) -> Any:
@@ -99,7 +99,7 @@ def read_struct(path: Path, kind: Any) -> Any:
     Raises:
         PlumblineError: as `read_yaml` and `check`.
     """
-    return _struct(_text(path), path, kind)
+    return _struct(_read_text(path), path, kind)
 
 
 def read_checked(path: Path, kind: type[Struct]) -> Any:
@@ -108,7 +108,7 @@ def read_checked(path: Path, kind: type[Struct]) -> Any:
     Raises:
         PlumblineError: as `read_yaml` and `check`.
     """
-    return copy.deepcopy(_parse_checked(_text(path), path, kind))
+    return copy.deepcopy(_parse_checked(_read_text(path), path, kind))
 
 
 @cache
@@ -123,7 +123,7 @@ def _parse_checked(text: str, path: Path, kind: type[Struct]) -> Any:
     return content
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     if not path.exists():
         raise PlumblineError(f"there is no file {path}")
     try:

@@ -83,6 +83,6 @@ def test_an_edited_method_is_not_confirmed(
     asked = replace(QUESTION, name="softpick", candidate="softpick")
     trainer = NumbersTrainer(noisy(8), "softpick")
     assert tried(place, asked, trainer, **record).verdict == "keep"
-    monkeypatch.setattr(study_verbs, "_place", lambda project: place)
+    monkeypatch.setattr(study_verbs, "_make_place", lambda project: place)
     with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
         study_verbs.confirm(given)

@@ -45,7 +45,7 @@ def documents(
     """
     local = Path(path).is_dir()
     name = Path(path).resolve().name if local else path.rsplit("/", 1)[-1]
-    for end, row in _rows(corpus, path, configuration, split, "" if local else revision, at):
+    for end, row in _stream_rows(corpus, path, configuration, split, "" if local else revision, at):
         number = end.number - 1
         if text_column not in row:
             raise PlumblineError(
@@ -88,7 +88,7 @@ def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, o
             )
         return revision
     if commit is None:
-        commit = _newest(where, path)
+        commit = _fetch_newest(where, path)
         out.mkdir(parents=True, exist_ok=True)
         atomic_write_json(lock, {"path": path, "configuration": configuration, "commit": commit})
         print(f"{where}: empty; the newest commit of {path} is {commit}, written to {lock} and used from now on")
@@ -117,14 +117,14 @@ def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
     return commit if locked == [path, configuration] else None
 
 
-def _newest(where: str, path: str) -> str:
+def _fetch_newest(where: str, path: str) -> str:
     """The commit that a data set of the hub stands at."""
     from huggingface_hub import HfApi  # here, because importing it takes time that other sources need not spend
 
     try:
         commit = HfApi().dataset_info(path).sha
     except Exception as error:
-        if not _unreachable(error):
+        if not _is_unreachable(error):
             raise
         raise PlumblineError(
             f"{where}: empty, and the hub cannot be asked for the newest commit of {path} ({_reason(error)}). Allow "
@@ -143,7 +143,7 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
 
 
-def _rows(
+def _stream_rows(
     corpus: str, path: str, configuration: str, split: str, revision: str, at: StreamPosition
 ) -> Iterator[tuple[StreamPosition, dict[str, Any]]]:
     """Stream rows with the place behind each; whatever the libraries below throw for want of a network or a data set
@@ -171,7 +171,7 @@ def _rows(
             f"{key(corpus, 'hub')}: path {path}, configuration {configuration!r}, split {split!r}: {error}"
         ) from error
     except Exception as error:
-        if not _unreachable(error):
+        if not _is_unreachable(error):
             raise
         at_revision = f" at revision {revision}" if revision else ""
         raise PlumblineError(
@@ -191,7 +191,7 @@ def _read_ahead_less(built: Any) -> None:
         built.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
 
 
-def _unreachable(error: Exception) -> bool:
+def _is_unreachable(error: Exception) -> bool:
     """Whether an error is the network's or the hub's.
 
     Not found, offline mode and refused connections are OSErrors. The HTTP client's own errors are not, and which client

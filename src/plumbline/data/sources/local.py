@@ -72,13 +72,13 @@ def documents(folder: Path, corpus: str, at: StreamPosition = START) -> Iterator
             yield Document(
                 id=name,
                 source=folder.resolve().name if source == "." else source,
-                text=_text(path),
+                text=_read_text(path),
                 group=name,
                 end=StreamPosition(shard + 1, 0, number),
             )
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """A text file's content, with line ends as everywhere here and without a byte order mark."""
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -47,7 +47,7 @@ def open_ids(path: Path, dtype: str, corpus: str) -> np.ndarray:
     Raises:
         PlumblineError: the file is empty, truncated, of another type than is stated, or no row of whole numbers.
     """
-    ids = _npy(path) if path.suffix == ".npy" else _bin(path, dtype, corpus)
+    ids = _open_npy(path) if path.suffix == ".npy" else _open_bin(path, dtype, corpus)
     if not len(ids):
         raise PlumblineError(f"{path}: holds no ids; delete it, or write it again")
     if dtype and ids.dtype.newbyteorder("=") != np.dtype(dtype):
@@ -58,7 +58,7 @@ def open_ids(path: Path, dtype: str, corpus: str) -> np.ndarray:
     return ids
 
 
-def _bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
+def _open_bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
     header = token_files.header(path)
     if header is not None:
         return _map_ids(path, header[0], token_files.HEADER_BYTES)
@@ -80,7 +80,7 @@ def _map_ids(path: Path, dtype: str, offset: int) -> np.ndarray:
     return np.memmap(path, dtype=little, mode="r", offset=offset)
 
 
-def _npy(path: Path) -> np.ndarray:
+def _open_npy(path: Path) -> np.ndarray:
     try:
         ids = npy.map_array(path)
     except ValueError as error:
@@ -136,7 +136,7 @@ def source(
             "a document is held out if `val`, `valid` or `validation` is a word of its file's name, and not otherwise; "
             "order: by sha256('order\\n' + id)"
         )
-    return _documents(names, loaded, dtype, corpus, bool(held_out), counted), about
+    return _read_documents(names, loaded, dtype, corpus, bool(held_out), counted), about
 
 
 def _check_files(names: dict[str, Path], tokenizer: Tokenizer, dtype: str, corpus: str) -> dict[str, dict[str, Any]]:
@@ -183,7 +183,7 @@ def _check_files(names: dict[str, Path], tokenizer: Tokenizer, dtype: str, corpu
     return counted
 
 
-def _documents(
+def _read_documents(
     names: dict[str, Path],
     tokenizer: Tokenizer,
     dtype: str,
@@ -195,9 +195,9 @@ def _documents(
     for name, path in names.items():
         ids, count = open_ids(path, dtype, corpus), 0
         side = ("validation" if token_files.is_held_out(name) else "train") if by_name else ""
-        for cuts in _batches(_cuts(ids, tokenizer.eot), lambda cut: cut[1] - cut[0]):
+        for cuts in _make_batches(_find_cuts(ids, tokenizer.eot), lambda cut: cut[1] - cut[0]):
             rows = [ids[start:stop] for start, stop in cuts]
-            for (start, stop), row, text in zip(cuts, rows, _texts(rows, tokenizer)):
+            for (start, stop), row, text in zip(cuts, rows, _decode_texts(rows, tokenizer)):
                 where = {"file": name, "start": start, "stop": stop, "crc32": zlib.crc32(row.tobytes())}
                 identity = f"{name}:{start}"
                 yield Document(id=identity, source=name, text=text, group=identity, tokens=where, side=side)
@@ -206,7 +206,7 @@ def _documents(
         counted[name] |= {"documents": count, "unended": int(ids[-1] != tokenizer.eot)}
 
 
-def _cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
+def _find_cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
     """(start, stop) of the documents between ends, none of them empty, ends not among their ids."""
     start = 0
     for block in range(0, len(ids), _BLOCK):
@@ -218,7 +218,7 @@ def _cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
         yield start, len(ids)
 
 
-def _batches(items: Iterable[T], ids: Callable[[T], int]) -> Iterator[list[T]]:
+def _make_batches(items: Iterable[T], ids: Callable[[T], int]) -> Iterator[list[T]]:
     """Items in lists of about `_BATCH` ids and at most `_DOCUMENTS` items; `ids` of an item are so many."""
     batch: list[T] = []
     size = 0
@@ -232,10 +232,10 @@ def _batches(items: Iterable[T], ids: Callable[[T], int]) -> Iterator[list[T]]:
         yield batch
 
 
-def _texts(rows: list[np.ndarray], tokenizer: Tokenizer) -> list[str]:
+def _decode_texts(rows: list[np.ndarray], tokenizer: Tokenizer) -> list[str]:
     parts = ((number, row[at : at + _PART]) for number, row in enumerate(rows) for at in range(0, len(row), _PART))
     texts: list[list[str]] = [[] for _ in rows]
-    for some in _batches(parts, lambda part: len(part[1])):
+    for some in _make_batches(parts, lambda part: len(part[1])):
         for (number, _), text in zip(some, tokenizer.decode_batch([ids.tolist() for _, ids in some])):
             texts[number].append(text)
     return ["".join(of_row) for of_row in texts]

@@ -65,9 +65,9 @@ class DryRunPage:
                 kind.jobs,
                 nodes,
                 devices or "-",
-                _range(kind.memory_mb, 1000),
-                _range(kind.minutes, 60),
-                _range(kind.disk_mb, 1000),
+                _format_range(kind.memory_mb, 1000),
+                _format_range(kind.minutes, 60),
+                _format_range(kind.disk_mb, 1000),
             ]
             for (rule, nodes, devices), kind in self.kinds.items()
         ]
@@ -82,7 +82,7 @@ _MORE = (
 )
 
 
-def _range(values: set[int], unit: int) -> str:
+def _format_range(values: set[int], unit: int) -> str:
     if not values:
         return "?"
     low, high = (f"{value / unit:,.1f}" for value in (min(values), max(values)))

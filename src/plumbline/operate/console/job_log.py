@@ -56,14 +56,14 @@ class StartedJob:
             name = "{study}/{scale}/{method}/s{seed}".format_map(values)
         else:
             name = "/".join(str(value) for value in values.values())
-        command = _words(record.shellcmd)
+        command = _split_command(record.shellcmd)
         return cls(
             number=record.jobid,
             rule=record.rule_name,
             name=name,
             logs=tuple(record.log),
-            state=_option(command, "--state"),
-            out=_option(command, "--out"),
+            state=_find_option(command, "--state"),
+            out=_find_option(command, "--out"),
             local=record.local,
         )
 
@@ -223,13 +223,13 @@ class JobLog:
         )
 
 
-def _words(command: str | None) -> list[str]:
+def _split_command(command: str | None) -> list[str]:
     try:
         return shlex.split(command or "")
     except ValueError:
         return []
 
 
-def _option(arguments: list[str], name: str) -> Path | None:
+def _find_option(arguments: list[str], name: str) -> Path | None:
     """The value of an option of the job's command; where a training keeps state and outputs is no field of a record."""
     return Path(arguments[arguments.index(name) + 1]) if name in arguments[:-1] else None

@@ -111,12 +111,12 @@ def confirm(source: ExperimentSource) -> int:
     """Run what was kept again with fresh seeds of both arms, and return the exit code."""
     with source.hold():
         terms, plan = fix_design.fix_claim(source.question, source.trainer, source.bank)
-        entry = _entry(source, source.question, f"t of a claim at {terms.alpha:g}")
+        entry = _make_entry(source, source.question, f"t of a claim at {terms.alpha:g}")
         decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
         return print_decision(decision, source.place.page(terms.name), as_json=source.given.json)
 
 
-def _entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:
+def _make_entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:
     arms = [source.trainer.method(BASELINE), source.trainer.method(question.candidate)]
     return LedgerEntry(
         kind="try",
@@ -143,7 +143,7 @@ def settle_try(
     Raises:
         PlumblineError: its runs were examined under another rule, or it is none that its session has room for.
     """
-    entry, ledger = _entry(source, request, fix_design.write_rule(request)), source.place.read_ledger()
+    entry, ledger = _make_entry(source, request, fix_design.write_rule(request)), source.place.read_ledger()
     level = fix_design.find_session_level(request, entry, ledger)
     question = replace(request, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
@@ -217,11 +217,11 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
     fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
-    print(_near(page), flush=True)  # whole, however long: a path is copied
+    print(_shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
 
 
-def _near(page: Path) -> str:
+def _shorten_path(page: Path) -> str:
     """A path as it is shortest from here."""
     return min(str(page), os.path.relpath(page), key=len)
 

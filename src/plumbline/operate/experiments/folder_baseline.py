@@ -220,7 +220,7 @@ class FolderBaseline:
         Raises:
             PlumblineError: it has some; the try that they belong to is named.
         """
-        begun = self.said.get("fresh_runs", {}).get(_key(trainer, arm))
+        begun = self.said.get("fresh_runs", {}).get(_make_key(trainer, arm))
         if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
             return
         own = {run.fingerprint for run in bank.list_runs(trainer.group, trainer.method(arm))}
@@ -251,7 +251,7 @@ class FolderBaseline:
             asked_first_seed: the first seed of the request.
         """
         arm, fresh_runs = decision.terms.candidate, self.said.get("fresh_runs", {})
-        key, begun = _key(trainer, arm), fresh_runs.get(_key(trainer, arm), {})
+        key, begun = _make_key(trainer, arm), fresh_runs.get(_make_key(trainer, arm), {})
         seeds: list[int] = begun.get("seeds", [])
         if min(seeds, default=0) <= max(run.seed for run in decision.runs if run.arm != BASELINE):
             seeds = list(islice(count(max({*bank.list_seeds(trainer.group), *seeds}) + 1), decision.terms.fresh_runs))
@@ -340,7 +340,7 @@ class FolderBaseline:
         atomic_write_json(self.folder.own / "session.json", self.said)
 
 
-def _key(trainer: CommandTrainer, arm: str) -> str:
+def _make_key(trainer: CommandTrainer, arm: str) -> str:
     """What fresh runs are kept by: the code, and what trains it in which metric."""
     return f"{trainer.method(arm)}-{sha256_text(canonical_json(trainer.group))[:8]}"
 

@@ -84,7 +84,7 @@ def place_of(root: Path) -> ExperimentFolders:
     )
 
 
-def _baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
+def _load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
     """The baseline of a folder whose command may be run."""
     file = load(root)
     require_trust(file, options.trust, options.verb)
@@ -93,22 +93,22 @@ def _baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
 
 def try_(options: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
-    baseline = _baseline(options, root)
+    baseline = _load_baseline(options, root)
     require_baseline(options, baseline.repository)
     if options.dry_run:
-        return _try_of(options, baseline, place_of(root).bank()).print_plan()
+        return _make_try(options, baseline, place_of(root).bank()).print_plan()
     with Folder(root).hold(shlex.join(["plumbline", "try", "-m", options.message])):
         bank = place_of(root).bank()
         baseline.folder.baseline(baseline.repository)
         if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
             return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)
-        source = _try_of(options, baseline, bank)
+        source = _make_try(options, baseline, bank)
         source.mind()
         return carry_out_experiment.try_candidate(source)
 
 
-def _try_of(options: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
+def _make_try(options: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
     candidate, other = arms_of(options, baseline)
     question = question_of(options, baseline, candidate, other)
     return FolderSource(options, baseline, candidate, other, question, bank)
@@ -122,13 +122,13 @@ def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Pa
     if not commits:
         append_rows(baseline.trainer(), decision)
     committed = partial(commit, baseline.repository, baseline.arm)
-    rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if commits else []
+    rest = [lambda: _run_and_write_row(committed, baseline.trainer(), decision)] if commits else []
     return _print(partial(print_decision, decision, page, as_json=options.json), rest, as_json=options.json)
 
 
 def confirm(options: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
-    baseline = _baseline(options, root)
+    baseline = _load_baseline(options, root)
     with Folder(root).hold(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
         bank = place_of(root).bank()
         if options.name is None:
@@ -288,7 +288,7 @@ class FolderSource:
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
         page = self.place.page(decision.terms.name)
         follow = partial(self._next, decision, log)
-        rest = (lambda: line, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
+        rest = (lambda: line, (lambda: _run_and_write_row(follow, trainer, decision)) if later else follow)
         return _print(partial(print_decision, decision, page, as_json=options.json, **more), rest, as_json=options.json)
 
     def _next(self, decision: Decision, log: Path | None) -> str:
@@ -329,7 +329,7 @@ def _print(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as
     return decision() if code is None else code
 
 
-def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Decision) -> str:
+def _run_and_write_row(follow: Callable[[], str], trainer: CommandTrainer, decision: Decision) -> str:
     """Do what follows a decision, and write its row, also where a commit is refused."""
     try:
         return follow()

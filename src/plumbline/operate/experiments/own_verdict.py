@@ -102,11 +102,11 @@ def write(request: VerdictInputs) -> str:
             found=report,
             tries=corrected,
             ledger=ledger,
-            orders=[*decision_accuracy.read_printed(mine.study.code), *_own_orders(reader, request.page)],
+            orders=[*decision_accuracy.read_printed(mine.study.code), *_list_own_orders(reader, request.page)],
             page=request.page,
         )
         page = own_page.page(result)
-        page.write(request.page, _numbers(result, page.sentence))
+        page.write(request.page, _list_numbers(result, page.sentence))
     numbers = {decision_accuracy.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
     fingerprint_file.write(request.page, request.fingerprint, companions=others, **numbers)
@@ -132,10 +132,10 @@ def _append_tries(request: VerdictInputs) -> AbstractContextManager[Ledger]:
     return ledgers.append_provisionally(request.ledger, ledger_costs.entries(request.mine))
 
 
-def _own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
+def _list_own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
     """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
     mine, label, orders = reader.mine, reader.deciding.label, []
-    here = _at_both(reader)
+    here = _average_at_both_scales(reader)
     if here is not None:
         base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
         own_order = decision_accuracy.compare(base, larger, source="the runs of this page", metric=label)
@@ -149,7 +149,7 @@ def _own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy
     return [*orders, *([every] if every else [])]
 
 
-def _at_both(reader: FinishedRunReader) -> dict[str, Any] | None:
+def _average_at_both_scales(reader: FinishedRunReader) -> dict[str, Any] | None:
     """Means by method at both scales, of methods of which no run diverged; None if no larger scale was requested."""
     mine = reader.mine
     if mine.larger is None:
@@ -163,7 +163,7 @@ def _at_both(reader: FinishedRunReader) -> dict[str, Any] | None:
     return {"study": mine.study.code, "metric": reader.deciding.name, "scales": scales, "means": means}
 
 
-def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
+def _list_numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
     """Every number of the page, and the runs that it is from."""
     reader, mine = result.seen, result.seen.mine
     runs = {
@@ -190,7 +190,7 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,
             "orders": [dataclasses.asdict(metric) for metric in result.orders],
-            decision_accuracy.KEY: _at_both(reader),
+            decision_accuracy.KEY: _average_at_both_scales(reader),
             "runs": runs,
         }
     )

@@ -138,16 +138,16 @@ def noise(bank: Bank, baseline_runs: Mapping[str, int]) -> list[dict[str, Any]]:
     rows = []
     for group in sorted({run.group for run in bank.runs}):
         for fingerprint, values in sorted(bank.group_values(group).items()):
-            runs = baseline_runs.get(group) or _beside_newest(bank, group) or max(map(len, values))
-            rows.append(_row(group, fingerprint, values, runs))
+            runs = baseline_runs.get(group) or _count_beside_newest(bank, group) or max(map(len, values))
+            rows.append(_summarize_noise(group, fingerprint, values, runs))
     return [row for row in rows if row is not None]
 
 
-def _beside_newest(bank: Bank, group: str) -> int:
+def _count_beside_newest(bank: Bank, group: str) -> int:
     return next((len(run.beside) for run in reversed(bank.runs) if run.group == group and run.beside), 0)
 
 
-def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
+def _summarize_noise(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
     spread = pool_spreads(values)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
@@ -207,7 +207,7 @@ def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | 
     if not rows:
         raise PlumblineError(f"{place.lacking}{ledger.path}: nothing was tried yet; {place.first}")
     heads = ("#", "when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
-    _print(heads, [_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
+    _print(heads, [_format_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
     if any(row["page"] for row in rows):
         print(fold_lines("The page of a row: plumbline page NUMBER", sys.stdout))
     if now is not None:
@@ -219,7 +219,7 @@ def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | 
     return 0
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _format_cells(row: Mapping[str, Any]) -> list[str]:
     """A row as people read it: the time to the minute, and of the baseline's runs how many were made with it."""
     runs = f"{row['runs']} + {row['baseline_runs']}" if row["runs"] else ""
     when = row["at"][5:16].replace("T", " ")

@@ -81,7 +81,7 @@ class SeenMetric:
 def metrics(log: Path, folder: Path) -> list[SeenMetric]:
     """List a run's metrics, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
     lines = list(islice(backwards(log), LINES))[::-1]
-    by_name = {metric.name: metric for metric in (*_rows(folder), *_in_lines(lines), *_find_announced(lines))}
+    by_name = {metric.name: metric for metric in (*_in_rows(folder), *_in_lines(lines), *_find_announced(lines))}
     return sorted(
         by_name.values(), key=lambda metric: (not metric.announced, _rank(metric.name), metric.name.startswith("best_"))
     )
@@ -125,14 +125,14 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
         after = r"([\"']?\s*[:=]?\s*[\"']?)"
         number = _FRACTION if form in BARE else _NUMBER
         within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({number})(?![\w.])", re.IGNORECASE)
-        places = [place for row, line in enumerate(lines) for place in _places(within, row, line)]
+        places = [place for row, line in enumerate(lines) for place in _find_places(within, row, line)]
         places = [each for each in places if each.at not in spans]
         spans |= {each.at for each in places}
         ordinary = {each.shape for each in places if not each.is_best}
         best = [each for each in places if each.is_best and not (each.is_marked and each.shape in ordinary)]
         last = [each for each in places if each not in best]
         for prefix, chosen in (("", last), ("best_", best)):
-            if pattern := _pattern(chosen, lines, best=bool(prefix)) if chosen else "":
+            if pattern := _make_pattern(chosen, lines, best=bool(prefix)) if chosen else "":
                 match = chosen[-1].match
                 plain = prefix + re.sub(r"[ /]", "_", match[1])
                 setting = {"pattern": pattern} | ({"name": plain} if plain != match[1] else {})
@@ -166,7 +166,7 @@ class _Place:
         return re.sub(r"[\d.]+", "0", self.match.string[: self.match.start()])
 
 
-def _places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
+def _find_places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
     matches = list(within.finditer(line))
     places = []
     for before, match in zip([None, *matches], matches):
@@ -178,7 +178,7 @@ def _places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
     return places
 
 
-def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
+def _make_pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
     """A pattern that reads these places of the lines, and no others that look like them; empty if none does."""
     match = chosen[-1].match
     name, between, _ = match.groups()
@@ -193,10 +193,10 @@ def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
         for each in re.finditer(plain, line)
         if (row, each.start(1)) not in own and (hit := _BESIDE.search(line[: each.start()]))
     ]
-    behind = "".join(f"(?<!{_literal(text)})" for text in dict.fromkeys(others))
+    behind = "".join(f"(?<!{_escape(text)})" for text in dict.fromkeys(others))
     linewise = rf"^(?{'=' if best else '!'}.*\b(?i:best|lowest|highest)\b).*\b{pattern}"
     if best:
-        forms = [plain, *([rf"\b{_literal(chosen[-1].qualifier)}{pattern}"] if chosen[-1].qualifier else []), linewise]
+        forms = [plain, *([rf"\b{_escape(chosen[-1].qualifier)}{pattern}"] if chosen[-1].qualifier else []), linewise]
     else:
         forms = [plain, rf"(?<![\w/]){behind}{pattern}", linewise]
     return next((form for form in forms if _reads_only(form, own, lines)), "")
@@ -210,11 +210,11 @@ def _reads_only(pattern: str, own: set[tuple[int, int]], lines: list[str]) -> bo
     return places[-1:] == [max(own)] and not any(re.fullmatch(_NUMBER, text, re.IGNORECASE) for text in others)
 
 
-def _literal(text: str) -> str:
+def _escape(text: str) -> str:
     return re.escape(text).replace(r"\ ", " ")
 
 
-def _rows(folder: Path) -> list[SeenMetric]:
+def _in_rows(folder: Path) -> list[SeenMetric]:
     """Known names in files of JSON that the run wrote: in rows, or one object."""
     candidates = []
     files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]

@@ -26,7 +26,7 @@ def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Pro
     mine = options.what if own else ""
     project = load(config | {"studies": [name], "main_study": name, "mine": mine, "experiment": {}})
     if project.mine is not None:
-        method, against, study = _of_file(options, project), options.baseline, project.mine.study
+        method, against, study = _choose_method(options, project), options.baseline, project.mine.study
         against = against or project.mine.against[method]
         scale = options.scale or project.mine.scale
     else:
@@ -66,7 +66,7 @@ def _read_extends(path: str) -> str:
     return str(content["extends"])
 
 
-def _of_file(options: argparse.Namespace, project: Project) -> str:
+def _choose_method(options: argparse.Namespace, project: Project) -> str:
     """The method of a user's own file that is meant."""
     mine = project.mine
     assert mine is not None
@@ -87,7 +87,7 @@ def _fit_time(options: argparse.Namespace, project: Project, study: Study, metho
     """The scale and the budget that fit a time."""
     from plumbline.plan import fit_to_time
 
-    bank, most = _sizes(options)
+    bank, most = _choose_sizes(options)
     fit = fit_to_time.fit_budget(
         project, study, method, against, options.time_budget, runs=bank + most, scale=options.scale
     )
@@ -95,7 +95,7 @@ def _fit_time(options: argparse.Namespace, project: Project, study: Study, metho
     return fit.given
 
 
-def _sizes(options: argparse.Namespace) -> tuple[int, int]:
+def _choose_sizes(options: argparse.Namespace) -> tuple[int, int]:
     bank, most = (3, 3) if options.quick else (BANK, MOST)
     return options.baseline_runs or bank, options.max_runs or most
 
@@ -112,7 +112,7 @@ def arms_of(project: Project, experiment: dict[str, Any], snakemake_words: list[
 def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
     """State the question to a candidate: what decides, and how many runs there are."""
     mine, experiment = project.mine, arms.given
-    bank, most = _sizes(options)
+    bank, most = _choose_sizes(options)
     minimum = mine.asked["minimum_gain"] if mine and options.minimum_gain is None else options.minimum_gain or 0.0
     paired = options.paired or bool(mine and mine.asked["paired"] and not options.interleave_baseline)
     order = "paired" if paired else "interleaved" if options.interleave_baseline else "bank"

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
     config = configuration_of(options)[0]
     project = load(config | {"studies": [config["main_study"]], "mine": "", "experiment": {}})
-    return VIEWS[options.verb](options, _place(project))
+    return VIEWS[options.verb](options, _make_place(project))
 
 
 def try_(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def confirm(options: argparse.Namespace) -> int:
     from plumbline.operate.experiments import carry_out_experiment
 
     configuration = configuration_of(options)[0]
-    place = _place(load(configuration))
+    place = _make_place(load(configuration))
     decision = place.read_decision(options.name, only_kept=True)
     request, terms = decision.asked, decision.terms
     config = load_config() | {"preset": request["preset"], "mine": request["mine"], "experiment": {}}
@@ -113,7 +113,7 @@ class StudySource:
     @cached_property
     def place(self) -> ExperimentFolders:
         """Where experiments of this preset lie."""
-        return _place(self.trainer.project)
+        return _make_place(self.trainer.project)
 
     @cached_property
     def bank(self) -> Bank:
@@ -255,7 +255,7 @@ class StudySource:
         return print_decision(decision, self.place.page(decision.terms.name), as_json=self.given.json)
 
 
-def _place(project: Project) -> ExperimentFolders:
+def _make_place(project: Project) -> ExperimentFolders:
     from plumbline.operate.experiments.past_experiments import ExperimentFolders
 
     return ExperimentFolders(

@@ -222,7 +222,7 @@ def _find_dead_holder(persistence: Path, locked: bool) -> tuple[dict[str, Any], 
             raise _make_refusal(persistence)
     else:
         who = f"it is unknown which one: {path} {process_record.explain_fault(path)}, and is set aside"
-        if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
+        if not (locked and _find_filesystem(persistence) in OF_ONE_KERNEL):
             raise PlumblineError(
                 f"{path} {process_record.explain_fault(path)}, so it is unknown whether {persistence.parent} is held. "
                 f"{_UNLOCK}"
@@ -235,7 +235,7 @@ def _is_dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
     if process_record.is_here(record) and process_record.read_start_time(record["pid"]) != process_record.UNSEEN:
         return process_record.has_ended(record)
     same_boot = record.get("boot") is not None and record["boot"] == process_record.boot()
-    same_host = record["host"] == socket.gethostname() and _filesystem(persistence) in OF_ONE_KERNEL
+    same_host = record["host"] == socket.gethostname() and _find_filesystem(persistence) in OF_ONE_KERNEL
     return locked and record.get("locked", False) and (same_boot or same_host)
 
 
@@ -262,7 +262,7 @@ def _make_refusal(persistence: Path, has_kernel_lock: bool = False) -> Plumbline
     return PlumblineError(message)
 
 
-def _filesystem(path: Path) -> str:
+def _find_filesystem(path: Path) -> str:
     """The kind of file system that `path` lies on, as the mount table has it; empty if it does not say."""
     path = path.resolve()
     mounted = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]

@@ -98,16 +98,16 @@ def _ask_apt(pin: PinnedArchive) -> CheckResult | str | None:
         return f"apt-get says: {reason} (apt-get update renews its lists)"
     if match[2] != pin.sha256:
         return f"apt knows another archive of that name, with sha256 {match[2]}"
-    fault = _silent(match[1])
+    fault = _explain_silence(match[1])
     if fault is None:
         return None
-    if _behind_proxy():
+    if _has_own_proxy():
         message = f"apt knows {pin.requirement}; whether its proxy serves it was not checked ({fault})"
         return CheckResult(state=UNKNOWN, subject="Debian packages", message=message)
     return f"{'/'.join(match[1].split('/')[:3])}: {fault}"
 
 
-def _silent(url: str) -> str | None:
+def _explain_silence(url: str) -> str | None:
     """Why a server gives nothing; None if it does."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE):
@@ -116,7 +116,7 @@ def _silent(url: str) -> str | None:
         return f"{type(error).__name__}: {error}"
 
 
-def _behind_proxy() -> bool:
+def _has_own_proxy() -> bool:
     """Whether apt has a proxy of its own, which nothing else here knows how to use."""
     done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=60)
     return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None

@@ -96,7 +96,7 @@ def page(result: VerdictContents) -> VerdictPage:
         "What decides": [_describe_test(result), *tests],
         "Runs": [tables.write_runs(reader)],
         "Before the runs": [_write_parity(result)],
-        "By study targets": _by_study_targets(result),
+        "By study targets": _write_study_targets(result),
         "What it cost": [tables.write_cost(reader)],
         "Ledger": [_write_ledger(result)],
         "Limits": [_list_limits(result)],
@@ -114,7 +114,7 @@ def page(result: VerdictContents) -> VerdictPage:
     )
 
 
-def _by_study_targets(result: VerdictContents) -> list[str]:
+def _write_study_targets(result: VerdictContents) -> list[str]:
     """What the study measures beyond what decides: other metrics, tasks, the larger scale, power, printed numbers."""
     reader = result.seen
     sections = ["### By other metrics, not deciding", tables.write_measures(reader), *tables.write_tasks(reader)]

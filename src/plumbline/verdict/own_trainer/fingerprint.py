@@ -63,7 +63,7 @@ def data(folder: Path, names: Sequence[str]) -> str:
     for name in names:
         path = folder / name
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-        parts += [[name, str(file.relative_to(path)), _content(file)] for file in files]
+        parts += [[name, str(file.relative_to(path)), _hash_content(file)] for file in files]
     return sha256_text(canonical_json(parts))[:16]
 
 
@@ -72,7 +72,7 @@ def of_parts(parts: Mapping[str, Any]) -> str:
     return sha256_text(canonical_json(dict(parts)))[:16]
 
 
-def _content(path: Path) -> str:
+def _hash_content(path: Path) -> str:
     """The content's hash.
 
     Raises:
@@ -118,11 +118,11 @@ def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
         path = open_.pop()
         if os.path.isdir(path):
             files, folders = _list_folder(path)
-            looked.files.update(_stamps(files))
+            looked.files.update(_read_stamps(files))
             looked.folders.add(path)
             open_ += reversed(folders)
         else:
-            looked.files.update(_stamps([path]))
+            looked.files.update(_read_stamps([path]))
     return looked
 
 
@@ -132,9 +132,9 @@ def list_touched(before: Look) -> list[str]:
     listed = before.folders | before.left
     for folder in before.folders:
         files, folders = _list_folder(folder)
-        now.update(_stamps(files))
+        now.update(_read_stamps(files))
         now.update(look([new for new in folders if new not in listed]).files)
-    now.update(_stamps(path for path in before.files if path not in now))
+    now.update(_read_stamps(path for path in before.files if path not in now))
     return sorted(path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path))
 
 
@@ -151,7 +151,7 @@ def _list_folder(folder: str) -> tuple[list[str], list[str]]:
     return files, sorted(folders)
 
 
-def _stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
+def _read_stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
     for path in paths:
         with suppress(OSError):  # it was there a moment ago, or is a link to nothing
             there = os.stat(path)

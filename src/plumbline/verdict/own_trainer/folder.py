@@ -163,7 +163,7 @@ class Folder:
 def is_trusted(file: TrainerFile) -> bool:
     """Whether this user has run this folder's command before, as it is now; not where that cannot be read."""
     try:
-        lines = _trust_file().read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = _find_trust_file().read_text(encoding="utf-8", errors="replace").splitlines()
     except (OSError, PlumblineError):
         return False
     key = json.dumps(_trust_key(file))
@@ -178,7 +178,7 @@ def trust(file: TrainerFile) -> str:
     record = {"key": _trust_key(file), "folder": str(file.folder.resolve()), "command": file.run.command, "at": now()}
     record["sha256"] = sha256_file(file.path)
     try:
-        path = _trust_file()
+        path = _find_trust_file()
         make_folder(path.parent)
         with open(path, "a", encoding="utf-8") as out:
             out.write(json.dumps(record) + "\n")
@@ -192,7 +192,7 @@ def trust(file: TrainerFile) -> str:
 def trust_obstacle() -> str:
     """Why nothing can be remembered for this user; empty if it can."""
     try:
-        place = find_nearest(path := _trust_file())
+        place = find_nearest(path := _find_trust_file())
     except PlumblineError as error:
         return str(error)
     can = os.access(place, os.W_OK) and (place == path or place.is_dir())
@@ -204,7 +204,7 @@ def _trust_key(file: TrainerFile) -> str:
     return sha256_text(f"{file.folder.resolve()}\0{file.run.command}\0{file.where.profile}")
 
 
-def _trust_file() -> Path:
+def _find_trust_file() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
     own = Path(state) if state else find_home()
     if own is None:
@@ -216,8 +216,8 @@ def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
     """State in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty if none
     does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is left out.
     """
-    texts = [("the command", command), *repository.lines_with(_forms(repository.top), commit)]
-    places = dict.fromkeys((where, path) for where, text in texts for path in _paths(text, repository.top))
+    texts = [("the command", command), *repository.lines_with(_list_forms(repository.top), commit)]
+    places = dict.fromkeys((where, path) for where, text in texts for path in _find_paths(text, repository.top))
     if not places:
         return ""
     paths = "\0".join(str(path) for _, path in places)
@@ -232,7 +232,7 @@ def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
     )
 
 
-def _forms(top: Path) -> list[str]:
+def _list_forms(top: Path) -> list[str]:
     """How a text may write a path: as it is, or from the home folder."""
     forms, own = [str(top)], find_home()
     if own is not None and top != own and top.is_relative_to(own):
@@ -240,8 +240,8 @@ def _forms(top: Path) -> list[str]:
     return forms
 
 
-def _paths(text: str, top: Path) -> Iterable[Path]:
-    for form in _forms(top):
+def _find_paths(text: str, top: Path) -> Iterable[Path]:
+    for form in _list_forms(top):
         for match in re.finditer(rf"(?<![\w./-]){re.escape(form)}((?:/{_END})?)(?![\w.-])", text):
             path = Path(str(top) + match[1].rstrip("."))
             if not path.is_relative_to(top / FOLDER):

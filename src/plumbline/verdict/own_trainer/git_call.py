@@ -40,7 +40,7 @@ def git(
     )
     if check and done.returncode:
         errors = done.stderr.strip().splitlines() or ["no word"]
-        full = _full(folder, errors)
+        full = _is_full(folder, errors)
         remedy = "; free some of that disk, and repeat the command: what is finished is used" if full else ""
         raise PlumblineError(f"git {arguments[0]} in {folder} ended with {done.returncode}: {errors[-1]}{remedy}")
     return done
@@ -52,7 +52,7 @@ def free_bytes(folder: Path) -> int:
     return free.f_bavail * free.f_frsize
 
 
-def _full(folder: Path, errors: list[str]) -> bool:
+def _is_full(folder: Path, errors: list[str]) -> bool:
     """Whether the disk is full, by git's message, or by what is left: not every line of git's has the reason."""
     reasons = ("No space left on device", "Disk quota exceeded")
     return free_bytes(folder) < LEAST_FREE or any(reason in line for line in errors for reason in reasons)
@@ -64,7 +64,7 @@ def require_clean_submodules(top: Path, environment: Mapping[str, str]) -> None:
     Raises:
         PlumblineError: one has some.
     """
-    for path, _ in _submodules(top, "ls-files", "--stage", "-z", environment=environment):
+    for path, _ in _list_submodules(top, "ls-files", "--stage", "-z", environment=environment):
         there = top / path
         if not (there / ".git").exists():
             continue  # never checked out here: the baseline has none either
@@ -82,7 +82,7 @@ def fill_submodules(top: Path, commit: str, copy: Path) -> None:
     Raises:
         PlumblineError: one has not the commit that is wanted.
     """
-    for path, pinned in _submodules(top, "ls-tree", "-r", "-z", "--full-tree", commit):
+    for path, pinned in _list_submodules(top, "ls-tree", "-r", "-z", "--full-tree", commit):
         there = top / path
         if not (there / ".git").exists():
             continue
@@ -98,7 +98,7 @@ def fill_submodules(top: Path, commit: str, copy: Path) -> None:
             git(there, "checkout-index", "--all", "--force", prefix, environment=environment)
 
 
-def _submodules(top: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+def _list_submodules(top: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """The submodules, path and commit, of an index or a tree."""
     submodules = []
     for line in git(top, *arguments, environment=environment).stdout.split("\0"):

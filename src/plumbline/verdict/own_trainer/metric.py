@@ -97,14 +97,14 @@ def read(
     with alarm(seconds):
         if metric.json:
             keys = {"": metric.json, **metric.others}
-            texts = _rows(keys, folder, most)
+            texts = _read_rows(keys, folder, most)
         elif metric.file:
-            texts = _texts(metric, backwards(folder / metric.file, most))
+            texts = _read_texts(metric, backwards(folder / metric.file, most))
         else:
             gap = left_out or LeftOut()
-            texts = _texts(metric, backwards(log, most, begin=gap.end))
+            texts = _read_texts(metric, backwards(log, most, begin=gap.end))
             if gap.end:
-                texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
+                texts = _read_texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
     primary = texts.pop("", "")
     values = {name: number(text) for name, text in texts.items()}
     others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
@@ -121,8 +121,8 @@ def read(
 def has_value(metric: MetricPart, line: str) -> bool:
     """Whether a line of a log, or of the file of rows, has the primary metric."""
     if metric.json:
-        return _below(read_row(line), metric.json.rpartition(":")[2]) is not None
-    return bool(_texts(metric, iter([line])).get(""))
+        return _find_below(read_row(line), metric.json.rpartition(":")[2]) is not None
+    return bool(_read_texts(metric, iter([line])).get(""))
 
 
 def without_value(metric: MetricPart, line: str) -> str:
@@ -170,16 +170,16 @@ def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | No
             yield decode(rest)
 
 
-def _texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
+def _read_texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
     """The metrics of lines, by name, each as the first of them has it; "" is the primary metric."""
     if not metric.pattern:
-        values = _metric_lines(lines)
+        values = _read_metric_lines(lines)
         return values | ({"": values.pop(metric.name)} if metric.name in values else {})
     patterns = {"": re.compile(metric.pattern)}
-    return _matches(patterns | {name: re.compile(pattern) for name, pattern in metric.others.items()}, lines)
+    return _match_lines(patterns | {name: re.compile(pattern) for name, pattern in metric.others.items()}, lines)
 
 
-def _matches(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict[str, str]:
+def _match_lines(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for line in lines:
         for name in patterns.keys() - texts.keys():
@@ -191,7 +191,7 @@ def _matches(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict
     return texts
 
 
-def _metric_lines(lines: Iterator[str]) -> dict[str, str]:
+def _read_metric_lines(lines: Iterator[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for line in lines:
         if match := METRIC_LINE.match(line):
@@ -199,7 +199,7 @@ def _metric_lines(lines: Iterator[str]) -> dict[str, str]:
     return texts
 
 
-def _rows(names: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
+def _read_rows(names: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
     texts: dict[str, str] = {}
     files: dict[str, dict[str, str]] = {}
     for name, place in names.items():
@@ -209,7 +209,7 @@ def _rows(names: dict[str, str], folder: Path, most: int | None) -> dict[str, st
         rows = (read_row(line) for line in backwards(folder / file, most))
         for row in whole(folder / file) or rows:
             for name in keys.keys() - texts.keys():
-                value = _below(row, keys[name])
+                value = _find_below(row, keys[name])
                 if value is not None:
                     texts[name] = str(value)
             if keys.keys() <= texts.keys():
@@ -236,7 +236,7 @@ def read_row(line: str) -> Any:
         return None
 
 
-def _below(row: Any, key: str) -> Any:
+def _find_below(row: Any, key: str) -> Any:
     """The number below a key, or below a path of keys with dots."""
     if isinstance(row, dict) and key in row:
         value = row[key]
@@ -244,7 +244,7 @@ def _below(row: Any, key: str) -> Any:
         return value if plain else None
     for at, letter in enumerate(key):
         if letter == "." and isinstance(row, dict) and key[:at] in row:
-            return _below(row[key[:at]], key[at + 1 :])
+            return _find_below(row[key[:at]], key[at + 1 :])
     return None
 
 
@@ -294,11 +294,11 @@ def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
             return gap
         with open(path, "r+b") as file:
             file.seek(end - _BLOCK)
-            end += _after_line(file.read(_BLOCK), last=True) - _BLOCK
+            end += _find_line_start(file.read(_BLOCK), last=True) - _BLOCK
             texts, unread = {}, 0
             try:
                 with alarm(HOLE_SECONDS):
-                    texts = {} if metric.files else _texts(metric, backwards(path, begin=begin, end=end))
+                    texts = {} if metric.files else _read_texts(metric, backwards(path, begin=begin, end=end))
             except PlumblineError:
                 unread = end - begin
             if not _make_hole(file.fileno(), begin // _PAGE * _PAGE if gap.end else begin, end // _PAGE * _PAGE):
@@ -327,9 +327,9 @@ def shorten(path: Path) -> None:
     if size <= KEPT_HEAD + KEPT_TAIL + _BLOCK:
         return
     with open(path, "r+b") as file:
-        begin = _after_line(file.read(KEPT_HEAD), last=True)
+        begin = _find_line_start(file.read(KEPT_HEAD), last=True)
         file.seek(size - KEPT_TAIL)
-        end = size - KEPT_TAIL + _after_line(file.read(_BLOCK), last=False)
+        end = size - KEPT_TAIL + _find_line_start(file.read(_BLOCK), last=False)
         file.seek(begin)
         file.write(b"\n[plumbline left out %d bytes here]\n" % (end - begin))
         to = file.tell()
@@ -345,7 +345,7 @@ def shorten(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _after_line(block: bytes, *, last: bool) -> int:
+def _find_line_start(block: bytes, *, last: bool) -> int:
     """Where a line begins in a block: after its last line end, or after its first; its end, or 0, without one."""
     at = block.rfind(b"\n") if last else block.find(b"\n")
     return at + 1 if at >= 0 else len(block) if last else 0

@@ -87,27 +87,27 @@ def read(
     """
     ends, unmatched = ProcessEnds(), list(parts)
     every = [(path, note, _report(path)) for path, note in _read_begin_notes(folder)]
-    ended_well = {note["process"]: report for path, note, report in every if not _failure(path, report)}
+    ended_well = {note["process"]: report for path, note, report in every if not _describe_failure(path, report)}
     for path, note, report in every:
-        how = _failure(path, report)
+        how = _describe_failure(path, report)
         if note["process"] in left_running:
             continue
-        code = _exit_code(path) if note["parent"] == shell else b""
+        code = _read_exit_code(path) if note["parent"] == shell else b""
         if code and (explained := [part for part in unmatched if part.code == code[0]]):
             unmatched.remove(explained[0])
         if not how:
             continue
-        failure = f"{_command(note)}: {how}"
+        failure = f"{_shorten_command(note)}: {how}"
         if _is_ended_by_the_run(folder, note, how, ended_well.get(note["parent"])):
             ends.others.append(f"{failure}{_BY_ITSELF}")
-        elif (_wrote(path.with_suffix(".wrote"), log) and not _is_a_probe(note, report)) or (
+        elif (_has_written(path.with_suffix(".wrote"), log) and not _is_a_probe(note, report)) or (
             silent and note["command"][:1] != ["-c"]
         ):
             ends.of_output.append(failure)
         else:
             ends.others.append(failure)
     for part in unmatched:
-        (ends.others if part.is_filter else ends.of_output).append(f"{part.name}: {_how(part.code)}")
+        (ends.others if part.is_filter else ends.of_output).append(f"{part.name}: {_describe_code(part.code)}")
     return ends
 
 
@@ -136,14 +136,14 @@ def _report(began: Path) -> dict[str, Any]:
     return report if isinstance(report, dict) else {}
 
 
-def _how(code: int) -> str:
+def _describe_code(code: int) -> str:
     """How a command ended, by what the shell has as its exit code."""
     with contextlib.suppress(ValueError):
         return signal.Signals(code - 128).name
     return f"exit code {code}"
 
 
-def _exit_code(began: Path) -> bytes:
+def _read_exit_code(began: Path) -> bytes:
     """The exit code of a process; nothing of one that ended by a signal, or does not state it."""
     try:
         return began.with_suffix(".exit").read_bytes()[:1]
@@ -151,11 +151,11 @@ def _exit_code(began: Path) -> bytes:
         return b""
 
 
-def _failure(began: Path, report: dict[str, Any]) -> str:
+def _describe_failure(began: Path, report: dict[str, Any]) -> str:
     """How a process failed; nothing of one that did not."""
     if report.get("reader_gone"):
         return ""  # as `| head` ends what it reads from
-    code, error = _exit_code(began), report.get("error", "")
+    code, error = _read_exit_code(began), report.get("error", "")
     if code:
         return "" if code == b"\0" else f"exit code {code[0]}{f' ({error})' if error else ''}"
     if report.get("exit_known") is False:
@@ -184,7 +184,7 @@ def _is_a_probe(note: dict[str, Any], report: dict[str, Any]) -> bool:
     return bool(report.get("import_failed")) and note["command"][:1] == ["-c"]
 
 
-def _wrote(path: Path, log: Path) -> bool:
+def _has_written(path: Path, log: Path) -> bool:
     """Whether a process has written to the run's output, or to one that passed it on."""
     try:
         content = path.read_bytes()
@@ -201,7 +201,7 @@ def _wrote(path: Path, log: Path) -> bool:
             return any(text.find(line) >= 0 for line in lines)
 
 
-def _command(note: dict[str, Any]) -> str:
+def _shorten_command(note: dict[str, Any]) -> str:
     """What a process ran, without the flags and seeds behind that: ``train.py``, ``-m train``, ``-c import torch``."""
     arguments = list(note["command"])
     at = next(
@@ -261,8 +261,8 @@ def read_pipeline(file: Path, code: int, command: str) -> PipelineEnd:
     if code:
         return PipelineEnd(0 if code == NO_READER else code, no_reader=code == NO_READER)
     parts: list[PartEnd] = []
-    pipelines, no_reader = _pipelines(command), False
-    for when, last, codes in _notes(file):
+    pipelines, no_reader = _split_pipelines(command), False
+    for when, last, codes in _read_notes(file):
         ends = codes[:-1] if when == "DEBUG" else codes  # a condition may be what the last one is
         if when == "EXIT" and last == "exit":
             continue
@@ -276,7 +276,7 @@ def read_pipeline(file: Path, code: int, command: str) -> PipelineEnd:
     return PipelineEnd(0, no_reader=no_reader, parts=list(dict.fromkeys(parts)))
 
 
-def _notes(file: Path) -> Iterator[tuple[str, str, list[int]]]:
+def _read_notes(file: Path) -> Iterator[tuple[str, str, list[int]]]:
     """What bash noted: when, which command it was at, and how the parts of the pipeline before that ended."""
     try:
         text = file.read_text(errors="replace")
@@ -294,7 +294,7 @@ def _part(codes: list[int], place: int, pipelines: list[list[str]]) -> PartEnd:
     return PartEnd(f"part {place + 1} of {len(codes)} of a pipeline{name}", codes[place], is_filter)
 
 
-def _pipelines(command: str) -> list[list[str]]:
+def _split_pipelines(command: str) -> list[list[str]]:
     """The pipelines of a command, each with the names of its parts' programs, as far as its text shows."""
     lexer = shlex.shlex(_REDIRECTION.sub(" ", command), posix=False, punctuation_chars=";&|\n")
     lexer.whitespace = " \t\r"

@@ -81,7 +81,7 @@ def carriers(mark: str, leader: int | None = None) -> list[int]:
     """The processes of this machine whose environment has a variable that begins with a mark, `NAME=value...`; where a
     leader is named, also those of its session, and the descendants of this process, which began it.
     """
-    begin, processes, own = mark.encode(), [], set() if leader is None else _descendants()
+    begin, processes, own = mark.encode(), [], set() if leader is None else _list_descendants()
     for entry in os.listdir("/proc"):
         if entry.isdecimal() and int(entry) != os.getpid():
             content, session = b"", 0
@@ -98,7 +98,7 @@ def carriers(mark: str, leader: int | None = None) -> list[int]:
     return processes
 
 
-def _descendants() -> set[int]:
+def _list_descendants() -> set[int]:
     children: dict[int, list[int]] = {}
     for entry in filter(str.isdecimal, os.listdir("/proc")):
         with suppress(OSError):

@@ -171,7 +171,7 @@ def fill_command(command: str, way: str, seed: int, flags: Sequence[str]) -> str
     quoted = shlex.join([*arguments, *flags])
     if FLAGS in command:
         return command.replace(FLAGS, quoted)
-    if quoted and _several(command):
+    if quoted and _is_several(command):
         raise PlumblineError(
             f"run.command: {command!r} is more than one command; write {{flags}} where the flags and the seed go"
         )
@@ -194,7 +194,7 @@ def only_a_seed(gone: Sequence[str], come: Sequence[str]) -> bool:
     return bool(gone) and whole and plain[0] == plain[1]
 
 
-def _several(command: str) -> bool:
+def _is_several(command: str) -> bool:
     """Whether a line of the shell holds more than one command."""
     if "\n" in command.strip():
         return True

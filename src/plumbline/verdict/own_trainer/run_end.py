@@ -213,14 +213,14 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
     else:
         if whole:
             return LogEnd()
-    end = _signs(part.called, after[::-1], without_value)
+    end = _find_signs(part.called, after[::-1], without_value)
     for line in after:
         places.add(line, has_value=line is after[-1] and without_value is not None)
     nulls = set[str]()
     for line in islice(lines, LINES):
         places.add(line, has_value=metric.has_value(part, line))
         nulls.update(_NULL.findall(line) if part.json else ())
-        for kind in _kinds(part.called, line) if end.signs and _ANY.search(line) else ():
+        for kind in _find_kinds(part.called, line) if end.signs and _ANY.search(line) else ():
             if kind in end.signs:
                 end.beside.append(f"{end.signs.pop(kind)}, as it did before its last {part.called}")
     if not whole:
@@ -232,7 +232,7 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
             for name in _NULL.findall(line):
                 is_loss = _LOSS.search(name) or name == part.called or part.called.endswith(f".{name}")
                 if name not in nulls and is_loss:
-                    end.signs.setdefault(f"null {name}", _short(line))
+                    end.signs.setdefault(f"null {name}", _shorten(line))
     return end
 
 
@@ -242,13 +242,13 @@ def _join_end(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
     for line in chain(after, islice(printed, LINES)):
         places.add(line)
     loss = next((at for at, line in enumerate(after) if _HAS_LOSS.search(line)), None)
-    more = _signs("", _last(after[::-1]) if loss is None else after[loss::-1])
+    more = _find_signs("", _find_last(after[::-1]) if loss is None else after[loss::-1])
     return msgspec.structs.replace(
         end, diverged=end.diverged or more.diverged, signs=more.signs | end.signs, beside=[*end.beside, *more.beside]
     )
 
 
-def _last(lines: list[str]) -> list[str]:
+def _find_last(lines: list[str]) -> list[str]:
     """The last line that is not empty, with the traceback that it ends."""
     lines = [line for line in lines if line.strip()]
     at = next((at for at in reversed(range(len(lines))) if _TRACEBACK in lines[at]), None)
@@ -256,7 +256,7 @@ def _last(lines: list[str]) -> list[str]:
     return lines[max(0, at - 1) :] if at is not None and ends else lines[-1:]
 
 
-def _signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
+def _find_signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
     """What lines show of a run's end, except for its place; `first`: what is read of the first of them."""
     end = LogEnd()
     for at, line in enumerate(lines):
@@ -271,15 +271,15 @@ def _signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
             elif _IGNORED not in lines[max(0, at - 1)] and not error.startswith("BrokenPipeError"):
                 end.signs.setdefault(f"traceback {error.partition(':')[0]}", sign)
         elif _ANY.search(line):
-            kinds = _kinds(called, line if at or first is None else first)
+            kinds = _find_kinds(called, line if at or first is None else first)
             if "" in kinds:
-                return msgspec.structs.replace(end, diverged=_short(line))
+                return msgspec.structs.replace(end, diverged=_shorten(line))
             for kind in kinds:
-                end.signs.setdefault(kind, _short(line))
+                end.signs.setdefault(kind, _shorten(line))
     return end
 
 
-def _kinds(called: str, line: str) -> list[str]:
+def _find_kinds(called: str, line: str) -> list[str]:
     """The kinds of nan and inf in a line: "" is that of the metric or of the loss of training."""
     kinds = []
 
@@ -290,14 +290,14 @@ def _kinds(called: str, line: str) -> list[str]:
         if value.re is _AFTER_WORDS and not is_loss:
             return value[0]
         is_best = bool(_BEST.search(re.split(r"\d", line[max(0, value.start() - _BEFORE) : value.end(1)])[-1]))
-        is_metric = bool(called) and _plain(label) == _plain(called)
+        is_metric = bool(called) and _normalize_name(label) == _normalize_name(called)
         if (is_metric or _TRAINING.fullmatch(label)) and not is_best:
             kinds.append("")
         elif is_nan or (is_loss and not is_best):
             kinds.append(f"nan {_shape(label)}")
         return " "
 
-    line = _DENIAL.sub(" ", _LIST.sub(_one_value, " ".join(line.split())))
+    line = _DENIAL.sub(" ", _LIST.sub(_join_values, " ".join(line.split())))
     line = _COUNT.sub(" ", _AFTER_WORDS.sub(name, _NAMED.sub(name, line)))
     has_nan = _IS_NAN.search(line) or any(value[1][:3].lower() == "nan" for value in _BARE.finditer(line))
     if has_nan and not _SCALE.search(line):
@@ -305,7 +305,7 @@ def _kinds(called: str, line: str) -> list[str]:
     return kinds
 
 
-def _one_value(numbers: re.Match[str]) -> str:
+def _join_values(numbers: re.Match[str]) -> str:
     """A list of numbers as one: which of them is a nan differs from run to run."""
     rest = _NUMBER.sub("", _BARE.sub("", numbers[1]))
     return "[nan]" if "nan" in numbers[1].lower() and not any(map(str.isalpha, rest)) else numbers[0]
@@ -316,11 +316,11 @@ def _shape(line: str) -> str:
     return _NUMBER.sub("#", " ".join(line.lower().split()))
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name).lower()
 
 
-def _short(line: str) -> str:
+def _shorten(line: str) -> str:
     return repr(" ".join(line.split())[:LETTERS])
 
 
@@ -351,7 +351,7 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
             remarks.append(f"{text}, as runs of the baseline do")
         else:
             whys.append(f"{text}, and {has}")
-    if early := _early(result, others, called):
+    if early := _describe_early_end(result, others, called):
         text, of_all = early
         (whys if of_all and not may_be_shorter else remarks).append(text)
     return ComparedEnd(why="; ".join(dict.fromkeys(whys)), remarks=list(dict.fromkeys(remarks)))
@@ -364,7 +364,7 @@ def tell_of_baseline(result: Result) -> ComparedEnd:
     return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
 
 
-def _early(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+def _describe_early_end(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
     """State that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
 
     The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end

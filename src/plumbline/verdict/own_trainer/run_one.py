@@ -197,7 +197,7 @@ class _Run:
             return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
         last = tail[-1] if tail else "it printed nothing"
         if code:
-            kind = "out of memory" if any(map(_MEMORY.search, tail)) else NO_COMMAND.get(code) or _exit_words(code)
+            kind = "out of memory" if any(map(_MEMORY.search, tail)) else NO_COMMAND.get(code) or _describe_exit(code)
             return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
         if read.value is None:
             where = request.metric.json or request.metric.file or "what it printed"
@@ -228,7 +228,7 @@ class _Run:
         """Refuse an end that proves nothing of the arm."""
         last = f": {tail[-1]}" if tail else ""
         if code in _STOPPED and code != self.code_before:  # a second time it is how the arm ends
-            raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})", code)
+            raise _NotOfTheArm(f"something stopped its command by a signal ({_describe_exit(code)})", code)
         says_full = any(map(_FULL.search, tail))
         where = [str(self.log.parent), self.request.folder]
         where += [os.environ.get("TMPDIR", "/tmp"), *self.request.shared] if says_full else []
@@ -351,7 +351,7 @@ def is_full(folder: str, *, probe: bool) -> bool:
     return False
 
 
-def _exit_words(code: int) -> str:
+def _describe_exit(code: int) -> str:
     number = -code if code < 0 else code - 128
     if 0 < number < 65:
         with contextlib.suppress(ValueError):

@@ -94,7 +94,7 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
         """The metric's name: as the file states, or the last word of the key or of the pattern."""
         if self.name:
             return self.name
-        names = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _literal(self.pattern))
+        names = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _strip_pattern(self.pattern))
         return names[-1] if names else "metric"
 
 
@@ -210,11 +210,11 @@ def parse(content: dict[str, object], path: Path) -> TrainerFile:
     return file
 
 
-def _below(name: str) -> bool:
+def _is_below(name: str) -> bool:
     return not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
-def _literal(pattern: str) -> str:
+def _strip_pattern(pattern: str) -> str:
     """A pattern without its escapes, groups and classes: what a reader would call it."""
     return re.sub(r"\\.|\(.*?\)|\[.*?\]", " ", pattern)
 
@@ -243,7 +243,7 @@ def _check_run(run: RunPart, path: Path) -> None:
         raise PlumblineError(f"{path}: run.seed: {run.seed!r} has {str(error).lower()}") from None
     for key, names in (("share", run.share), ("output", run.output), ("data", run.data)):
         for entry in names:
-            if not entry.strip() or (key != "data" and not _below(entry)):
+            if not entry.strip() or (key != "data" and not _is_below(entry)):
                 raise PlumblineError(f"{path}: run.{key}: {entry!r} is no path below the folder")
             if key != "data" and (Path(entry).parts or (".",))[0] in _NOT_A_RUNS:
                 raise PlumblineError(
@@ -279,9 +279,9 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
         if groups != 1:
             raise PlumblineError(f"{path}: {key}: {text!r} has {groups} groups; put the number, and only it, in (...)")
     for key, text in ({"metric.json": metric.json} | others if metric.json else {}).items():
-        if not all(text.rpartition(":")[::2]) or not _below(text.rpartition(":")[0]):
+        if not all(text.rpartition(":")[::2]) or not _is_below(text.rpartition(":")[0]):
             raise PlumblineError(f"{path}: {key}: {text!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
-    if metric.file and not _below(metric.file):
+    if metric.file and not _is_below(metric.file):
         raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
     if metric.held_out and metric.held_out not in metric.others:
         near = nearest(metric.held_out, metric.others)

@@ -45,12 +45,12 @@ class CostParity:
     @property
     def parameters(self) -> float:
         """Percent more parameters than the baseline."""
-        return _percent_more(self.method.parameters, self.baseline.parameters)
+        return _compute_percent_more(self.method.parameters, self.baseline.parameters)
 
     @property
     def operations(self) -> float:
         """Percent more operations than the baseline."""
-        return _percent_more(self.method.operations, self.baseline.operations)
+        return _compute_percent_more(self.method.operations, self.baseline.operations)
 
     @property
     def run(self) -> float:
@@ -61,7 +61,7 @@ class CostParity:
         """
         if self.method.run is None or self.baseline.run is None:
             return 0.0
-        return max(0.0, _percent_more(self.method.run, self.baseline.run))
+        return max(0.0, _compute_percent_more(self.method.run, self.baseline.run))
 
     @property
     def excess(self) -> float:
@@ -88,8 +88,8 @@ class CostParity:
             return f"{sentence}; no width of the FFN restores parity"
         return (
             f"{sentence}; model.ffn_width: {self.ffn_width} would leave "
-            f"{_percent_more(self.restored.parameters, self.baseline.parameters):+.2f} % and "
-            f"{_percent_more(self.restored.operations, self.baseline.operations):+.2f} %"
+            f"{_compute_percent_more(self.restored.parameters, self.baseline.parameters):+.2f} % and "
+            f"{_compute_percent_more(self.restored.operations, self.baseline.operations):+.2f} %"
         )
 
 
@@ -128,5 +128,5 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
     return replace(parity, ffn_width=width, restored=restored)
 
 
-def _percent_more(mine: int, theirs: int) -> float:
+def _compute_percent_more(mine: int, theirs: int) -> float:
     return 100 * (mine - theirs) / theirs

@@ -275,7 +275,7 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
             if message is not None:
                 return message
     first, second, replayed = ([value.detach() for value in loop.parts.model.parameters()] for loop in loops)
-    if _equal(first, second):
+    if _are_equal(first, second):
         return None
     if not declared:
         components_text = f"interventions {names} and probes {[probe.name for probe in spec.probes]}"
@@ -284,7 +284,7 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
             "write "
             'held_out = "apart" in the class of an intervention that decides by them'
         )
-    if not _equal(first, replayed):
+    if not _are_equal(first, replayed):
         return (
             f"other held-out tokens give other weights although {declared} decided the same: parameters may be "
             "changed by decisions that state() gives a checkpoint, and not by the tokens themselves"
@@ -362,10 +362,10 @@ def _guard_parameters(
 
 
 def _are_changed(before: list[Any], parameters: list[Any]) -> bool:
-    return not _equal(before, parameters) or any(value.grad is not None for value in parameters)
+    return not _are_equal(before, parameters) or any(value.grad is not None for value in parameters)
 
 
-def _equal(values: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
+def _are_equal(values: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
     return all(torch.equal(a.detach(), b.detach()) for a, b in zip(values, others, strict=True))
 
 
