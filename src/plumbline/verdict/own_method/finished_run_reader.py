@@ -68,7 +68,7 @@ class FinishedRunReader:
     @property
     def metrics(self) -> list[ComparedMetric]:
         """The metrics that these runs have, the deciding one first."""
-        metrics = [METRICS["validation_loss"]] if self.mine.study.suite is None else METRICS.values()
+        metrics = [METRICS["validation_loss"]] if self.mine.study.suite is None else list(METRICS.values())
         return sorted(metrics, key=lambda metric: metric.name != self.mine.asked["decides"])
 
     @property
