@@ -19,7 +19,7 @@ from plumbline.project.study_targets import StudyTargets
 from plumbline.project.verdict_pages import VerdictPages
 from plumbline.specs import code_hash, components, study_config, study_folders, study_parts, suites
 from plumbline.specs.measurement import Measurement
-from plumbline.specs.measurement_code import of_measurement
+from plumbline.specs.measurement_code import hash_measurement
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import papers, read_yaml
 
@@ -212,7 +212,7 @@ class Fingerprints:
         owner = configuration.studies.get(one.study) or study_config.load(
             one.study, configuration.name, configuration.root
         )
-        return of_measurement(owner, one.name)
+        return hash_measurement(owner, one.name)
 
     def verdict(self) -> str:
         """Fingerprint the verdict's page; empty without a user's own file.
@@ -231,9 +231,9 @@ class Fingerprints:
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [
             sha256_file(path)
-            for path in decision_accuracy.files(self.configuration.mine.study.code, self.configuration.root)
+            for path in decision_accuracy.list_files(self.configuration.mine.study.code, self.configuration.root)
         ]
-        cited += decision_accuracy.of_pages(
+        cited += decision_accuracy.read_pages(
             (self.configuration.root / self.paths.verdict_ledger).parent, without=self.configuration.mine.name
         )
         asked = [

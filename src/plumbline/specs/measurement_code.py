@@ -11,7 +11,7 @@ from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import ROOT
 
 
-def of_measurement(study: Study, name: str) -> str:
+def hash_measurement(study: Study, name: str) -> str:
     """The fingerprint of a measurement: it changes with its code and what that imports, its options, and the specs of
     the runs that it names (all of them but the data and the suite, which it does not read), and with nothing else."""
     measurement = study.measurements[name]

@@ -92,10 +92,10 @@ class OwnMethodsFile:
         """The published results of these methods that the file names as a CSV, row by row.
 
         Raises:
-            PlumblineError: as `printed_results.rows`.
+            PlumblineError: as `printed_results.read`.
         """
         scales = [self.scale, *([self.larger] if self.larger else [])]
-        return printed_results.rows(self.asked["published"], self.path, self.compared, scales, root)
+        return printed_results.read(self.asked["published"], self.path, self.compared, scales, root)
 
     def runs(self, scale: str, method: str) -> list[Run]:
         """The runs of a method at a scale, in the order of the seeds."""
@@ -208,7 +208,7 @@ def _require_method(
     if not swept:
         sweep.require_point(method, methods, f"{path}: {key}")
     if rest and rest not in methods[name].get("variants", {}):
-        sweep.one_of(name, methods[name], method, f"{path}: {key}")
+        sweep.find_point(name, methods[name], method, f"{path}: {key}")
 
 
 def _make_definition(

@@ -12,7 +12,7 @@ from plumbline.specs.yaml_files import ROOT
 COLUMNS = ("method", "metric", "scale", "value")
 
 
-def rows(published: str, file: str, methods: list[str], scales: list[str], root: Path = ROOT) -> list[dict[str, str]]:
+def read(published: str, file: str, methods: list[str], scales: list[str], root: Path = ROOT) -> list[dict[str, str]]:
     """Read the rows of the CSV `published`, in its order; none if no CSV is named.
 
     It is read before any run is made, so that a slip of the pen is reported before hours of training.

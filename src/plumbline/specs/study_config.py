@@ -351,7 +351,7 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
         return _overlay_parts(merged, entry["variants"][variant])
     where = f"{path}: methods.{name}.sweep"
     if "sweep" in entry:
-        return overlay(merged, sweep.change(merged, entry, sweep.one_of(name, entry, method, where), where))
+        return overlay(merged, sweep.change(merged, entry, sweep.find_point(name, entry, method, where), where))
     raise PlumblineError(
         f"{path}: methods.{name}.variants: no variant {variant!r}{nearest(variant, variants)} (there are {variants})"
     )
@@ -403,7 +403,7 @@ def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:
         name, _, point = method.partition(".")
         entry = definition["methods"].get(name, {})
         if "sweep" in entry and point not in entry.get("variants", {}):
-            sweep.one_of(name, entry, method, where)
+            sweep.find_point(name, entry, method, where)
         else:
             _find_entry(definition, method, path, "noise_floor")
     both = sorted(set(definition["methods"]) & set(definition.get("arms", {})))

@@ -114,7 +114,7 @@ def is_code(name: str) -> bool:
     return name.startswith(f"{STUDIES}/") and name.endswith(tuple(all_suffixes()))
 
 
-def no_studies(root: Path) -> list[str]:
+def list_non_studies(root: Path) -> list[str]:
     """Sentences about folders of `studies/` that hold something and are not a study: nothing reads them."""
     return [
         "; ".join([f"{path} is no study: it has no {YAML} and no {PUBLISHED}, and nothing reads it", *misspelt(path)])

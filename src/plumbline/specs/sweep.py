@@ -75,7 +75,7 @@ def label(point: Point) -> str:
     return ", ".join(f"{axis.replace('_', ' ')} {value:g}" for axis, value in point.items())
 
 
-def one_of(name: str, entry: dict[str, Any], full_name: str, where: str) -> Point:
+def find_point(name: str, entry: dict[str, Any], full_name: str, where: str) -> Point:
     """The values of the sweep point that `full_name` names in full.
 
     Raises:

@@ -324,8 +324,8 @@ class FolderBaseline:
         runs = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
         if not runs or self.file.where.profile:
             return
-        here: dict[str, str] = dict(fingerprint.machine(self.file.where.devices[0]))
-        if digest := fingerprint.data(self.file.folder, self.file.run.data):
+        here: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))
+        if digest := fingerprint.hash_data(self.file.folder, self.file.run.data):
             here["data"] = digest
         result = read_result(self.folder.runs / f"{runs[-1].run_id}.result.json")
         there = dict(result.fingerprint) if result is not None else here

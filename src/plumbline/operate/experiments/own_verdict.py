@@ -105,7 +105,7 @@ def write(request: VerdictInputs) -> str:
             orders=[*decision_accuracy.read_printed(mine.study.code), *_list_own_orders(reader, request.page)],
             page=request.page,
         )
-        page = own_page.page(result)
+        page = own_page.make_page(result)
         page.write(request.page, _list_numbers(result, page.sentence))
     numbers = {decision_accuracy.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
@@ -142,7 +142,7 @@ def _list_own_orders(reader: FinishedRunReader, page: Path) -> list[decision_acc
         orders += [own_order] if own_order.pairs > 1 else []  # 0 or 100 % of one pair says nothing
     before = [
         entry
-        for entry in decision_accuracy.of_pages(page.parent, without=mine.name)
+        for entry in decision_accuracy.read_pages(page.parent, without=mine.name)
         if (entry["study"], entry["metric"], entry["scales"][0]) == (mine.study.code, reader.deciding.name, mine.scale)
     ]
     every = decision_accuracy.pool_pages([*before, *([here] if here else [])], label) if before else None

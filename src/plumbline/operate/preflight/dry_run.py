@@ -33,7 +33,7 @@ class JobToRun:
     asked: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Any) -> JobToRun:
+    def from_job(cls, job: Any) -> JobToRun:
         """Make a job from one of Snakemake's."""
         memory = job.resources.get("mem_mb", 0)
         return cls(
@@ -142,7 +142,7 @@ def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
     limit = snakemake_internals.resource_limits(workflow).get("mem_mb")
     return DryRun(
         project=project,
-        jobs=tuple(map(JobToRun.of, jobs)),
+        jobs=tuple(map(JobToRun.from_job, jobs)),
         executor=executor,
         account=account(jobs),
         memory_limit=limit if isinstance(limit, int) and 0 < limit < sys.maxsize else None,

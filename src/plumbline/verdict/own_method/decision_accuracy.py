@@ -56,7 +56,7 @@ def compare(base: Mapping[str, float], larger: Mapping[str, float], *, source: s
     return DecisionAccuracy(source=source, metric=metric, methods=order.methods, alike=order.alike, pairs=order.pairs)
 
 
-def files(study: str, root: Path = ROOT) -> list[Path]:
+def list_files(study: str, root: Path = ROOT) -> list[Path]:
     """List the files that `read_printed` reads for a study; none if it has no `rank_order.yaml`."""
     path = study_folders.folder(study, root) / "rank_order.yaml"
     entries = read_yaml(path) if path.exists() else []
@@ -86,7 +86,7 @@ def read_printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
     return accuracies
 
 
-def of_pages(folder: Path, without: str) -> list[dict[str, Any]]:
+def read_pages(folder: Path, without: str) -> list[dict[str, Any]]:
     """Read what the pages in a folder know of two scales (`KEY`), in the order of their names.
 
     `without`: the name of a page that is left out.

@@ -58,7 +58,7 @@ class VerdictContents:
         }
 
 
-def first(result: VerdictContents) -> str:
+def write_first_sentence(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
@@ -84,7 +84,7 @@ def _list_diverged_larger(reader: FinishedRunReader) -> list[str]:
     ]
 
 
-def page(result: VerdictContents) -> VerdictPage:
+def make_page(result: VerdictContents) -> VerdictPage:
     """Fill in the page."""
     reader, mine = result.seen, result.seen.mine
     tests = [
@@ -105,8 +105,8 @@ def page(result: VerdictContents) -> VerdictPage:
     candidates, baselines = (join_with_and(list(map(quote, names))) for names in (mine.against, mine.references))
     return VerdictPage(
         title=f"{candidates} against {baselines}",
-        sentence=first(result),
-        picture=picture(result),
+        sentence=write_first_sentence(result),
+        picture=make_picture(result),
         alt=ALT,
         details=_write_methods(result),
         sections={heading: "\n\n".join(filter(None, parts)) for heading, parts in sections.items()},
@@ -125,7 +125,7 @@ def _write_study_targets(result: VerdictContents) -> list[str]:
     return [*sections, *tables.write_published(reader)]
 
 
-def picture(result: VerdictContents) -> DecisionPicture:
+def make_picture(result: VerdictContents) -> DecisionPicture:
     """State what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
     reader, mine = result.seen, result.seen.mine
     arms = [

@@ -223,7 +223,7 @@ class CommandTrainer:
             environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
-            fingerprint={"data": data} if (data := fingerprint.data(self.file.folder, run.data)) else {},
+            fingerprint={"data": data} if (data := fingerprint.hash_data(self.file.folder, run.data)) else {},
         )
         path = self._file(arm, number, "request")
         atomic_write_json(path, msgspec.to_builtins(request))

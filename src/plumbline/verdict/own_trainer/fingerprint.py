@@ -31,7 +31,7 @@ _Stamp = tuple[int, int, int]
 LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 
 
-def machine(devices: str = "") -> dict[str, str]:
+def read_machine(devices: str = "") -> dict[str, str]:
     """Name the processor and the GPUs with their driver; `devices` as CUDA_VISIBLE_DEVICES has it."""
     lines: list[str] = []
     with suppress(OSError):
@@ -55,7 +55,7 @@ def machine(devices: str = "") -> dict[str, str]:
     return versions
 
 
-def data(folder: Path, names: Sequence[str]) -> str:
+def hash_data(folder: Path, names: Sequence[str]) -> str:
     """Hash the content of the data that a `plumbline.toml` names; of large files, size, begin and end."""
     if not names:
         return ""
@@ -108,7 +108,7 @@ class Look:
     left: set[str] = field(default_factory=set)
 
 
-def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
+def scan(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
     """List the files that are shared, folder by folder, as far as the time goes."""
     until, open_ = time.monotonic() + seconds, list(reversed(shared))
     looked = Look()
@@ -133,7 +133,7 @@ def list_touched(before: Look) -> list[str]:
     for folder in before.folders:
         files, folders = _list_folder(folder)
         now.update(_read_stamps(files))
-        now.update(look([new for new in folders if new not in listed]).files)
+        now.update(scan([new for new in folders if new not in listed]).files)
     now.update(_read_stamps(path for path in before.files if path not in now))
     return sorted(path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path))
 

@@ -61,7 +61,7 @@ class ProcessEnds(Struct, frozen=True):
     others: list[str] = []
 
 
-def running(folder: Path) -> set[int]:
+def list_running(folder: Path) -> set[int]:
     """List the processes of this machine that began a run's Python and have not ended."""
     here = platform.node()
     every = [note["process"] for _, note in _read_begin_notes(folder) if note["host"] == here]
@@ -111,7 +111,7 @@ def read(
     return ends
 
 
-def in_words(ends: Collection[str]) -> str:
+def join_ends(ends: Collection[str]) -> str:
     """Name processes that failed: ``2 processes of it failed (train.py: exit code 1; ...)``."""
     distinct = list(dict.fromkeys(ends))
     more = "; ..." if len(distinct) > _COMMANDS else ""

@@ -55,19 +55,19 @@ def end(mark: str, grace: float, leader: int) -> None:
     seconds).
     """
     until = time.monotonic() + grace
-    for each in carriers(mark, leader) if grace else ():
+    for each in list_carriers(mark, leader) if grace else ():
         with suppress(ProcessLookupError, PermissionError):
             os.kill(each, signal.SIGTERM)
-    while time.monotonic() < until and carriers(mark, leader):
+    while time.monotonic() < until and list_carriers(mark, leader):
         time.sleep(0.1)
     kill_carriers(mark, leader)
 
 
 def kill_carriers(mark: str, leader: int | None = None) -> int:
-    """End the `carriers` of a mark at once; returns how many processes did."""
+    """End the processes of `list_carriers` at once; returns how many processes did."""
     killed: set[int] = set()
     for _ in range(40):  # a process may start another one meanwhile
-        if not (alive := carriers(mark, leader)):
+        if not (alive := list_carriers(mark, leader)):
             break
         killed.update(alive)
         for each in alive:
@@ -77,7 +77,7 @@ def kill_carriers(mark: str, leader: int | None = None) -> int:
     return len(killed)
 
 
-def carriers(mark: str, leader: int | None = None) -> list[int]:
+def list_carriers(mark: str, leader: int | None = None) -> list[int]:
     """The processes of this machine whose environment has a variable that begins with a mark, `NAME=value...`; where a
     leader is named, also those of its session, and the descendants of this process, which began it.
     """

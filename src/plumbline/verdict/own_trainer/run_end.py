@@ -138,7 +138,7 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
         return LogEnd(unread=True)
 
 
-def place_words(place: dict[str, float], called: str) -> str:
+def format_place(place: dict[str, float], called: str) -> str:
     """State where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
     if "values" in place:
         return f"value {place['values']:g} of {called}"
@@ -342,9 +342,9 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
     theirs = {process_ends.kind(end) for other in complete for end in (*(other.failed or ()), *other.failed_beside)}
     alike = [end for end in result.failed or () if process_ends.kind(end) in theirs]
     if alike:
-        remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
+        remarks.append(f"{process_ends.join_ends(alike)}, as runs of the baseline have it")
     if unmatched := [end for end in result.failed or () if end not in alike]:
-        whys.append(f"{process_ends.in_words(unmatched)}, and {has}")
+        whys.append(f"{process_ends.join_ends(unmatched)}, and {has}")
     for kind, sign in result.signs.items():
         text = f"at its end it printed {sign}"
         if any(kind in other.signs for other in others):
@@ -359,7 +359,7 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
 
 def tell_of_baseline(result: Result) -> ComparedEnd:
     """List the remarks on the end of a run of the baseline, which is compared with none."""
-    failed = [process_ends.in_words(result.failed)] if result.failed else []
+    failed = [process_ends.join_ends(result.failed)] if result.failed else []
     signs = [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
 
@@ -370,14 +370,14 @@ def _describe_early_end(result: Result, others: Collection[Result], called: str)
     The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
     at one place, which the run cannot have reached behind the last of its own lines.
     """
-    ended = f"it ended at {place_words(result.place, called)}"
+    ended = f"it ended at {format_place(result.place, called)}"
     seconds = [other.seconds for other in others]  # those with a budget of time take as long as the baseline's do
     as_long = (1 - _AS_LONG) * min(seconds, default=0) <= result.seconds <= (1 + _AS_LONG) * max(seconds, default=0)
     sure = len(others) >= LEAST and not (as_long and min(seconds) >= _LONG_SECONDS)
     alike = [other for other in others if other.place.keys() & result.place.keys()]
     if not alike and result.place and any(other.place for other in others):
         other = next(other for other in others if other.place)
-        return f"{ended}, and those of the baseline at {place_words(other.place, called)}", False
+        return f"{ended}, and those of the baseline at {format_place(other.place, called)}", False
     for name in ("epoch", "step", "values"):
         theirs = sorted((other for other in alike if name in other.place), key=lambda other: other.place[name])
         if name not in result.place or not theirs:
@@ -390,7 +390,7 @@ def _describe_early_end(result: Result, others: Collection[Result], called: str)
         interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
         within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
         at_one_place = first.place[name] == last.place[name] and len(theirs) == len(others)
-        of_first, of_last = (place_words(other.place, called) for other in (first, last))
+        of_first, of_last = (format_place(other.place, called) for other in (first, last))
         if sure and at_one_place and name != "values" and not within:
             remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
             return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True

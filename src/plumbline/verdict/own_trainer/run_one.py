@@ -159,7 +159,7 @@ class _Run:
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
         for stale in request.metric.files:  # what the commit has of them is not of this run
             Path(request.folder, stale).unlink(missing_ok=True)
-        self.before = fingerprint.look(request.shared)
+        self.before = fingerprint.scan(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],
@@ -174,7 +174,7 @@ class _Run:
             code = self._wait(process, began)
         ends = process_ends.read_pipeline(parts, code, request.command)
         code, self.parts, self.shell = ends.code, ends.parts, process.pid
-        self.left_running = process_ends.running(self.reports)
+        self.left_running = process_ends.list_running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
         self.touched = fingerprint.list_touched(self.before)
@@ -250,7 +250,7 @@ class _Run:
             parts=self.parts,
             shell=self.shell,
         )
-        beside = [f"{process_ends.in_words(ends.others)}, which counts for nothing"] if ends.others else []
+        beside = [f"{process_ends.join_ends(ends.others)}, which counts for nothing"] if ends.others else []
         return Result(
             run_id=request.run_id,
             seed=request.seed,
@@ -260,7 +260,7 @@ class _Run:
             others=read.others,
             seconds=seconds,
             why=why,
-            fingerprint={**fingerprint.machine(request.devices), **reports["versions"], **request.fingerprint},
+            fingerprint={**fingerprint.read_machine(request.devices), **reports["versions"], **request.fingerprint},
             host=socket.gethostname(),
             at=process_record.now(),
             shifted=reports["shifted"],

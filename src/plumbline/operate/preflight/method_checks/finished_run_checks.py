@@ -99,7 +99,7 @@ class TrainedModel:
                 [decoded_losses.compute_losses_at_once(self.model, each) for each in tokens_BT.split(self.rows)]
             )
 
-    def of_sequences(self, tokens_BT: torch.Tensor) -> np.ndarray:
+    def compute_losses(self, tokens_BT: torch.Tensor) -> np.ndarray:
         """The loss of each sequence (B,)."""
         return self.select_tokens(tokens_BT).mean(axis=1)
 
@@ -122,7 +122,7 @@ class TrainedModel:
         reported, every = outcome.get("validation_loss"), self.spec.train.validation_sequences
         if reported is None:
             return None, ""
-        losses_B = self.of_sequences(tokens_BT[:every])
+        losses_B = self.compute_losses(tokens_BT[:every])
         computed, number = float(losses_B.mean()), len(losses_B)
         error = 0.0
         if number < every:
@@ -283,10 +283,10 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
     if not others or len(own) < 2 * BLOCKS:
         return TrainedLook(key=spec.key)
     groups = [torch.from_numpy(each) for each in (own, *others.values())]
-    theirs = [TrainedModel(baseline).of_sequences(each) for each in groups]
+    theirs = [TrainedModel(baseline).compute_losses(each) for each in groups]
     for run in runs:
         trained = TrainedModel(run)
-        gains = [base_S - trained.of_sequences(each) for base_S, each in zip(theirs, groups, strict=True)]
+        gains = [base_S - trained.compute_losses(each) for base_S, each in zip(theirs, groups, strict=True)]
         for name, elsewhere_S in zip(others, gains[1:], strict=True):
             if (short := describe_missing_gain(gains[0], elsewhere_S)) is not None:
                 return TrainedLook(
