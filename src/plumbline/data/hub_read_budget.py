@@ -154,12 +154,12 @@ def read_short(out: Path) -> dict[str, Any] | None:
 
 
 def write_short(documents: Path, about: dict[str, Any], wanted_tokens: int, read_tokens: int) -> str:
-    """After packing came out short, write `hub.short`: how much text would be enough.
+    """After packing found too few tokens, write `hub.short`: how much text would be enough.
 
     Args:
         documents: the path of documents.json.
         about: its content.
-        wanted, found: tokens of the side of the split that came out short.
+        wanted_tokens, read_tokens: of the side of the split that was too short.
 
     Returns:
         What to add to the error's message. Where the read had no budget it is empty; there, and where the data set
