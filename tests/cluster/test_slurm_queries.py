@@ -39,7 +39,7 @@ def test_a_job_waits_for_its_predecessor_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: f"/usr/bin/{name}")
     asked_folders: list[Path] = []
     monkeypatch.setattr(
-        orphan_jobs, "in_queue", lambda here: asked_folders.append(here) or orphan_jobs.parse(QUEUE, MINE)
+        orphan_jobs, "list_queue", lambda here: asked_folders.append(here) or orphan_jobs.parse(QUEUE, MINE)
     )
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == " --dependency=afterany:71"
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 43]) == ""
@@ -61,7 +61,7 @@ def test_a_silent_queue_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsys: py
 
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(orphan_jobs, "in_queue", silent)
+    monkeypatch.setattr(orphan_jobs, "list_queue", silent)
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
     assert "no controller" in capsys.readouterr().err
 

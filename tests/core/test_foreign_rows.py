@@ -38,7 +38,7 @@ def test_every_reader_of_rows_refuses_a_cell_that_swallows_some(tmp_path: Path, 
     for read in (
         lambda: read_rows(tmp_path / "t.csv"),
         lambda: read_tables(tmp_path),
-        lambda: printed_results.rows("t.csv", "study.yaml", ["a", "b", "c", "d"], ["s"], tmp_path),
+        lambda: printed_results.read("t.csv", "study.yaml", ["a", "b", "c", "d"], ["s"], tmp_path),
     ):
         with pytest.raises(PlumblineError, match=rf"t\.csv, {lines}: .*quote"):
             read()

@@ -40,7 +40,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             text = f"{number} of {revision} " * 5
             yield Document(id=f"set/{number}", source="set", text=text, group=str(number), end=end)
 
-    monkeypatch.setattr(sources.hub, "_newest", newest)
+    monkeypatch.setattr(sources.hub, "_fetch_newest", newest)
     monkeypatch.setattr(sources.hub, "documents", rows)
     return read
 

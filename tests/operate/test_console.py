@@ -182,6 +182,6 @@ def test_a_fault_ends_no_workflow(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_names_lose_their_beginning_at_a_slash() -> None:
     name = "transfer/large/attention_residuals.original/s42"
-    assert job_display.shortened(name, 80) == name
-    assert job_display.shortened(name, 40) == "…/large/attention_residuals.original/s42"
-    assert job_display.shortened(name, 10) == "…/attention_residuals.original/s42"
+    assert job_display.shorten_name(name, 80) == name
+    assert job_display.shorten_name(name, 40) == "…/large/attention_residuals.original/s42"
+    assert job_display.shorten_name(name, 10) == "…/attention_residuals.original/s42"

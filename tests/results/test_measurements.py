@@ -19,7 +19,7 @@ from plumbline.results.tables import write_table
 from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.specs import code_hash, study_config
-from plumbline.specs.measurement_code import of_measurement
+from plumbline.specs.measurement_code import hash_measurement
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import ROOT
 from tests.forget_caches import forget
@@ -70,7 +70,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     frame = frames_of(root).read_measurement("stretch")
     assert frame is not None and list(frame["width"]) == [32, 128] and (frame["largest"] > 5).all()
     facts = json.loads(out.with_suffix(".json").read_text())
-    assert facts["fingerprint"] == of_measurement(study_of(root), "stretch")
+    assert facts["fingerprint"] == hash_measurement(study_of(root), "stretch")
     assert facts["options"] == {"seed": 1, "draws": 2}, "minutes are no option"
     assert (facts["study"], facts["measurement"], facts["preset"]) == ("widths", "stretch", "smoke")
     assert {"host", "device_name", "code", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
@@ -95,9 +95,9 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     ],
 )
 def test_it_is_remade_when_its_parts_change(root: Path, file: str, before: str, after: str, remade: bool) -> None:
-    first = of_measurement(study_of(root), "stretch")
+    first = hash_measurement(study_of(root), "stretch")
     edited(root, file, before, after)
-    assert (of_measurement(study_of(root), "stretch") != first) == remade
+    assert (hash_measurement(study_of(root), "stretch") != first) == remade
 
 
 def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: Path) -> None:
@@ -105,7 +105,7 @@ def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: 
     edited(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
     names = {path.name for path in code_hash.measurement_files(root / CODE)}
     loaded = sys.modules.get("plumbline.studies.widths.measurements")
-    assert of_measurement(study_of(root), "stretch") and (loaded is None or str(root) not in str(loaded.__file__))
+    assert hash_measurement(study_of(root), "stretch") and (loaded is None or str(root) not in str(loaded.__file__))
     assert {"stretch.py", "roles.py", "noise_floor.py"} <= names
     assert not {"study_config.py", "table.py", "files.py", "spec.py"} & names
 
@@ -127,7 +127,7 @@ def test_none_where_nothing_was_measured_and_an_error_where_it_was_not_asked_for
 def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     out, _ = made(root)
     frames = frames_of(root)
-    assert frames.identity(KEY) == of_measurement(study_of(root), "stretch")
+    assert frames.identity(KEY) == hash_measurement(study_of(root), "stretch")
     measurement_file.require_present(out, frames.identity(KEY), KEY)
     with pytest.raises(PlumblineError, match=r"was measured with other code, options or specs than measured/widths"):
         measurement_file.require_present(out, "0" * 16, KEY)
@@ -166,7 +166,7 @@ def test_names_that_are_not_there(root: Path) -> None:
         verb.find_measurement(study_of(root), "strech")
     edited(root, CODE, "def stretch", "def stretched")
     with pytest.raises(PlumblineError, match=r"there is no function 'stretch'; did you mean .* drop it from the study"):
-        of_measurement(study_of(root), "stretch")
+        hash_measurement(study_of(root), "stretch")
 
 
 def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
     out, _ = made(root)
     write_table.write(table(7.0), frames_of(root), path)
     text = trace_cell(path, "wide", "largest")
-    assert f"{KEY}  made of {of_measurement(study_of(root), 'stretch')}" in text
+    assert f"{KEY}  made of {hash_measurement(study_of(root), 'stretch')}" in text
     for part in ("options          draws 2, seed 1", "host", "device", "git commit", f"frame            {out}"):
         assert part in text, part
     out.write_bytes(b"")

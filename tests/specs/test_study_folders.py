@@ -35,14 +35,14 @@ def test_each_project_has_its_own_code_of_one_name(tmp_path: Path) -> None:
 def test_a_folder_that_holds_no_study_is_told_and_stops_nothing(tmp_path: Path) -> None:
     written(tmp_path, {"notes.md": "", "studie.yaml": ""})
     assert "own" not in studies(tmp_path)
-    [told] = study_folders.no_studies(tmp_path)
+    [told] = study_folders.list_non_studies(tmp_path)
     assert told.startswith(f"{tmp_path}/studies/own is no study: it has no study.yaml and no published, and nothing")
     assert told.endswith("did you mean 'study.yaml'?")
 
 
 def test_what_python_has_cached_of_a_study_of_another_branch_is_none(tmp_path: Path) -> None:
     written(tmp_path, {"__pycache__/tables.cpython-311.pyc": ""})
-    assert "own" not in study_folders.folders(tmp_path) and not study_folders.no_studies(tmp_path)
+    assert "own" not in study_folders.folders(tmp_path) and not study_folders.list_non_studies(tmp_path)
 
 
 def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """Counts exact copies among the documents of a corpus, within each side of the split and across it, and leaves them out
-where that is asked for.
+where that is requested.
 
 Compared are the lines of train.jsonl and validation.jsonl once they are written, a line being a document or, where
 documents are cut, a piece of one; of token files, what lies between two document ends, as text. Two are copies if their
@@ -32,7 +32,7 @@ from plumbline.data.split import read_lines, text_of
 CopyRule = Literal["keep", "once_in_train", "once_in_validation"]
 RULES: tuple[str, ...] = get_args(CopyRule)
 
-#: Lines that are compared at a time, and hashes that are looked at in one go.
+#: Lines that are compared at a time, and hashes that are looked up in one go.
 PART_LINES, _BLOCK = 1 << 21, 1 << 20
 _HASH_BYTES = 16
 #: Begins the name of the folder of the hashes, in that of the documents.
@@ -58,7 +58,7 @@ class CopyCount:
     left_out: dict[str, np.ndarray]
 
     def facts(self, unit: str) -> dict[str, Any]:
-        """What documents.json says; `unit`: what a line is."""
+        """What documents.json states; `unit`: what a line is."""
         sides = {
             split: {
                 unit: self.lines[split],
@@ -72,7 +72,7 @@ class CopyCount:
 
 
 def describe(corpus: str, facts: dict[str, Any]) -> str:
-    """What documents.json says of copies, in a sentence; empty if it says nothing of them, being older."""
+    """What documents.json states of copies, in a sentence; empty if it is older and has no such entry."""
     copies = facts.get("copies")
     if not isinstance(copies, dict):
         return ""
@@ -96,12 +96,12 @@ def count(folder: Path, rule: CopyRule) -> CopyCount:
     first, second = ("validation", "train") if rule == "once_in_validation" else _SPLITS
     repeated, shared = dict.fromkeys(_SPLITS, 0), dict.fromkeys(_SPLITS, 0)
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=folder) as scratch:
-        hashes = {split: _hashes(folder / f"{split}.jsonl", Path(scratch) / split) for split in _SPLITS}
+        hashes = {split: _map_hashes(folder / f"{split}.jsonl", Path(scratch) / split) for split in _SPLITS}
         lines = {split: len(hashes[split]) for split in _SPLITS}
         left_out = {split: np.zeros(lines[split], dtype=bool) for split in _SPLITS} if rule != "keep" else {}
         bits = max(sum(lines.values()) // PART_LINES, 0).bit_length()
         for part in range(1 << bits):
-            places = {split: _of_part(hashes[split], bits, part) for split in _SPLITS}
+            places = {split: _select_part(hashes[split], bits, part) for split in _SPLITS}
             # The side that keeps a text first, and each in the order of its file: the sort is stable.
             values = np.concatenate([np.asarray(hashes[split][places[split]]) for split in (first, second)])
             order = np.lexsort((values[:, 1], values[:, 0]))
@@ -154,7 +154,7 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
         facts |= {"documents": facts["documents"] - int(leaves.sum()), "sha256": digest.hexdigest()}
 
 
-def _hashes(documents: Path, file: Path) -> np.ndarray:
+def _map_hashes(documents: Path, file: Path) -> np.ndarray:
     """Hashes (N, 2) of the texts of a file, as two whole numbers each, mapped from `file`, where they are put."""
     with open(documents, "rb") as lines, open(file, "wb") as out:
         for line in read_lines(lines):
@@ -164,7 +164,7 @@ def _hashes(documents: Path, file: Path) -> np.ndarray:
     return np.memmap(file, dtype="<u8", mode="r").reshape(-1, 2)
 
 
-def _of_part(hashes: np.ndarray, bits: int, part: int) -> np.ndarray:
+def _select_part(hashes: np.ndarray, bits: int, part: int) -> np.ndarray:
     """Places of the hashes whose first `bits` bits are `part`."""
     if not bits:
         return np.arange(len(hashes))

@@ -54,7 +54,7 @@ class DocumentSplitter:
         self._percent, self._by, self._piece_bytes = validation_percent, held_out_by, piece_bytes
 
     def take(self, document: Document) -> None:
-        """Put one document on its side of the split, cut into pieces where they are asked for."""
+        """Put one document on its side of the split, cut into pieces where they are requested."""
         tally = self.tally
         unit = document.group if self._by == "group" else document.id
         split = document.side or ("validation" if is_held_out(unit, self._percent) else "train")
@@ -102,7 +102,7 @@ def gather(
         shutil.rmtree(leftover)
     budget = about.get("budget")
     with contextlib.ExitStack() as stack:
-        folder = cache.folder if cache else Path(stack.enter_context(_temporary(out)))
+        folder = cache.folder if cache else Path(stack.enter_context(_make_temporary(out)))
         tally = cache.tally if cache else StreamTotals()
         splitter = DocumentSplitter(
             folder, tally, validation_percent=validation_percent, held_out_by=held_out_by, piece_bytes=piece_bytes
@@ -142,7 +142,7 @@ def gather(
     return manifest
 
 
-def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
+def _make_temporary(out: Path) -> contextlib.AbstractContextManager[str]:
     """Make a folder for the shuffles."""
     return tempfile.TemporaryDirectory(prefix=SHUFFLES, dir=out)
 
@@ -244,7 +244,7 @@ def _open_archives(options: argparse.Namespace) -> tuple[Iterator[Document], dic
 
 
 def _open_source(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
-    """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
+    """The documents that the arguments ask for, what documents.json is to state of them, and what is kept of them."""
     licence = options.licence or "not stated"
     if options.documents_source == "local":
         if options.local_texts_folder is None:
@@ -346,7 +346,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.split_documents_at_bytes if options.split_documents_at_bytes is not None else (0 if whole else 4096)
     )
     with contextlib.ExitStack() as stack:
-        if options.documents_source == "hub":  # reads from where the folder says, and writes there while it reads
+        if options.documents_source == "hub":  # reads from where the folder states, and writes there while it reads
             stack.enter_context(locks.hold_folder(options.out))
         stream, about, cache = _open_source(options)
         if options.documents_source != "hub":  # has found what is wrong by now, and made nothing

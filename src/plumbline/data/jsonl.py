@@ -44,7 +44,7 @@ def parse(line: bytes, where: str, defaults: dict[str, str] | None = None) -> Do
         defaults: values for keys that the line leaves out.
 
     Raises:
-        PlumblineError: the line is no document; the message names `where` and the key.
+        PlumblineError: the line is not a document; the message names `where` and the key.
     """
     try:
         row = parse_json(line)

@@ -150,7 +150,7 @@ def order(pack: Pack, data_seed: int, epoch: int, positions: np.ndarray | None =
     """The order of sequences in an epoch, a permutation of 0 ... sequences-1; int64.
 
     Args:
-        positions: the places of the epoch that are asked for; all by default.
+        positions: the places of the epoch that are requested; all by default.
     """
     positions = np.arange(pack.sequences) if positions is None else positions
     return permute(positions, pack.sequences, f"data order\ndata_seed {data_seed}\nepoch {epoch}")

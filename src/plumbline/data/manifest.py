@@ -46,7 +46,7 @@ def read_documents(path: Path) -> dict[str, Any]:
     """Read documents.json, which describes the documents of a corpus.
 
     Raises:
-        PlumblineError: the file is missing, is no such file, or says something else than was written.
+        PlumblineError: the file is missing, is no such file, or contains something else than was written.
     """
     facts = _read(path, ("corpus", "source", "collections", "split_rule", "piece_bytes", "splits"), "documents")
     fingerprint_file.require_as_written(path, facts, "rerun the rule `documents`")
@@ -91,7 +91,7 @@ def packs_folder(tokenizer: Path) -> Path:
 def find_pack(folder: Path, expected: str | None) -> tuple[Path, dict[str, Any]] | None:
     """Find the manifest of the pack with a fingerprint among the packs of a corpus, shards or no shards.
 
-    None if there is none; what is no manifest is passed over.
+    None if there is none; what is not a manifest is passed over.
     """
     for path in sorted(folder.glob("*/*/[!.]*.json")):
         try:

@@ -1,4 +1,4 @@
-"""Memory-maps `.npy` files that others may have written: what its header says and what the file holds must agree."""
+"""Memory-maps `.npy` files that others may have written: what its header states and what the file holds must agree."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 def map_array(path: Path) -> np.ndarray:
-    """Memory-map the array of a file, however long it says that it is.
+    """Memory-map the array of a file, however long it states that it is.
 
     numpy itself reads as much as the header names and leaves what comes after it, without a word.
 
     Raises:
-        ValueError: it is no such file, or holds another number of bytes than its header says.
+        ValueError: it is no such file, or holds another number of bytes than its header states.
         OSError: it cannot be read.
     """
     with open(path, "rb") as file:

@@ -84,8 +84,8 @@ def pack(
     )
     manifests = {}
     for name, count in sorted(counts.items(), key=lambda item: item[1]):
-        kept = count * context
-        held = -(-count // sequences_per_shard)
+        tokens_kept = count * context
+        shard_count = -(-count // sequences_per_shard)
         discarded = total - available * context
         manifests[name] = {
             "format": FORMAT,
@@ -98,14 +98,14 @@ def pack(
             "separator": tokenizer.eot,
             "tokenizer_sha256": tokenizer.fingerprint,
             "sequences": count,
-            "tokens": kept,
+            "tokens": tokens_kept,
             "documents": ends[name],
             "available": {"sequences": available, "tokens": total, "documents": ends[""]},
-            # Discarded: the tail that does not fill a sequence. Unused: whole sequences beyond the size asked for.
+            # Discarded: the tail that does not fill a sequence. Unused: whole sequences beyond the size requested.
             "discarded": {"tokens": discarded, "percent": round(100 * discarded / total, 6)},
             "unused": {"sequences": available - count, "tokens": (available - count) * context},
             "sequences_per_shard": sequences_per_shard,
-            "shards": entries[:held],
+            "shards": entries[:shard_count],
             "corpus": {key: corpus[key] for key in ("source", "collections", "split_rule", "piece_bytes")}
             | {"name": corpus["corpus"], "documents_sha256": corpus["splits"][split]["sha256"]},
         }
@@ -116,7 +116,7 @@ def pack(
 
 def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_sha256: str) -> None:
     """Refuse token shards that are not the files that were written, or were made with another tokenizer or from other
-    documents; what does not say so is named on stderr."""
+    documents; what does not state it is named on stderr."""
     now = {
         "tokenizer_sha256": (str(tokenizer.path), tokenizer.fingerprint),
         "documents_sha256": ("documents.json", documents_sha256),
@@ -125,15 +125,15 @@ def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_s
     for path in tokens:
         if not path.is_file():
             continue  # for who opens it
-        said = fingerprint_file.read_verified(path)
+        facts = fingerprint_file.read_verified(path)
         for key, (name, sha256) in now.items():
-            if said.get(key) not in (None, sha256):
+            if facts.get(key) not in (None, sha256):
                 raise PlumblineError(
                     f"token shard {path} was not made with {name} as it is now: {fingerprint_file.sidecar_path(path)} "
-                    f"says {key} {said[key]}, and now it is {sha256}: restore that one, or delete the shard and rerun "
+                    f"says {key} {facts[key]}, and now it is {sha256}: restore that one, or delete the shard and rerun "
                     "the rule `tokenize` for it"
                 )
-        unknown += [path] if not said.get("tokenizer_sha256") else []
+        unknown += [path] if not facts.get("tokenizer_sha256") else []
     if unknown:
         print(
             f"{unknown[0]}{f' and {len(unknown) - 1} more' if len(unknown) > 1 else ''}: nothing beside it says with "
@@ -143,7 +143,7 @@ def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_s
 
 
 def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
-    """Memory-map a token shard and check that this tokenizer made it, as far as its ids can tell."""
+    """Memory-map a token shard and check that this tokenizer made it, as far as its ids can show."""
     remedy = "rerun the rule `tokenize` for it"
     if not path.is_file():
         raise PlumblineError(f"token shard {path} is missing: {remedy}")
@@ -159,14 +159,14 @@ def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
     return shard
 
 
-def _blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> Iterator[np.ndarray]:
+def _cut_blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> Iterator[np.ndarray]:
     """The shards' tokens, one after another, in blocks of `length`; the last one may be shorter."""
     parts: list[np.ndarray] = []
-    held = 0
+    size = 0
     for shard in shards:
         start = 0
         while start < len(shard):
-            part = np.array(shard[start : start + length - held])
+            part = np.array(shard[start : start + length - size])
             if part.max() >= tokenizer.vocabulary:
                 raise PlumblineError(
                     f"a token shard holds the id {part.max()}, {tokenizer.path} has only {tokenizer.vocabulary} "
@@ -174,11 +174,11 @@ def _blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> 
                 )
             parts.append(part)
             start += len(part)
-            held += len(part)
-            if held == length:
+            size += len(part)
+            if size == length:
                 yield np.concatenate(parts)
-                parts, held = [], 0
-    if held:
+                parts, size = [], 0
+    if size:
         yield np.concatenate(parts)
 
 
@@ -205,7 +205,7 @@ def _write(
     begun, position = 0, 0  # documents, tokens seen so far
     previous = tokenizer.eot
     with ProgressCounter(f"pack {folder}", "sequences", largest) as progress:
-        for block in _blocks(shards, tokenizer, sequences_per_shard * context):
+        for block in _cut_blocks(shards, tokenizer, sequences_per_shard * context):
             # A document begins at a token whose predecessor is a separator.
             begins = np.concatenate([[previous], block[:-1]]) == tokenizer.eot
             for name, limit in limits.items():

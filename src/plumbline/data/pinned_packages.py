@@ -20,7 +20,7 @@ class PinnedArchive:
     """A pinned archive of a package index.
 
     `licence` is that of the text that is read out of the archive, with the packaging's own where the two differ;
-    `without` says what to do where the archive cannot be had.
+    `without` states what to do where the archive cannot be had.
     """
 
     name: str

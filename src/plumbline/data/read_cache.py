@@ -4,7 +4,7 @@
 written last, `cursor.json`: the place in the data set up to which they go, and what was counted. Both reach the disk
 every `SAVE_BYTES` of text; what a kill leaves beyond that is cut off. When the documents are written these files are
 removed, and hard links to the documents are kept instead (they take no room on the disk while the documents are there),
-so that a later fetch which is asked for more reads on, and merges what is new.
+so that a later, larger fetch reads on, and merges what is new.
 
 Of a folder of one's own it is `.local-<hash>`, by the files' own hashes and how they are cut and held out: a folder
 whose files have changed since is read from the beginning.
@@ -90,18 +90,18 @@ class StreamCache:
     #: Begins the names of the folders of this kind.
     prefix = HUB_PREFIX
 
-    def __init__(self, out: Path, asked: dict[str, Any], corpus: str) -> None:
-        """Find what `out` keeps of what is `asked`; what it keeps of anything else is named, and left alone.
+    def __init__(self, out: Path, request: dict[str, Any], corpus: str) -> None:
+        """Find what `out` keeps of `request`; what it keeps of anything else is named, and left alone.
 
         Raises:
             PlumblineError: the cursor cannot be read.
         """
-        self.corpus, self._asked = corpus, asked
-        self.folder = out / f"{self.prefix}{sha256_text(canonical_json([FORMAT, asked]))[:16]}"
+        self.corpus, self._asked = corpus, request
+        self.folder = out / f"{self.prefix}{sha256_text(canonical_json([FORMAT, request]))[:16]}"
         self._begin()
         for other in sorted(out.glob(f"{self.prefix}*")):
             if other != self.folder:
-                self._found_other(other)
+                self._report_other(other)
         path = self.folder / _CURSOR
         try:
             cursor = json.loads(path.read_text(encoding="utf-8"))
@@ -126,8 +126,8 @@ class StreamCache:
             file=sys.stderr,
         )
 
-    def _found_other(self, folder: Path) -> None:
-        """Meet a folder of something else than is asked for."""
+    def _report_other(self, folder: Path) -> None:
+        """Report a folder of something else than is requested."""
         print(_describe_unused(folder), file=sys.stderr)
 
     def _begin(self) -> None:
@@ -136,10 +136,10 @@ class StreamCache:
         self._files, self._saved = {}, 0
 
     def ask(self, limit: int | None) -> None:
-        """Say how many bytes of text are wanted (None: all).
+        """Set the wanted number of bytes of text (None: all).
 
         Where more was read already, it is put aside and the data set is read from the beginning, because the documents
-        would otherwise depend on what was asked for before.
+        would otherwise depend on what was requested before.
         """
         if limit is None or self.tally.bytes - self.tally.last < limit:
             return
@@ -204,10 +204,10 @@ class StreamCache:
         if not self.whole["folder"]:
             return None
         path = self.folder / self.whole["folder"] / f"{split}.jsonl"
-        found, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split][1]
-        if found != was:
+        sha256, was = sha256_file(path) if path.is_file() else "that of no file", self.whole["splits"][split][1]
+        if sha256 != was:
             raise PlumblineError(
-                f"{path}: its sha256 is {found}, and was {was}; delete {self.folder} to read the data set again"
+                f"{path}: its sha256 is {sha256}, and was {was}; delete {self.folder} to read the data set again"
             )
         return path
 
@@ -254,15 +254,15 @@ class StreamCache:
 
 
 def _describe_unused(folder: Path) -> str:
-    """That a folder is of something else than is asked for."""
+    """State that a folder holds something else than is requested."""
     try:
-        asked = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]
-        words = ", ".join(f"{name} {value!r:.80}" for name, value in asked.items() if not isinstance(value, dict))
+        request = json.loads((folder / _CURSOR).read_text(encoding="utf-8"))["asked"]
+        text = ", ".join(f"{name} {value!r:.80}" for name, value in request.items() if not isinstance(value, dict))
     except (OSError, ValueError, KeyError, TypeError):
-        words = "it does not say what"
+        text = "it does not say what"
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.stat().st_nlink == 1)
     return (
-        f"{folder}: was read from other data, or in another way, than is asked for now ({words}), so it is not "
+        f"{folder}: was read from other data, or in another way, than is asked for now ({text}), so it is not "
         "used; it "
         f"takes {size / 1e6:,.1f} MB until you delete it"
     )
@@ -276,7 +276,7 @@ class LocalReadCache(StreamCache):
 
     prefix = LOCAL_PREFIX
 
-    def _found_other(self, folder: Path) -> None:
+    def _report_other(self, folder: Path) -> None:
         print(
             f"{folder}: was read before a file of the folder of texts, or what is asked of them, changed: reading "
             "starts again, and what was read before is removed",

@@ -1,9 +1,9 @@
 """Writes the shuffled documents of one side, shard by shard; a killed process's shards are verified and kept.
 
 A shard is a file of the shuffle, a 256th of the documents. The lines go to `<name>.part` in the folder that keeps what
-was read; after a shard, and `SAVE_BYTES` at least, `<name>.written.json` says how far they go: the shard, bytes,
+was read; after a shard, and `SAVE_BYTES` at least, `<name>.written.json` states how far they go: the shard, bytes,
 documents, and the SHA-256 of all bytes so far. The next process reads these bytes again, compares, and goes on after
-that shard; where they are others, it begins with the first shard and says so. The result is the same to the byte.
+that shard; where they are others, it begins with the first shard and reports it. The result is the same to the byte.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class _ShardWriter:
         self.shard, self.bytes, self.documents, self.digest = -1, 0, 0, hashlib.sha256()
         self._saved = 0
         try:
-            said = json.loads(self.progress.read_text(encoding="utf-8"))
-            digest, size = self._hash(int(said["bytes"]))
-            if (size, digest.hexdigest()) != (said["bytes"], said["sha256"]):
-                raise ValueError(f"the sha256 of its first {said['bytes']:,} bytes is not {said['sha256']}")
-            self.shard, self.documents = int(said["shard"]), int(said["documents"])
+            record = json.loads(self.progress.read_text(encoding="utf-8"))
+            digest, size = self._hash(int(record["bytes"]))
+            if (size, digest.hexdigest()) != (record["bytes"], record["sha256"]):
+                raise ValueError(f"the sha256 of its first {record['bytes']:,} bytes is not {record['sha256']}")
+            self.shard, self.documents = int(record["shard"]), int(record["documents"])
         except FileNotFoundError:
             return
         except (ValueError, KeyError, TypeError) as error:
@@ -51,12 +51,12 @@ class _ShardWriter:
 
     def _hash(self, size: int) -> tuple[Any, int]:
         """The SHA-256 of the first `size` bytes, or of fewer where there are no more, and their number."""
-        digest, left = hashlib.sha256(), size
+        digest, unread = hashlib.sha256(), size
         with open(self.part, "rb") as file:
-            while left and (block := file.read(min(left, _BLOCK))):
+            while unread and (block := file.read(min(unread, _BLOCK))):
                 digest.update(block)
-                left -= len(block)
-        return digest, size - left
+                unread -= len(block)
+        return digest, size - unread
 
     def take(self, line: memoryview, file: IO[bytes]) -> None:
         """Write a line."""

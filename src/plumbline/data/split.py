@@ -1,6 +1,6 @@
 """Decides which documents are held out, and shuffles documents: both are functions of ids alone.
 
-Held out: a document whose *group* (what its source says belongs together: the addresses of a year; else the id itself)
+Held out: a document whose *group* (what its source puts together: the addresses of a year; else the id itself)
 hashes below the given share. The group decides before a document is cut into pieces, so no piece of a held-out document
 is trained on, and documents known to be near-identical (two messages of one year) fall on the same side. A corpus may
 hold out by id instead, where groups are too few or too large to hold out whole.
@@ -53,11 +53,11 @@ def is_held_out(unit: str, percent: float) -> bool:
     return int.from_bytes(digest[:8], "big") < percent / 100 * 2**64
 
 
-def describe_rule(percent: float, by: By) -> str:
-    """The split rule in words, as manifests store it."""
-    group = "; group: what its source says belongs together, else the id" if by == "group" else ""
+def describe_rule(percent: float, key: By) -> str:
+    """The split rule as text, as manifests store it."""
+    group = "; group: what its source says belongs together, else the id" if key == "group" else ""
     return (
-        f"a document is held out if the first 8 bytes of sha256('held out\\n' + {by}), as a share of 2^64, are "
+        f"a document is held out if the first 8 bytes of sha256('held out\\n' + {key}), as a share of 2^64, are "
         f"below {percent / 100:g}{group}; decided before documents are cut into pieces; order: by "
         "sha256('order\\n' + id)"
     )
@@ -119,11 +119,11 @@ class DocumentShuffle:
                 path.unlink()
         for number, (size, _, _) in sizes.items():
             path = self._path(number)
-            found = path.stat().st_size if path.exists() else 0
-            if found < size:
+            present = path.stat().st_size if path.exists() else 0
+            if present < size:
                 raise PlumblineError(
-                    f"{path}: {found:,} bytes are left of the {size:,} that were written there, so that what was read "
-                    f"before is incomplete; delete {self._folder.parent} to start again"
+                    f"{path}: {present:,} bytes are left of the {size:,} that were written there, so that what was "
+                    f"read before is incomplete; delete {self._folder.parent} to start again"
                 )
             os.truncate(path, size)
         self._sizes = {number: list(size) for number, size in sizes.items()}
@@ -135,7 +135,7 @@ class DocumentShuffle:
             tokens: where its token ids are, if it has some already.
         """
         key = _key_of(identity)
-        self._put(key[self._level], itertools.chain([key.hex().encode()], _line(identity, source, text, tokens)))
+        self._put(key[self._level], itertools.chain([key.hex().encode()], _encode_line(identity, source, text, tokens)))
 
     def lines(
         self, before: Path | None = None, *, after: int = -1, ended: Callable[[int], None] | None = None
@@ -150,13 +150,13 @@ class DocumentShuffle:
         Raises:
             PlumblineError: two documents share an id.
         """
-        keyed = self._keyed(after, ended)
+        keyed = self._sort(after, ended)
         if before is not None:
             keyed = heapq.merge(keyed, _read_keyed(before), key=lambda entry: entry[0])
         last = b""
         for key, line in keyed:
             if key == last:
-                raise _twice(line)
+                raise _describe_twice(line)
             last = key
             yield line
 
@@ -190,7 +190,7 @@ class DocumentShuffle:
         self._sizes[number][2] = zlib.crc32(content, self._sizes[number][2])
         self._unsynced.add(number)
 
-    def _keyed(self, after: int = -1, ended: Callable[[int], None] | None = None) -> Iterator[tuple[bytes, memoryview]]:
+    def _sort(self, after: int = -1, ended: Callable[[int], None] | None = None) -> Iterator[tuple[bytes, memoryview]]:
         """Hashes and lines, in order."""
         self._flush()
         for number in sorted(number for number in self._sizes if number > after):
@@ -210,13 +210,13 @@ class DocumentShuffle:
         inner = DocumentShuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
         for line in _read_written(path, crc):
             if 2 * level == _KEY:  # every hash in the file is the same
-                raise _twice(memoryview(line)[_KEY:])
+                raise _describe_twice(memoryview(line)[_KEY:])
             try:
                 inner._put(int(line[2 * level : 2 * level + 2], 16), [line])
             except ValueError:
-                continue  # of a file that was changed, which its end tells
+                continue  # of a file that was changed, which its end shows
         del line  # it may be long
-        yield from inner._keyed()
+        yield from inner._sort()
         shutil.rmtree(folder)
 
 
@@ -224,7 +224,7 @@ def _key_of(identity: str) -> bytes:
     return hashlib.sha256(f"order\n{identity}".encode()).digest()
 
 
-def _line(identity: str, source: str, text: str, tokens: dict[str, Any] | None) -> Iterator[bytes]:
+def _encode_line(identity: str, source: str, text: str, tokens: dict[str, Any] | None) -> Iterator[bytes]:
     """A document as JSON, in parts, so that a long text is not copied as a whole."""
     empty = json.dumps({"id": identity, "source": source, "text": ""}, ensure_ascii=False)
     yield empty[:-2].encode()
@@ -272,15 +272,15 @@ def _read_written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
     Raises:
         PlumblineError: they differ. It may have lain there for weeks, between two parts of a fetch.
     """
-    found = 0
+    computed = 0
     with open(path, "rb") as file:
         for line in read_lines(file):
-            found = zlib.crc32(line, found)
+            computed = zlib.crc32(line, computed)
             yield line
-    if found != crc:
+    if computed != crc:
         raise PlumblineError(
-            f"{path}: its CRC-32 is {found:08x}, and was {crc:08x} when it was written: the disk corrupted it; delete "
-            f"{path.parent.parent} to start again"
+            f"{path}: its CRC-32 is {computed:08x}, and was {crc:08x} when it was written: the disk corrupted it; "
+            f"delete {path.parent.parent} to start again"
         )
 
 
@@ -290,5 +290,5 @@ def _read_keyed(path: Path) -> Iterator[tuple[bytes, memoryview]]:
             yield _key_of(json.loads(line)["id"]).hex().encode(), memoryview(line)
 
 
-def _twice(line: memoryview) -> PlumblineError:
+def _describe_twice(line: memoryview) -> PlumblineError:
     return PlumblineError(f"two documents have the id {json.loads(bytes(line))['id']!r}: ids must differ")

@@ -28,13 +28,13 @@ def unwrap(text: str) -> str:
 
 def prose(text: str, least_characters: int = 40) -> str:
     """Keep the paragraphs that read like prose: long enough, mostly letters, ending as a sentence does."""
-    kept = []
+    parts = []
     for part in paragraphs(text):
         letters = sum(character.isalpha() or character == " " for character in part)
         mostly_letters = len(part) >= least_characters and letters >= 0.85 * len(part)
         if mostly_letters and re.search(r"[.!?:;)\]\"\u201d']$", part):
-            kept.append(part)
-    return "\n\n".join(kept)
+            parts.append(part)
+    return "\n\n".join(parts)
 
 
 def pieces(text: str, target_bytes: int) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Recognises token files in a user's own folder, and checks what a corpus's file says of them. Standard library only.
+"""Recognises token files in a user's own folder, and checks what a corpus's file states of them. Standard library only.
 
 `*.npy` is a row of whole numbers and names its type. `*.bin` is ids in little endian and nothing else, as nanoGPT's
-scripts write them, so that their type has to be said; or such ids after a header of 256 int32 (llm.c): magic, version,
-number of ids, zeros. There the magic says the type.
+scripts write them, so that their type has to be given; or such ids after a header of 256 int32 (llm.c): magic, version,
+number of ids, zeros. There the magic gives the type.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def header(path: Path) -> tuple[str, int] | None:
     magic, version, count = struct.unpack("<3i", first)
     if magic not in _HEADERS:
         return None
-    known, dtype = _HEADERS[magic]
-    if version != known:
-        raise PlumblineError(f"{path}: a header with magic {magic} and version {version}; only version {known} is read")
+    ours, dtype = _HEADERS[magic]
+    if version != ours:
+        raise PlumblineError(f"{path}: a header with magic {magic} and version {version}; only version {ours} is read")
     expected = HEADER_BYTES + count * (2 if dtype == "uint16" else 4)
     if path.stat().st_size != expected:
         raise PlumblineError(
@@ -61,11 +61,11 @@ def header(path: Path) -> tuple[str, int] | None:
 def require(
     corpus: str, preset: str, kind: str, folder: Path, files: Sequence[Path], *, dtype: str, document_end: int | None
 ) -> None:
-    """Refuse a corpus of the source `local` whose file does not say, or contradicts, what its folder holds.
+    """Refuse a corpus of the source `local` whose file does not state, or contradicts, what its folder holds.
 
     Args:
         kind: of the preset's tokenizer.
-        files: the token files of `folder`, none where it holds texts.
+        files: the token files of `folder`, none if it holds texts.
         dtype, document_end: keys of `local`; empty and None if they are not given.
 
     Raises:

@@ -60,17 +60,17 @@ def tokenize(
     """Tokenise a shard, some documents at a time, into arrays of `tokenizer.dtype`; `counted` counts the documents."""
     batch: list[str] = []
     ends: list[bool] = []  # whether a document ends with the part
-    held = 0
+    characters = 0
     end = np.array([tokenizer.eot], dtype=tokenizer.dtype).tobytes()
     with ProgressCounter(f"tokenize {documents.name} shard {shard} of {shards}", "documents") as progress:
 
         def flush() -> np.ndarray:
-            nonlocal held
+            nonlocal characters
             pieces = [ids + end if last else ids for ids, last in zip(tokenizer.words.encode(batch), ends)]
             progress.add(sum(ends))
             batch.clear()
             ends.clear()
-            held = 0
+            characters = 0
             return np.frombuffer(b"".join(pieces), dtype=tokenizer.dtype)
 
         for offset, line in lines_of_shard(documents, shard, shards):
@@ -82,8 +82,8 @@ def tokenize(
             for number, part in enumerate(parts, 1):
                 batch.append(part)
                 ends.append(number == len(parts))
-                held += len(part)
-                if len(batch) == _BATCH or held >= _CHARACTERS:
+                characters += len(part)
+                if len(batch) == _BATCH or characters >= _CHARACTERS:
                     yield flush()
         yield flush()
 

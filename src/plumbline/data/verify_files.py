@@ -1,4 +1,4 @@
-"""Verifies that large files are still the bytes that were written: a pack's shards (whose ids are looked at as well)
+"""Verifies that large files are still the bytes that were written: a pack's shards (whose ids are checked as well)
 before a node trains on them, the documents of a corpus before they are read.
 
 A file is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
@@ -96,25 +96,25 @@ def verify_files(listed: ChecksumList) -> int:
         except OSError as error:
             _warn_unrecorded(listed, record, error)
             return _read_through(listed, {}, {})
-        known = _read_record(record)
-        found: Record = {}
+        earlier = _read_record(record)
+        verified: Record = {}
         try:
-            return _read_through(listed, known, found)
+            return _read_through(listed, earlier, verified)
         finally:
-            if found:
-                _write(listed, record, known | found)
+            if verified:
+                _write(listed, record, earlier | verified)
 
 
-def _read_through(listed: ChecksumList, known: Record, found: Record) -> int:
-    """Hash the files that `known` does not vouch for and add them to `found`; returns how many there were."""
+def _read_through(listed: ChecksumList, record: Record, verified: Record) -> int:
+    """Hash the files that `record` does not vouch for and add them to `verified`; returns how many there were."""
     expected = listed.expected
     paths = {name: listed.manifest.parent / name for name in expected}
-    unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name], listed)]
+    unknown = [name for name in paths if record.get(name) != _list_facts(os.stat(paths[name]), expected[name], listed)]
     with ProgressCounter(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
             with name_in_errors(paths[name]), open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.
-                facts = _facts(os.fstat(file.fileno()), expected[name], listed)
+                facts = _list_facts(os.fstat(file.fileno()), expected[name], listed)
                 sha256, largest = read(file, listed.dtype)
             if sha256 != expected[name]:
                 raise PlumblineError(
@@ -126,7 +126,7 @@ def _read_through(listed: ChecksumList, known: Record, found: Record) -> int:
                     f"shard {paths[name]} of {listed.manifest} holds the id {largest}, and the tokenizer that it names "
                     f"has {listed.vocabulary} entries: delete it and rerun the rule `pack` that makes {listed.manifest}"
                 )
-            found[name] = facts
+            verified[name] = facts
             progress.add()
     return len(unknown)
 
@@ -144,7 +144,7 @@ def read(file: IO[bytes], dtype: np.dtype | None) -> tuple[str, int]:
     return digest.hexdigest(), largest
 
 
-def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[str, Any]:
+def _list_facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[str, Any]:
     return {
         "inode": status.st_ino,
         "size": status.st_size,
@@ -156,7 +156,7 @@ def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[st
 
 
 def _read_record(record: Path) -> Record:
-    """What was verified before. A record that is no record vouches for nothing: everything is read."""
+    """What was verified before. A damaged record vouches for nothing: everything is read."""
     try:
         content = parse_json(record.read_bytes())
     except (FileNotFoundError, ValueError):

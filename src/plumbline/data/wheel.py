@@ -16,14 +16,14 @@ def open_wheel(wheel: Path) -> Iterator[zipfile.ZipFile]:
     """Open a wheel.
 
     Raises:
-        PlumblineError: it is no wheel.
-        OSError: its disk fails, of which zipfile says the same.
+        PlumblineError: it is not a wheel.
+        OSError: its disk fails, for which zipfile raises the same.
     """
     try:
         with name_in_errors(wheel), zipfile.ZipFile(wheel) as archive:
             yield archive
     except (zipfile.BadZipFile, OSError) as error:
-        if found := find_disk_error(error) or (error.__context__ and find_disk_error(error.__context__)):
+        if disk_error := find_disk_error(error) or (error.__context__ and find_disk_error(error.__context__)):
             with name_in_errors(wheel):
-                raise found from None
+                raise disk_error from None
         raise PlumblineError(f"{wheel}: cannot be read as a wheel ({error}); delete it and fetch it again") from error

@@ -6,7 +6,7 @@ tokens of its pieces, which may hold several pre-tokens each. What whitespace is
 pieces are cut at ASCII's alone, and a text with any other is encoded whole.
 
 New words are encoded together, joined into one text: one call that gives one row of ids costs half as much as one that
-gives an object a word. Every token stands for so many bytes, which tells whose it is.
+gives an object a word. Every token stands for so many bytes, which shows whose it is.
 """
 
 from __future__ import annotations
@@ -68,44 +68,44 @@ class WordEncoder:
         """Encode each text to its ids, as consecutive numbers of the encoder's type."""
         if not self._exact:
             return self._whole(texts)
-        pieces = [None if _unusual(text) else _WORD.findall(text) for text in texts]
+        pieces = [None if _has_other_whitespace(text) else _WORD.findall(text) for text in texts]
         looked_up = [words for words in pieces if words is not None]
         new = set(filterfalse(self._known.__contains__, chain.from_iterable(looked_up)))
         if len(self._known) + len(new) > MOST:
             self._known.clear()
             new = set(chain.from_iterable(looked_up))
         self._learn(new)
-        known = self._known.__getitem__
+        look_up = self._known.__getitem__
         whole = iter(self._whole([text for text, words in zip(texts, pieces) if words is None]))
-        found = [next(whole) if words is None else b"".join(map(known, words)) for words in pieces]
+        encoded = [next(whole) if words is None else b"".join(map(look_up, words)) for words in pieces]
         for word in new:
             if len(word) > LONGEST:
                 del self._known[word]
-        return found
+        return encoded
 
     def _learn(self, new: set[str]) -> None:
         """Remember these words. One that begins with whitespace and ends with something else may stand between others
         like it: there is a boundary before it and one behind."""
         between = [word for word in new if word[0] in _SPACE and word[-1] not in _SPACE]
-        found = self._side_by_side(between) if between else []
-        if found is None:
-            between, found = [], []
+        ids = self._side_by_side(between) if between else []
+        if ids is None:
+            between, ids = [], []
         others = list(new.difference(between))
-        self._known.update(zip(between, found, strict=True))
+        self._known.update(zip(between, ids, strict=True))
         self._known.update(zip(others, self._whole(others), strict=True))
 
     def _side_by_side(self, words: list[str]) -> list[bytes] | None:
         """The ids of each word, from all of them as texts; None if the tokens are not of the words' bytes, of a
         vocabulary that lacks some for instance."""
         texts = ["".join(words[start : start + _TOGETHER]) for start in range(0, len(words), _TOGETHER)]
-        found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ids_N = np.array(list(chain.from_iterable(encoding.ids for encoding in found)), dtype=np.int64)
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ids_N = np.array(list(chain.from_iterable(encoding.ids for encoding in encodings)), dtype=np.int64)
         ends_N = np.cumsum(self._lengths[ids_N])
         ends_W = np.cumsum([len(word.encode()) for word in words], dtype=np.int64)
         counts_W = np.searchsorted(ends_N, ends_W) + 1
         if not np.isin(ends_W, ends_N).all() or ends_N[-1] != ends_W[-1]:
             return None
-        return _cut_at(ids_N.astype(self._dtype), counts_W)
+        return _cut(ids_N.astype(self._dtype), counts_W)
 
     @functools.cached_property
     def _lengths(self) -> np.ndarray:
@@ -118,19 +118,19 @@ class WordEncoder:
     def _whole(self, texts: Sequence[str]) -> list[bytes]:
         if not texts:
             return []
-        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        ids_N = np.array([token for encoding in found for token in encoding.ids], dtype=self._dtype)
-        return _cut_at(ids_N, np.cumsum([len(encoding) for encoding in found]))
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        ids_N = np.array([token for encoding in encodings for token in encoding.ids], dtype=self._dtype)
+        return _cut(ids_N, np.cumsum([len(encoding) for encoding in encodings]))
 
 
-def _cut_at(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
+def _cut(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
     """The bytes of consecutive ids up to each of `stops`, in turn."""
     content = ids_N.tobytes()
     places = [0, *(stops * ids_N.itemsize).tolist()]
     return [content[start:stop] for start, stop in pairwise(places)]
 
 
-def _unusual(text: str) -> bool:
+def _has_other_whitespace(text: str) -> bool:
     """Whether a text has whitespace that is not ASCII's."""
     if any(character in text for character in _OTHER_ASCII):
         return True

@@ -57,7 +57,7 @@ class UnneededFile:
     """A file or folder that nothing needs any more.
 
     `bytes` is what removing it frees: a file that outputs share is not counted. `state`: the run's state directory,
-    whose lock says whether a trainer is at work there; empty where there is none. `owner`: which process was writing
+    whose lock states whether a trainer is running there; empty if there is none. `owner`: which process was writing
     it, where its name tells.
     """
 
@@ -106,14 +106,14 @@ def _list_temporary_files(work: Path) -> Iterator[UnneededFile]:
         for folder, folders, files in os.walk(place):
             for entry in sorted([*folders, *files]):
                 if name := temporary_files.parse(entry):
-                    yield replace(_describe_leftover("half", Path(folder, entry), None), owner=_owner(name))
+                    yield replace(_describe_leftover("half", Path(folder, entry), None), owner=_describe_owner(name))
             folders[:] = [entry for entry in folders if temporary_files.parse(entry) is None]
     for prefix in _SCRATCH:
         for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
             yield _describe_leftover("half", path, None)
 
 
-def _owner(name: temporary_files.TemporaryName) -> str:
+def _describe_owner(name: temporary_files.TemporaryName) -> str:
     if not name.is_here:
         return f"process {name.pid} of another machine, or before its last start"
     return f"process {name.pid}, {'which has ended' if name.is_abandoned else 'which runs'}"
@@ -129,10 +129,10 @@ def _is_finished(state: Path, work: Path) -> bool:
 
 
 def _describe_leftover(kind: str, path: Path, state: Path | None) -> UnneededFile:
-    return UnneededFile(kind=kind, path=str(path), bytes=_size(path), state="" if state is None else str(state))
+    return UnneededFile(kind=kind, path=str(path), bytes=_measure_size(path), state="" if state is None else str(state))
 
 
-def _size(path: Path) -> int:
+def _measure_size(path: Path) -> int:
     """Bytes that removing `path` frees; what is being removed meanwhile counts as nothing."""
     total = 0
     for entry in [path, *path.rglob("*")]:
@@ -169,7 +169,7 @@ def restart(state: Path) -> Path:
     """Set the state of a run aside, so that its next start begins at step 0; returns where the state is now.
 
     Raises:
-        PlumblineError: there is no such state, or a trainer is at work in it.
+        PlumblineError: there is no such state, or a trainer is running in it.
     """
     if not state_records.is_state(state) or state_records.is_aside(state.name):
         raise PlumblineError(

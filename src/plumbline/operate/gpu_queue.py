@@ -27,7 +27,7 @@ from plumbline.core import locks
 from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 
-#: Seconds between two looks at devices that are all taken.
+#: Seconds between two checks of devices that are all taken.
 EVERY = 0.2
 #: Seconds that torchrun gives its ranks to save before it kills them, in place of 30; as many as in profiles/slurm.
 SHUTDOWN_SECONDS = 280

@@ -2,10 +2,10 @@
 
 Snakemake compares parameters with what it wrote down in `.snakemake`, which may be lost, or may never have come along
 with `work/`. Products say themselves what they were made of (`plumbline.core.fingerprint_file`), and that is compared
-here, for the jobs that are asked for: those that disagree are rebuilt, with a sentence on stderr. Nothing is written or
+here, for the jobs that are requested: those that disagree are rebuilt, with a sentence on stderr. Nothing is written or
 removed.
 
-A corpus made with edited code may well come out the same, and runs on it are weeks of work. So what reads a corpus
+A corpus made with edited code may well be the same, and runs on it are weeks of work. So what reads a corpus
 waits for its bytes (`is_current`): pretraining, probing and evaluation compare the fingerprints of what they read, when
 Snakemake next lists its jobs, rather than being listed because a corpus is.
 """
@@ -77,7 +77,7 @@ def warn_of_changes(workflow: Any) -> None:
 
 
 def format_jobs(jobs: Iterable[Any]) -> str:
-    """Write jobs in words, as in ``3 of pretrain, 1 of table (<first outputs>, ...)``."""
+    """Write jobs as text, as in ``3 of pretrain, 1 of table (<first outputs>, ...)``."""
     jobs = list(jobs)
     counts = Counter(job.rule.name for job in jobs)
     first = sorted(str(job.output[0]) for job in jobs)
@@ -100,7 +100,7 @@ def is_stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
 def is_current(
     product: str, fingerprint: str, files: Iterable[str] = (), facts: str | Path = "", *, own_code: bool = False
 ) -> bool:
-    """Whether jobs that read a product may wait for its bytes, since it is there and was made as it would be asked for
+    """Whether jobs that read a product may wait for its bytes, since it is there and was made as it would be requested
     now.
 
     `fingerprint`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes
@@ -134,13 +134,13 @@ def _read_checksums(facts: str | Path) -> set[str | None]:
 
 
 def _find_record(product: str) -> Path:
-    """Where a product says what it was made of: of a pack any of its manifests."""
+    """Where a product states what it was made of: of a pack any of its manifests."""
     path = Path(product)
     return min(path.glob("*.json"), default=path / "none") if path.is_dir() else fingerprint_file.sidecar_path(path)
 
 
 def _has_other_code(job: Any) -> bool | None:
-    """Of anything with a parameter `fingerprint`; None where nothing is said."""
+    """Of anything with a parameter `fingerprint`; None if it has none."""
     now = getattr(job.params, fingerprint_file.KEY, None)
     if now is None:
         return False
@@ -150,7 +150,7 @@ def _has_other_code(job: Any) -> bool | None:
 
 
 def _is_other_run(job: Any) -> bool:
-    """A run says whose it is and on which packs; what cannot be read is left to who opens it."""
+    """A run states whose it is and on which packs; what cannot be read is left to who opens it."""
     outcome, manifest = (
         fingerprint_file.read(job.output.outcome) or {},
         fingerprint_file.read(job.output.manifest) or {},
@@ -158,12 +158,12 @@ def _is_other_run(job: Any) -> bool:
     if outcome.get("run_id", "") not in ("", run_id(job.params.spec)):
         return True
     packs = {"data_fingerprint": job.params.data, "validation_fingerprint": job.params.validation}
-    return any(_differs(manifest.get(key), _fingerprint(path)) for key, path in packs.items())
+    return any(_are_two(manifest.get(key), _fingerprint(path)) for key, path in packs.items())
 
 
 def _has_other_readings(job: Any) -> bool | None:
     record = fingerprint_file.read(fingerprint_file.sidecar_path(job.output[0])) or {}
-    other_pack = _differs(record.get("validation_fingerprint"), _fingerprint(job.params.validation))
+    other_pack = _are_two(record.get("validation_fingerprint"), _fingerprint(job.params.validation))
     return other_pack or _has_other_code(job)
 
 
@@ -181,7 +181,7 @@ def _has_other_scores(job: Any) -> bool | None:
         other_items = any(now.get(task, sha256) != sha256 for task, sha256 in items.items())
     except (ValueError, TypeError, AttributeError, RecursionError):
         return True
-    return other_items or _differs(record.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _has_other_code(job)
+    return other_items or _are_two(record.get("tokenizer_sha256"), _sha256(job.input.tokenizer)) or _has_other_code(job)
 
 
 def _is_other_copy(job: Any) -> bool:
@@ -190,7 +190,7 @@ def _is_other_copy(job: Any) -> bool:
     return Path(source).exists() and not filecmp.cmp(source, copy, shallow=False)
 
 
-def _differs(recorded: str | None, now: str | None) -> bool:
+def _are_two(recorded: str | None, now: str | None) -> bool:
     """Whether both are known, and are two."""
     return bool(recorded and now and recorded != now)
 

@@ -33,9 +33,9 @@ _NAME = 35
 def list_runs(work: Path) -> list[dict[str, Any]]:
     """Collect one row a run, by state and key.
 
-    Times are in seconds, memory (the largest of starts that ended) in bytes; None where nothing is known.
+    Times are in seconds, memory (the largest of starts that ended) in bytes; None if nothing is known.
     """
-    rows = [make_row(state, _outputs(state, work)) for state in state_records.list_claimed(work)]
+    rows = [make_row(state, _find_outputs(state, work)) for state in state_records.list_claimed(work)]
     listed_runs = {(entry["preset"], entry["run"]) for entry in rows}
     for path in sorted(work.glob("*/runs/*/*/*/*/outcome.json")):
         content = read_json(path)
@@ -104,7 +104,7 @@ def _add_outcome(outcome: dict[str, Any], entry: dict[str, Any]) -> dict[str, An
     }
 
 
-def _outputs(state: Path, work: Path) -> Path:
+def _find_outputs(state: Path, work: Path) -> Path:
     """``work/<preset>/runs/...`` for ``work/<preset>/state/...``."""
     preset, _, *rest = state.relative_to(work).parts
     return work.joinpath(preset, "runs", *rest)
@@ -154,7 +154,7 @@ def _split_title(entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def _format_details(entry: dict[str, Any]) -> str:
-    """What is worth a second line: where a run is at work and how fast, how often it began, what it took of memory, why
+    """What is worth a second line: where a run is running and how fast, how often it began, what it took of memory, why
     it does not go on."""
     facts = []
     if entry.get("tokens_per_second") is not None:

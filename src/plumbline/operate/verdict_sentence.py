@@ -1,4 +1,4 @@
-"""Prints the sentence of a verdict's page that was asked for, when it is made or was there already."""
+"""Prints the sentence of a verdict's page that was requested, when it is made or was there already."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def watch(workflow: Any) -> None:
 def print_sentence(workflow: Any) -> None:
     """Print the sentence of the verdict's page among the jobs' files, if there is one, and where the page is."""
     jobs = [job for job in snakemake_internals.list_all_jobs(workflow) if job.rule.name in ("verdict", "copy_verdict")]
-    if jobs:  # the copy, where it was asked for, has the shorter path, and says the same
+    if jobs:  # the copy, where it was requested, has the shorter path, and contains the same
         page = min((Path(job.output.page) for job in jobs), key=lambda path: len(path.parts))
         numbers = read_json(page.with_suffix(".json"))
         paragraphs = [numbers["sentence"], *list_implausible(numbers["checks"]), str(page)]

@@ -19,7 +19,7 @@ from plumbline.project.study_targets import StudyTargets
 from plumbline.project.verdict_pages import VerdictPages
 from plumbline.specs import code_hash, components, study_config, study_folders, study_parts, suites
 from plumbline.specs.measurement import Measurement
-from plumbline.specs.measurement_code import of_measurement
+from plumbline.specs.measurement_code import hash_measurement
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import papers, read_yaml
 
@@ -212,7 +212,7 @@ class Fingerprints:
         owner = configuration.studies.get(measurement.study) or study_config.load(
             measurement.study, configuration.name, configuration.root
         )
-        return of_measurement(owner, measurement.name)
+        return hash_measurement(owner, measurement.name)
 
     def verdict(self) -> str:
         """Fingerprint the verdict's page; empty without a user's own file.
@@ -226,14 +226,14 @@ class Fingerprints:
         from plumbline.verdict.own_method import decision_accuracy, ledger_costs
 
         ledger_entries = ledger.read(self.configuration.root / self.paths.verdict_ledger)
-        counted = ledger_costs.counted(ledger_entries, ledger_costs.entries(self.configuration.mine))
+        counted = ledger_costs.count_tries(ledger_entries, ledger_costs.entries(self.configuration.mine))
         files = code_hash.product_files(code_hash.PACKAGE / "operate" / "experiments" / "own_verdict.py")
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [
             sha256_file(path)
-            for path in decision_accuracy.files(self.configuration.mine.study.code, self.configuration.root)
+            for path in decision_accuracy.list_files(self.configuration.mine.study.code, self.configuration.root)
         ]
-        cited += decision_accuracy.of_pages(
+        cited += decision_accuracy.read_pages(
             (self.configuration.root / self.paths.verdict_ledger).parent, without=self.configuration.mine.name
         )
         request = [
@@ -285,7 +285,7 @@ def verb_files(kind: str) -> list[Path]:
     """List the source files that decide the bytes of what a verb of `VERBS` writes."""
     start = code_hash.PACKAGE / VERBS[kind]
     if kind == "scores":  # the model's code is the run's, and items are files
-        return code_hash.folder_files(start, but=("items.py",))
+        return code_hash.folder_files(start, except_names=("items.py",))
     return code_hash.measurement_files(start)
 
 

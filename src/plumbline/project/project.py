@@ -183,7 +183,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     project = Project(
         config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root, broken=broken
     )
-    for message in study_folders.no_studies(root):
+    for message in study_folders.list_non_studies(root):
         print(f"warning: {visible(message)}", file=sys.stderr)
     for study in project.planned_studies:
         if "suite" in study.definition:

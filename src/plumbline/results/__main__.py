@@ -106,7 +106,7 @@ def _make_target(options: argparse.Namespace) -> None:
         _require_type(product, table.Table, study, options)
         if frames.others:
             product.others = list(frames.others)
-            product.warnings.append(_warn_of_other_runs(product.name, frames.others))
+            product.warnings.append(_write_warning(product.name, frames.others))
         product.warnings += frames.mixed
         product.notes += frames.notes
         product.paper = study.paper
@@ -115,7 +115,7 @@ def _make_target(options: argparse.Namespace) -> None:
         print(path)
 
 
-def _warn_of_other_runs(table: str, others: Sequence[str]) -> str:
+def _write_warning(table: str, others: Sequence[str]) -> str:
     """Write the warning that runs are of other specs or versions; the table's provenance lists all."""
     sentence = f"Made from runs of other specs or versions: {'; '.join(others[:FEW])}"
     more = len(others) - FEW
@@ -205,7 +205,7 @@ def _find_measurement_keys(
 ) -> dict[str, str]:
     """Map each measurement that a target reads to its key; its file must be of its present code and options."""
     from plumbline.results.measurements import measurement_file
-    from plumbline.specs.measurement_code import of_measurement
+    from plumbline.specs.measurement_code import hash_measurement
 
     names, keys = sorted(names), {}
     owner = study if study.code == study.name or not names else study_config.load(study.code, options.preset)
@@ -213,7 +213,7 @@ def _find_measurement_keys(
         keys[name] = f"{measurement_file.FOLDER}/{owner.name}/{name}"
         if name in owner.measurements and options.expected_runs != FOUND:
             path = measurement_file.frame_path(work, keys[name])
-            measurement_file.require_present(path, of_measurement(owner, name), keys[name])
+            measurement_file.require_present(path, hash_measurement(owner, name), keys[name])
     return keys
 
 

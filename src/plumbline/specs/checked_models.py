@@ -25,7 +25,7 @@ SMALL = "smoke"
 def make_own_methods_file(
     experiment: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
 ) -> OwnMethodsFile | None:
-    """Say what a file would that asks for the experiment's method; None for a method that the study did not bring.
+    """Make the file that would ask for the experiment's method; None for a method that the study did not bring.
 
     Args:
         experiment: `config.experiment`, without its seeds.
@@ -53,7 +53,7 @@ def list_checked_models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tu
 
     The small spec is that of the preset smoke; where the study has no such scale there, it is two layers of the model.
     """
-    small = mine if mine.study.preset == SMALL else _small(mine, root)
+    small = mine if mine.study.preset == SMALL else _load_small(mine, root)
     specs = {}
     for method in mine.compared:
         whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
@@ -67,7 +67,7 @@ def list_checked_models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tu
     return specs
 
 
-def _small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
+def _load_small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
     """The same methods at the small preset; None if they are not there."""
     try:
         if mine.experiment is None:

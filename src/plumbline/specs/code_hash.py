@@ -51,7 +51,7 @@ DIGITS = 16
 def tree_hash(files: Iterable[Path]) -> str:
     """Hash the syntax trees of `files`, ordered by path; files of other packages come last, so that it does not matter
     where they are installed."""
-    ordered = sorted(files, key=lambda path: (not _of_the_package(path), path))
+    ordered = sorted(files, key=lambda path: (not _is_in_package(path), path))
     trees = [[path.name, _read(path)] for path in ordered]
     return sha256_text(canonical_json(trees))[:DIGITS]
 
@@ -60,32 +60,32 @@ def component_files(path: Path) -> list[Path]:
     """A component's code: its file and, directly or not, the files it imports that have an underscored name or hold a
     component; of an installed component also what it imports of its own package or, without one, from next to it."""
 
-    def part(found: Path) -> bool:
-        if not _of_the_package(found):
+    def part(file: Path) -> bool:
+        if not _is_in_package(file):
             return True
-        return found.name != "__init__.py" and (found.name[0] == "_" or _is_component(found))
+        return file.name != "__init__.py" and (file.name[0] == "_" or _is_component(file))
 
-    return _closure(path, part)
+    return _list_closure(path, part)
 
 
 def product_files(path: Path) -> list[Path]:
     """A module's file and all modules of this package that it imports, directly or not."""
-    return _closure(path, lambda found: True)
+    return _list_closure(path, lambda file: True)
 
 
 def measurement_files(path: Path) -> list[Path]:
     """The file of a study's measurement and everything of this package that it imports, except for the rooms `core` and
     `specs`, which only read files and configuration."""
-    return _closure(path, lambda found: found.parent not in (PACKAGE / "core", PACKAGE / "specs"))
+    return _list_closure(path, lambda file: file.parent not in (PACKAGE / "core", PACKAGE / "specs"))
 
 
-def folder_files(path: Path, *, but: Collection[str] = ()) -> list[Path]:
+def folder_files(path: Path, *, except_names: Collection[str] = ()) -> list[Path]:
     """A module's file and what it imports from its own folder, directly or not.
 
     Args:
-        but: names of files that are left out, with what only they import.
+        except_names: names of files that are left out, with what only they import.
     """
-    return _closure(path, lambda found: found.parent == path.parent and found.name not in but)
+    return _list_closure(path, lambda file: file.parent == path.parent and file.name not in except_names)
 
 
 def component_class(name: str, path: Path) -> str:
@@ -93,8 +93,8 @@ def component_class(name: str, path: Path) -> str:
 
     Two versions of the code have the same class where `code_classes.json` records that they give the same losses.
     """
-    found = tree_hash(component_files(path))
-    return classes().get(name, {}).get(found, found) if _of_the_package(path) else found
+    tree = tree_hash(component_files(path))
+    return classes().get(name, {}).get(tree, tree) if _is_in_package(path) else tree
 
 
 @cache
@@ -110,14 +110,14 @@ def classes() -> dict[str, dict[str, str]]:
         raise PlumblineError(f"{CLASSES} is not JSON ({error}); restore it from the repository") from error
 
 
-def _closure(start: Path, wanted: Callable[[Path], bool]) -> list[Path]:
-    found, waiting = {start}, [start]
+def _list_closure(start: Path, is_part: Callable[[Path], bool]) -> list[Path]:
+    files, waiting = {start}, [start]
     while waiting:
         for path in _imports(waiting.pop()):
-            if path not in found and wanted(path):
-                found.add(path)
+            if path not in files and is_part(path):
+                files.add(path)
                 waiting.append(path)
-    return sorted(found)
+    return sorted(files)
 
 
 def _is_component(path: Path) -> bool:
@@ -132,7 +132,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
     anywhere, inside functions too."""
     own = package_of(path)
     names: set[str] = set()
-    for node in _statements(parse(path)):
+    for node in _list_statements(parse(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and (module := resolve_import(node, path, own)):
@@ -146,30 +146,30 @@ def _imports(path: Path) -> tuple[Path, ...]:
     return tuple(file for name in sorted(names) if (file := file_of(name, own)) is not None)
 
 
-def _statements(tree: ast.Module) -> list[ast.AST]:
+def _list_statements(tree: ast.Module) -> list[ast.AST]:
     """All statements, those inside others too: a tenth of what `ast.walk` visits."""
-    found: list[ast.AST] = [tree]
-    for node in found:
+    statements: list[ast.AST] = [tree]
+    for node in statements:
         for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-            found += getattr(node, name, ())
-    return found
+            statements += getattr(node, name, ())
+    return statements
 
 
 def package_of(path: Path) -> Path:
     """The folder of the outermost package that a file is in, or of its study; of a module by itself, the module without
     its ending."""
-    if _of_the_package(path):
+    if _is_in_package(path):
         return PACKAGE
-    found, whole = path.with_suffix(""), True
+    outermost, whole = path.with_suffix(""), True
     for folder in path.parents:
         if is_study(folder):
             return folder
         whole = whole and (folder / "__init__.py").is_file()
-        found = folder if whole else found
-    return found
+        outermost = folder if whole else outermost
+    return outermost
 
 
-def _of_the_package(path: Path) -> bool:
+def _is_in_package(path: Path) -> bool:
     """Whether a file is a module of this package, and not of what a wheel carries next to its modules."""
     return path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / package_data.COPY)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ComparedMetric:
     """A metric for comparing runs: `scored_as` of the evaluation scores, averaged over tasks, or else a number of the
-    run itself. `higher` says that a higher value is better."""
+    run itself. `higher` states that a higher value is better."""
 
     name: str
     label: str

@@ -6,7 +6,7 @@ keyword-only arguments of its ``__init__`` (or of the function): a literal defau
 class besides, whose defaults its own replace. An installed package adds its own through the entry point group
 ``plumbline.components``, named ``<folder>.<name>`` (as ``mixers.tempered``) and pointing at a module.
 
-Names, options and values are read from the source, so that a mistake is told when the workflow is planned, without
+Names, options and values are read from the source, so that a mistake is reported when the workflow is planned, without
 importing a component (and so without torch) or anything of its package (`plumbline.specs.installed_packages`); `load`
 imports one when it is used.
 """
@@ -95,7 +95,7 @@ def available(kind: str) -> dict[str, str]:
     """Component name -> path of the file that defines it, for one kind.
 
     An installed component that cannot be found, or that two distributions bring, is left out: choosing it is an error
-    that says so. One with the name of a built-in component is left out too, and nobody can choose that name.
+    that states it. One with the name of a built-in component is left out too, and nobody can choose that name.
     """
     first = folder(kind) + "."
     offers = installed_packages.offers().by_entry.values()
@@ -114,7 +114,7 @@ def options(kind: str, name: str) -> dict[str, ComponentOption]:
         PlumblineError: there is no such component, its file does not keep to the form that this module describes, or
             (of an installed one) it cannot be found or has a name that is taken.
     """
-    path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
+    path, offer = _find_file(kind, name, f"{kind}.name"), _find_offer(kind, name)
     try:
         return _options(path)
     except PlumblineError as error:
@@ -156,38 +156,38 @@ def _read_inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, Com
         if isinstance(node, ast.ImportFrom) and base in (alias.name for alias in node.names):
             file = code_hash.file_of(code_hash.resolve_import(node, path, package), package)
             if file is not None:
-                for found in code_hash.parse(file).body:
-                    if isinstance(found, ast.ClassDef) and found.name == base:
-                        return _options_of_class(found, file)
+                for definition in code_hash.parse(file).body:
+                    if isinstance(definition, ast.ClassDef) and definition.name == base:
+                        return _options_of_class(definition, file)
     raise PlumblineError(f"{where} needs a base class that is imported by its name, whose options these are")
 
 
-def complete(kind: str, given: Any, key: str, own: Collection[str] = ()) -> dict[str, Any]:
+def complete(kind: str, entry: Any, key: str, own: Collection[str] = ()) -> dict[str, Any]:
     """A component's choice with every option in it: the given ones checked, the others at their defaults.
 
     Args:
-        given: ``{"name": ..., option: value}``.
+        entry: ``{"name": ..., option: value}``.
         key: the spec's key that it stands under, such as ``model.mixer``; errors begin with it.
         own: keys of the spec itself that stand next to the options; they are left out.
 
     Raises:
         PlumblineError: an unknown component, an unknown option or a value of the wrong type.
     """
-    if not isinstance(given, dict) or "name" not in given:
+    if not isinstance(entry, dict) or "name" not in entry:
         names = sorted(available(kind))
-        meant = nearest("name", map(str, given)).replace("did you mean", "is it") if isinstance(given, dict) else ""
-        raise PlumblineError(f"{key}: 'name' is missing{meant or nearest(str(given), names)} (one of {names})")
-    _file(kind, given["name"], f"{key}.name")
-    known = options(kind, given["name"])
-    unknown = sorted(set(given) - set(known) - set(own) - {"name"})
+        guess = nearest("name", map(str, entry)).replace("did you mean", "is it") if isinstance(entry, dict) else ""
+        raise PlumblineError(f"{key}: 'name' is missing{guess or nearest(str(entry), names)} (one of {names})")
+    _find_file(kind, entry["name"], f"{key}.name")
+    known = options(kind, entry["name"])
+    unknown = sorted(set(entry) - set(known) - set(own) - {"name"})
     if unknown:
         hint = nearest(unknown[0], [*known, *own])
         also = f", besides {sorted(own)}" if own else ""
         raise PlumblineError(
-            f"{key}: the component {given['name']!r} has no option {unknown[0]!r}{hint} (it has {sorted(known)}{also})"
+            f"{key}: the component {entry['name']!r} has no option {unknown[0]!r}{hint} (it has {sorted(known)}{also})"
         )
-    values = {name: option.check(given.get(name, option.default), f"{key}.{name}") for name, option in known.items()}
-    return {"name": given["name"], **values}
+    values = {name: option.check(entry.get(name, option.default), f"{key}.{name}") for name, option in known.items()}
+    return {"name": entry["name"], **values}
 
 
 def load(kind: str, name: str) -> Any:
@@ -196,7 +196,7 @@ def load(kind: str, name: str) -> Any:
     Raises:
         PlumblineError: there is no such component, or an installed one cannot be imported.
     """
-    path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
+    path, offer = _find_file(kind, name, f"{kind}.name"), _find_offer(kind, name)
     if offer is not None:
         module = installed_packages.load(offer)
     else:
@@ -209,15 +209,15 @@ def load(kind: str, name: str) -> Any:
 @cache
 def code_class(kind: str, name: str) -> str:
     """The class of a component's code: its part of a run's identity (see `plumbline.specs.code_hash`)."""
-    return code_hash.component_class(f"{folder(kind)}.{name}", Path(_file(kind, name, f"{kind}.name")))
+    return code_hash.component_class(f"{folder(kind)}.{name}", Path(_find_file(kind, name, f"{kind}.name")))
 
 
-def _file(kind: str, name: Any, key: str) -> str:
-    files, offer = available(kind), _offer(kind, name)
+def _find_file(kind: str, name: Any, key: str) -> str:
+    files, offer = available(kind), _find_offer(kind, name)
     if offer is not None and offer.fault:
         raise PlumblineError(f"{key}: {offer.fault}")
     if name not in files:
-        unknown = "".join(f"; {words}" for words in installed_packages.offers().unknown)
+        unknown = "".join(f"; {problem}" for problem in installed_packages.offers().unknown)
         near = nearest(str(name), files)
         raise PlumblineError(
             f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}; components of a "
@@ -230,7 +230,7 @@ def _file(kind: str, name: Any, key: str) -> str:
     return files[name]
 
 
-def _offer(kind: str, name: Any) -> installed_packages.InstalledEntry | None:
+def _find_offer(kind: str, name: Any) -> installed_packages.InstalledEntry | None:
     """What an installed distribution offers under a name."""
     return installed_packages.offers().by_entry.get(f"{folder(kind)}.{name}")
 
@@ -246,7 +246,7 @@ def _is_component(node: ast.ClassDef | ast.FunctionDef) -> bool:
 
 
 def _read_options(function: ast.FunctionDef, path: str) -> dict[str, ComponentOption]:
-    found = {}
+    by_name = {}
     for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
         where = f"{path}:{argument.lineno}: option {argument.arg!r}"
         if default is None or argument.annotation is None:
@@ -255,11 +255,11 @@ def _read_options(function: ast.FunctionDef, path: str) -> dict[str, ComponentOp
             value = ast.literal_eval(default)
         except ValueError as error:
             raise PlumblineError(f"{where}: its default must be a literal") from error
-        found[argument.arg] = _option(argument.annotation, value, where)
-    return found
+        by_name[argument.arg] = _read_option(argument.annotation, value, where)
+    return by_name
 
 
-def _option(annotation: ast.expr, default: Any, where: str) -> ComponentOption:
+def _read_option(annotation: ast.expr, default: Any, where: str) -> ComponentOption:
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Literal":
         choices = ast.literal_eval(annotation.slice)
         return ComponentOption(

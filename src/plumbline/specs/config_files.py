@@ -48,7 +48,7 @@ _Machine = Annotated[
 
 
 class DataPart(ClosedStruct, frozen=True, kw_only=True):
-    """Where texts come from, `corpus`: as each corpus's own file says; and what is done about exact copies."""
+    """Where texts come from, `corpus`: as each corpus's own file states; and what is done about exact copies."""
 
     source: Literal["corpus", "packaged", "packaged_large", "local", "hub"]
     folder: Absent[str] = None
@@ -88,11 +88,11 @@ class ExperimentPart(ClosedStruct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         budget = ("steps", "warmup_steps", "pack", "validation_sequences")
-        asked = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
-        needed = ["study", "scale", "method", "against", "baseline_seeds", "seeds"] if asked else []
-        needed += budget if set(budget) & set(asked) else ()
-        if missing := [name for name in needed if name not in asked]:
-            raise Fault(f"{missing[0]!r} is missing beside {asked[-1]!r}; add it")
+        present = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        needed = ["study", "scale", "method", "against", "baseline_seeds", "seeds"] if present else []
+        needed += budget if set(budget) & set(present) else ()
+        if missing := [name for name in needed if name not in present]:
+            raise Fault(f"{missing[0]!r} is missing beside {present[-1]!r}; add it")
 
 
 class ConfigFile(ClosedStruct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from plumbline.core.structs import Absent, ClosedStruct, Fault
 from plumbline.specs.field_types import FIRST_AND_LAST, Count, Name, Preset, WholeNumber, require_without
 from plumbline.specs.yaml_files import ROOT, read_checked
 
-#: In config.yaml's `data.source`: each corpus as its own file says.
+#: In config.yaml's `data.source`: each corpus as its own file states.
 AS_THE_CORPUS_SAYS = "corpus"
 
 #: The source of a corpus that is the paper's own data set, and the preset at which a study is a reproduction of it.
@@ -192,8 +192,8 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
     """
     path = root / "config" / "corpora" / f"{name}.yaml"
     if not path.exists():
-        known = corpora(root)
-        raise PlumblineError(f"{where}corpus: there is no {path}{nearest(name, known)} (there are {known})")
+        names = corpora(root)
+        raise PlumblineError(f"{where}corpus: there is no {path}{nearest(name, names)} (there are {names})")
     content: dict[str, Any] = read_checked(path, CorpusFile)
     if content["corpus"] != name:
         raise PlumblineError(f"{path}: corpus: {content['corpus']!r} must be the file's name, {name!r}")
@@ -201,7 +201,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
         raise PlumblineError(f"{path}: presets: nothing for {preset!r} (there are {sorted(content['presets'])})")
     here = content["presets"][preset]
     chosen = here["source"] if source == AS_THE_CORPUS_SAYS else source
-    sizes = {name: _size(size) for name, size in here["packs"].items()}
+    sizes = {name: _parse_size(size) for name, size in here["packs"].items()}
     return msgspec.convert(
         {
             "name": name,
@@ -211,7 +211,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
             "hub": content["hub"],
             "tokenizer": here["tokenizer"],
             "packs": sizes,
-            "validation": _size(here["validation"]),
+            "validation": _parse_size(here["validation"]),
             "sequences_per_shard": here["sequences_per_shard"],
             "held_out_percent": here.get("held_out", content["held_out"])["percent"],
             "copies": content.get("copies", "keep"),
@@ -220,5 +220,5 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
     )
 
 
-def _size(given: int | str) -> int | None:
-    return None if given == "all" else int(given)
+def _parse_size(size: int | str) -> int | None:
+    return None if size == "all" else int(size)

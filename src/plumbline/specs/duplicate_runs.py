@@ -32,7 +32,7 @@ def find_unmeant(study: Study, extended: Study | None = None) -> list[str]:
     trained = _describe_training(extended) if extended else {}
     own = {key: trained_as for key, trained_as in _describe_training(study).items() if key not in trained}
     trained |= own
-    entries = {name: _entry(name, study, extended) for _, name in trained}
+    entries = {name: _find_entry(name, study, extended) for _, name in trained}
     for (scale, name), trained_as in own.items():
         if "same_as" in entries[name]:
             _check(study, name, entries[name]["same_as"], scale, trained_as, trained)
@@ -73,8 +73,8 @@ def _strip_names(spec: RunSpec) -> RunSpec:
     )
 
 
-def _entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:
-    """What the YAML says of a method, variant, point or arm."""
+def _find_entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:
+    """What the YAML states of a method, variant, point or arm."""
     arms = (extended or study).definition.get("arms", {})
     if name in arms:
         return arms[name]

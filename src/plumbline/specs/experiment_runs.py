@@ -24,7 +24,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import ROOT
 
-#: Where messages say that it is written.
+#: Where it is written, as messages name it.
 WHERE = "config/config.yaml (with --config): experiment"
 #: The keys of a budget that is not the scale's own; all of them or none.
 BUDGET = ("steps", "warmup_steps", "pack", "validation_sequences")
@@ -67,7 +67,7 @@ class ExperimentRuns:
     runs: dict[str, Run]
 
     def of_method(self, method: str) -> list[Run]:
-        """The runs of `method`, in the order of the seeds that were asked for."""
+        """The runs of `method`, in the order of the seeds that were requested."""
         return [run for run in self.runs.values() if run.spec.method == method]
 
 
@@ -163,7 +163,7 @@ def load(
 
 
 def _require_unchanged(spec: RunSpec, experiment: dict[str, Any], root: Path) -> None:
-    """Refuse a method that itself says what the experiment says of every run."""
+    """Refuse a method that itself states what the experiment states of every run."""
     own = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
     differing = [key for key, value in own.items() if value != experiment[key]]
     if differing:

@@ -1,4 +1,4 @@
-"""Types of the fields of configuration files, and what a message says of a text that is not as its type asks."""
+"""Types of the fields of configuration files, and what a message states of a text that is not as its type requires."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def require_without(patterns: tuple[tuple[str, str], ...], text: str | None, key
     Raises:
         Fault: naming the key.
     """
-    for pattern, words in patterns:
+    for pattern, message in patterns:
         if text is not None and re.search(pattern, text):
-            raise Fault(f"{text!r} {words}", key)
+            raise Fault(f"{text!r} {message}", key)

@@ -5,7 +5,7 @@ at a module; studies in ``plumbline.studies``, each pointing at a package. The f
 which the distribution lies, or, where it is installed editable, below its project (``direct_url.json``, and the folders
 of its ``.pth`` file). Asking Python where a module is would import the packages around it.
 
-What is wrong with one is kept in words and told to who chooses it; one that nobody uses is in nobody's way.
+What is wrong with one is kept as text and reported to who chooses it; one that nobody uses is in nobody's way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.request import url2pathname
 
 from plumbline.core.errors import PlumblineError
 
-#: Entry point group -> what it brings, in words.
+#: Entry point group -> what it brings, as text.
 GROUPS = {"plumbline.components": "component", "plumbline.studies": "study"}
 COMPONENTS, STUDIES = GROUPS
 
@@ -30,7 +30,7 @@ COMPONENTS, STUDIES = GROUPS
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class InstalledEntry:
     """A component or study of an installed distribution: `path` is the source of its `module`; where there is none that
-    could be used, `fault` says why, and what to do."""
+    could be used, `fault` states why, and what to do."""
 
     group: str
     entry: str
@@ -59,22 +59,22 @@ class InstalledEntries:
 @cache
 def offers(group: str = COMPONENTS) -> InstalledEntries:
     """Find the components of the distributions on Python's path; of two with one name the first counts."""
-    found: dict[str, InstalledEntry] = {}
-    unknown, seen = [], set()
+    by_entry: dict[str, InstalledEntry] = {}
+    unknown, names = [], set()
     for distribution in distributions():
         try:
             text = distribution.read_text("entry_points.txt")
-            if text is None or group not in text or (name := _name(distribution)) in seen:
+            if text is None or group not in text or (name := _name(distribution)) in names:
                 continue
-            seen.add(name)
+            names.add(name)
             entries = distribution.entry_points.select(group=group)
         except Exception as error:  # whatever is in there is not ours
             unknown.append(f"entry_points.txt of {_name(distribution)} cannot be read ({error}); reinstall it")
             continue
         for entry in entries:
-            offer, other = _offer(group, entry, name, distribution), found.get(entry.name)
-            found[entry.name] = offer if other is None else _both(other, offer)
-    return InstalledEntries(found, tuple(unknown))
+            offer, other = _read_offer(group, entry, name, distribution), by_entry.get(entry.name)
+            by_entry[entry.name] = offer if other is None else _join_offers(other, offer)
+    return InstalledEntries(by_entry, tuple(unknown))
 
 
 def load(offer: InstalledEntry) -> ModuleType:
@@ -89,16 +89,16 @@ def load(offer: InstalledEntry) -> ModuleType:
         raise PlumblineError(
             f"{offer} cannot be imported ({offer.path}): {type(error).__name__}: {error}; fix or uninstall it"
         ) from error
-    taken = getattr(module, "__file__", None)
-    if taken is None or Path(taken).resolve() != Path(str(offer.path)).resolve():
+    imported = getattr(module, "__file__", None)
+    if imported is None or Path(imported).resolve() != Path(str(offer.path)).resolve():
         raise PlumblineError(
-            f"{offer}: its module {offer.module} is {offer.path}, but Python imports {taken}; rename the module, or "
+            f"{offer}: its module {offer.module} is {offer.path}, but Python imports {imported}; rename the module, or "
             "take the other one from Python's path"
         )
     return module
 
 
-def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution) -> InstalledEntry:
+def _read_offer(group: str, entry: EntryPoint, name: str, distribution: Distribution) -> InstalledEntry:
     offer = InstalledEntry(group=group, entry=entry.name, distribution=name)
     match = EntryPoint.pattern.match(entry.value)
     if match is None or not all(part.isidentifier() for part in match["module"].split(".")):
@@ -107,20 +107,20 @@ def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution)
         )
     offer = dataclasses.replace(offer, module=match["module"])
     try:
-        return dataclasses.replace(offer, path=_source(offer, distribution))
+        return dataclasses.replace(offer, path=_find_source(offer, distribution))
     except PlumblineError as error:
         return dataclasses.replace(offer, fault=str(error))
     except Exception as error:  # metadata can be broken in any way
-        words = f"{offer} cannot be found: its metadata is broken ({type(error).__name__}: {error}); reinstall it"
-        return dataclasses.replace(offer, fault=words)
+        fault = f"{offer} cannot be found: its metadata is broken ({type(error).__name__}: {error}); reinstall it"
+        return dataclasses.replace(offer, fault=fault)
 
 
-def _both(one: InstalledEntry, other: InstalledEntry) -> InstalledEntry:
-    names = f"{one.distribution} and {other.distribution}"
-    places = f" ({one.path} and {other.path})" if one.path and other.path else ""
-    what = f"a {GROUPS[one.group]} {one.entry!r}"
-    words = f"the installed distributions {names} both provide {what}{places}; uninstall one of them"
-    return InstalledEntry(group=one.group, entry=one.entry, distribution=names, fault=words)
+def _join_offers(first: InstalledEntry, second: InstalledEntry) -> InstalledEntry:
+    names = f"{first.distribution} and {second.distribution}"
+    places = f" ({first.path} and {second.path})" if first.path and second.path else ""
+    entry = f"a {GROUPS[first.group]} {first.entry!r}"
+    fault = f"the installed distributions {names} both provide {entry}{places}; uninstall one of them"
+    return InstalledEntry(group=first.group, entry=first.entry, distribution=names, fault=fault)
 
 
 def _name(distribution: Distribution) -> str:
@@ -131,7 +131,7 @@ def _name(distribution: Distribution) -> str:
     return name or f"without a name in {distribution.locate_file('')}"
 
 
-def _source(offer: InstalledEntry, distribution: Distribution) -> Path:
+def _find_source(offer: InstalledEntry, distribution: Distribution) -> Path:
     """The file that holds the module.
 
     Raises:
@@ -141,7 +141,7 @@ def _source(offer: InstalledEntry, distribution: Distribution) -> Path:
     if not isinstance(place, Path):
         raise PlumblineError(f"{offer} is in the archive {place}; install it unpacked, as pip does")
     relative = Path(*offer.module.split("."))
-    roots = [*_editable(distribution, place), place]
+    roots = [*_list_editable(distribution, place), place]
     for root in roots:
         for path in (root / relative / "__init__.py", root / relative.with_suffix(".py")):
             if path.is_file():
@@ -152,7 +152,7 @@ def _source(offer: InstalledEntry, distribution: Distribution) -> Path:
     )
 
 
-def _editable(distribution: Distribution, place: Path) -> list[Path]:
+def _list_editable(distribution: Distribution, place: Path) -> list[Path]:
     """Where the sources of a distribution may begin that is installed editable; none for any other."""
     direct = json.loads(distribution.read_text("direct_url.json") or "{}")
     if not direct.get("dir_info", {}).get("editable"):
@@ -165,5 +165,5 @@ def _editable(distribution: Distribution, place: Path) -> list[Path]:
         for line in Path(str(distribution.locate_file(file))).read_text(encoding="utf-8").splitlines()
     ]
     # A line of a .pth file is a folder, or code that Python runs at its start.
-    named = [place / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
-    return [*named, project / "src", project]
+    listed = [place / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+    return [*listed, project / "src", project]

@@ -37,14 +37,14 @@ class Measurement:
 
 def measurements(definition: dict[str, Any], study: str, preset: str) -> dict[str, Measurement]:
     """The measurements of a study that have options under `preset`, by name."""
-    found = {}
+    by_name = {}
     for name, entry in definition.get("measurements", {}).items():
         if preset in entry:
             options = dict(entry[preset])
             minutes = options.pop("minutes", MINUTES)
             more = {"minutes": minutes, "device": entry.get("device", "cpu"), "runs": tuple(entry.get("runs", ()))}
-            found[name] = Measurement(study=study, name=name, options=options, **more)
-    return found
+            by_name[name] = Measurement(study=study, name=name, options=options, **more)
+    return by_name
 
 
 def check(definition: dict[str, Any], path: str, preset: str) -> None:
@@ -54,20 +54,20 @@ def check(definition: dict[str, Any], path: str, preset: str) -> None:
     Raises:
         PlumblineError: a measurement or group is missing; the message names the key of the study's YAML.
     """
-    known = definition.get("measurements", {})
+    defined = definition.get("measurements", {})
     for target, entry in definition["targets"].items():
         for name in entry.get("measurements", ()):
-            if name not in known:
+            if name not in defined:
                 raise PlumblineError(
-                    f"{path}: targets.{target}.measurements: there is no measurement {name!r}{nearest(name, known)} "
-                    f"(there are {sorted(known)})"
+                    f"{path}: targets.{target}.measurements: there is no measurement {name!r}{nearest(name, defined)} "
+                    f"(there are {sorted(defined)})"
                 )
-            if preset not in known[name]:
+            if preset not in defined[name]:
                 raise PlumblineError(
                     f"{path}: targets.{target}.measurements: {name!r} has no options at preset {preset!r}; add "
                     f"measurements.{name}.{preset}"
                 )
-    for name, entry in known.items():
+    for name, entry in defined.items():
         for group in entry.get("runs", ()):
             if group not in definition["runs"]:
                 raise PlumblineError(

@@ -11,15 +11,16 @@ from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import ROOT
 
 
-def of_measurement(study: Study, name: str) -> str:
+def hash_measurement(study: Study, name: str) -> str:
     """The fingerprint of a measurement: it changes with its code and what that imports, its options, and the specs of
     the runs that it names (all of them but the data and the suite, which it does not read), and with nothing else."""
-    one = study.measurements[name]
-    specs = [run.spec.to_dict() for run in study.group(*one.runs)]
+    measurement = study.measurements[name]
+    specs = [run.spec.to_dict() for run in study.group(*measurement.runs)]
     read = [{key: value for key, value in spec.items() if key not in ("data", "suite")} for spec in specs]
-    return sha256_text(canonical_json([measurement_code(one, study.root), one.options, read]))[:16]
+    return sha256_text(canonical_json([measurement_code(measurement, study.root), measurement.options, read]))[:16]
 
 
-def measurement_code(one: Measurement, root: Path = ROOT) -> str:
+def measurement_code(measurement: Measurement, root: Path = ROOT) -> str:
     """Hash of the code of a measurement: its module and what that imports, except for what only reads configuration."""
-    return code_hash.tree_hash(code_hash.measurement_files(study_parts.file(one.study, "measurements", one.name, root)))
+    file = study_parts.file(measurement.study, "measurements", measurement.name, root)
+    return code_hash.tree_hash(code_hash.measurement_files(file))

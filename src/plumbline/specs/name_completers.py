@@ -61,12 +61,12 @@ def targets(kind: str) -> Completer:
 
 def runs(prefix: str, parsed_args: Namespace, **_: Any) -> Iterable[str]:
     """List the runs of every study whose name begins as what is typed."""
-    preset, study = parsed_args.preset or _configured("preset"), prefix.partition("/")[0]
+    preset, study = parsed_args.preset or _read_settings("preset"), prefix.partition("/")[0]
     chosen = [name for name in studies() if (name == study if "/" in prefix else name.startswith(study))]
-    return dict.fromkeys(key for name in chosen for key in _keys(_definition(name), preset))
+    return dict.fromkeys(key for name in chosen for key in _list_keys(_definition(name), preset))
 
 
-def _keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
+def _list_keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
     """The keys of a study's runs at a preset, without their specs."""
     arms, inherited = definition.get("arms", {}), definition["inherited"]
     for entry in (entry for entries in definition["runs"].values() for entry in entries):
@@ -79,10 +79,10 @@ def _keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
 
 
 def _study(parsed_args: Namespace) -> str:
-    return parsed_args.study or _configured("main_study")
+    return parsed_args.study or _read_settings("main_study")
 
 
-def _configured(key: str) -> str:
+def _read_settings(key: str) -> str:
     return str(read_yaml(ROOT / "config" / "config.yaml")[key])
 
 

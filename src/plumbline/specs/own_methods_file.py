@@ -18,7 +18,7 @@ from plumbline.specs.study_config import Run, Study
 from plumbline.specs.study_files import StudyFile, VerdictFile
 from plumbline.specs.yaml_files import PRESETS, ROOT, check, load_study, read_yaml, studies
 
-#: What the file need not say. Five seeds of the reference and three of a method: docs/own-verdict.md says what they
+#: What the file need not contain. Five seeds of the reference and three of a method: docs/own-verdict.md has what they
 #: find.
 DEFAULTS: dict[str, Any] = {
     "larger": "none",
@@ -47,7 +47,7 @@ class OwnMethodsFile:
         path: the file from the project's folder, or as it was named.
         study: the file's methods as a study: runs of the methods, their baselines, and both at the larger scale.
         against: method -> the baseline that it is compared with; both by the names of their runs.
-        asked: every other key of the file, with its default where the file does not say it.
+        asked: every other key of the file, with its default where the file does not contain it.
         experiment: `config.experiment`, where no file asks but the command line, for a method of a study that extends
             another (`checked_models.make_own_methods_file`); None of a file.
     """
@@ -92,16 +92,16 @@ class OwnMethodsFile:
         """The published results of these methods that the file names as a CSV, row by row.
 
         Raises:
-            PlumblineError: as `printed_results.rows`.
+            PlumblineError: as `printed_results.read`.
         """
         scales = [self.scale, *([self.larger] if self.larger else [])]
-        return printed_results.rows(self.asked["published"], self.path, self.compared, scales, root)
+        return printed_results.read(self.asked["published"], self.path, self.compared, scales, root)
 
     def runs(self, scale: str, method: str) -> list[Run]:
         """The runs of a method at a scale, in the order of the seeds."""
         every = self.study.runs.values()
-        found = [run for run in every if (run.spec.scale, run.spec.method) == (scale, method)]
-        return sorted(found, key=lambda run: run.spec.init_seed)
+        runs = [run for run in every if (run.spec.scale, run.spec.method) == (scale, method)]
+        return sorted(runs, key=lambda run: run.spec.init_seed)
 
 
 def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> OwnMethodsFile:
@@ -111,36 +111,36 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         PlumblineError: anything in it that cannot be meant; the message names the key and the file.
     """
     path = str(make_relative(path, root))  # pages name it, and may be published
-    said = read_yaml(root / path)
-    check(said, VerdictFile, path)
+    content = read_yaml(root / path)
+    check(content, VerdictFile, path)
     name = _name(path, root)
-    if "extends" in load_study(said["extends"], root):
-        raise PlumblineError(f"{path}: extends: {said['extends']!r} extends a study itself; name that one")
-    parent = study_config.load(said["extends"], preset, root, source)
-    asked = DEFAULTS | {"scale": next(iter(parent.definition["scales"]))} | said
-    asked.setdefault("larger_seeds", asked["seeds"][:1])
-    own, entries = _methods(said["methods"], parent, name, path)
+    if "extends" in load_study(content["extends"], root):
+        raise PlumblineError(f"{path}: extends: {content['extends']!r} extends a study itself; name that one")
+    parent = study_config.load(content["extends"], preset, root, source)
+    terms = DEFAULTS | {"scale": next(iter(parent.definition["scales"]))} | content
+    terms.setdefault("larger_seeds", terms["seeds"][:1])
+    own, entries = _split_methods(content["methods"], parent, name, path)
     methods = parent.definition["methods"] | own
     against: dict[str, str] = {}
     for method, entry in entries.items():
-        baseline = entry.get("against", said.get("against", parent.reference))
+        baseline = entry.get("against", content.get("against", parent.reference))
         _require_method(baseline, methods, path, f"methods.{method}.against" if "against" in entry else "against")
-        for one in sweep.points(method, methods.get(method, {})) or [method]:
-            against[one] = baseline
-    if asked["published"]:
-        asked["published"] = str(Path(path).parent / asked["published"])
-    own_definition = _definition(parent, asked, own, against, name, path)
+        for point in sweep.points(method, methods.get(method, {})) or [method]:
+            against[point] = baseline
+    if terms["published"]:
+        terms["published"] = str(Path(path).parent / terms["published"])
+    own_definition = _make_definition(parent, terms, own, against, name, path)
     study = study_config.make_study(own_definition, path, preset, root, source, parent)
-    mine = OwnMethodsFile(path=path, study=study, against=against, asked=asked)
-    if asked["decides"] != "validation_loss" and "suite" not in study.definition:
-        raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; use the loss")
+    mine = OwnMethodsFile(path=path, study=study, against=against, asked=terms)
+    if terms["decides"] != "validation_loss" and "suite" not in study.definition:
+        raise PlumblineError(f"{path}: decides: {terms['decides']}, but {parent.name} evaluates nothing; use the loss")
     for method, baseline in against.items():
         if method == baseline:
             raise PlumblineError(f"{path}: methods: {method!r} would be compared with itself; name another `against`")
         for scale in (mine.scale, *([mine.larger] if mine.larger else [])):
             ours, theirs = (mine.runs(scale, name)[0].spec for name in (method, baseline))
             _require_same_data(ours, theirs, path)
-        if asked["paired"]:
+        if terms["paired"]:
             _require_pairs(mine, method, baseline)
     mine.printed(root)
     return mine
@@ -152,20 +152,20 @@ def _name(path: str, root: Path) -> str:
     Raises:
         PlumblineError: a study or preset is called so, or nothing may be.
     """
-    name, known = Path(path).stem, studies(root)
+    name, names = Path(path).stem, studies(root)
     if not name.isascii() or not name.replace("_", "a").isalnum() or name != name.lower():
         raise PlumblineError(f"{path}: its name is that of its runs: lower-case letters, digits and _; rename the file")
-    if name in known or name in PRESETS:
-        raise PlumblineError(f"{path}: {name!r} is the name of a study or preset ({known}); rename the file")
+    if name in names or name in PRESETS:
+        raise PlumblineError(f"{path}: {name!r} is the name of a study or preset ({names}); rename the file")
     return name
 
 
-def _methods(
-    said: dict[str, dict[str, Any] | None], parent: Study, name: str, path: str
+def _split_methods(
+    content: dict[str, dict[str, Any] | None], parent: Study, name: str, path: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The file's own methods as a study's YAML has them, and of all methods what they say."""
-    entries = {method: dict(entry or {}) for method, entry in said.items()}
-    for method, entry in entries.items():  # YAML has names that are no words: null, 5, a list
+    """The file's own methods as a study's YAML has them, and of all methods what they contain."""
+    entries = {method: dict(entry or {}) for method, entry in content.items()}
+    for method, entry in entries.items():  # YAML has names that are not text: null, 5, a list
         where = [
             ("methods", method),
             *([(f"methods.{method}.against", entry["against"])] if "against" in entry else []),
@@ -208,28 +208,28 @@ def _require_method(
     if not swept:
         sweep.require_point(method, methods, f"{path}: {key}")
     if rest and rest not in methods[name].get("variants", {}):
-        sweep.one_of(name, methods[name], method, f"{path}: {key}")
+        sweep.find_point(name, methods[name], method, f"{path}: {key}")
 
 
-def _definition(
-    parent: Study, asked: dict[str, Any], own: dict[str, Any], against: dict[str, str], name: str, path: str
+def _make_definition(
+    parent: Study, terms: dict[str, Any], own: dict[str, Any], against: dict[str, str], name: str, path: str
 ) -> dict[str, Any]:
     """The YAML of a study that has these methods and their runs, and no target."""
     references = list(dict.fromkeys(against.values()))
-    scale, larger = asked["scale"], asked["larger"]
+    scale, larger = terms["scale"], terms["larger"]
     runs = {
-        METHODS: [{"scale": scale, "methods": list(against), "seeds": asked["seeds"]}],
-        REFERENCES: [{"scale": scale, "methods": references, "seeds": asked["reference_seeds"]}],
+        METHODS: [{"scale": scale, "methods": list(against), "seeds": terms["seeds"]}],
+        REFERENCES: [{"scale": scale, "methods": references, "seeds": terms["reference_seeds"]}],
     }
     if larger == scale:
         raise PlumblineError(f"{path}: larger: {larger!r} is the scale itself; name another one, or none")
     if larger != "none":
         both = list(dict.fromkeys([*against, *references]))
-        runs[LARGER] = [{"scale": larger, "methods": both, "seeds": asked["larger_seeds"]}]
-    kept = {key: value for key, value in parent.definition.items() if key != "measurements"}
-    return kept | {
+        runs[LARGER] = [{"scale": larger, "methods": both, "seeds": terms["larger_seeds"]}]
+    parts = {key: value for key, value in parent.definition.items() if key != "measurements"}
+    return parts | {
         "study": name,
-        "title": asked.get("title", name),
+        "title": terms.get("title", name),
         "extends": parent.name,
         "methods": parent.definition["methods"] | own,
         "arms": {},
@@ -252,20 +252,20 @@ def _require_pairs(mine: OwnMethodsFile, method: str, baseline: str) -> None:
         )
 
 
-def _require_same_data(one: RunSpec, other: RunSpec, path: str) -> None:
+def _require_same_data(spec: RunSpec, other: RunSpec, path: str) -> None:
     """Refuse a method that reads other sequences, or more or fewer of them, than what it is compared with: then the
     order of the data is not paired, and a gain may be the data's."""
     facts = [
-        ("data_seed", one.data_seed, other.data_seed),
-        ("data", one.data, other.data),
-        ("model.context", one.model.context, other.model.context),
-        ("model.vocabulary", one.model.vocabulary, other.model.vocabulary),
-        *((f"train.{key}", getattr(one.train, key), getattr(other.train, key)) for key in _TRAIN),
+        ("data_seed", spec.data_seed, other.data_seed),
+        ("data", spec.data, other.data),
+        ("model.context", spec.model.context, other.model.context),
+        ("model.vocabulary", spec.model.vocabulary, other.model.vocabulary),
+        *((f"train.{key}", getattr(spec.train, key), getattr(other.train, key)) for key in _TRAIN),
     ]
     for key, mine, theirs in facts:
         if mine != theirs:
             raise PlumblineError(
-                f"{path}: methods.{one.method}: {key} is {mine}, that of {other.method} is {theirs}; they would not "
+                f"{path}: methods.{spec.method}: {key} is {mine}, that of {other.method} is {theirs}; they would not "
                 f"read the same sequences: take it out, or give {other.method} the same under its own name"
             )
 

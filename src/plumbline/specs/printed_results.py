@@ -12,26 +12,26 @@ from plumbline.specs.yaml_files import ROOT
 COLUMNS = ("method", "metric", "scale", "value")
 
 
-def rows(published: str, of: str, methods: list[str], scales: list[str], root: Path = ROOT) -> list[dict[str, str]]:
-    """Read the rows of the CSV `published`, in its order; none where no CSV is named.
+def read(published: str, file: str, methods: list[str], scales: list[str], root: Path = ROOT) -> list[dict[str, str]]:
+    """Read the rows of the CSV `published`, in its order; none if no CSV is named.
 
-    It is read before any run is made, so that a slip of the pen is not told only after hours of training.
+    It is read before any run is made, so that a slip of the pen is reported before hours of training.
 
     Args:
-        of: the file that names the CSV, for messages.
+        file: the file that names the CSV, for messages.
         methods, scales: what a row may be about.
 
     Raises:
-        PlumblineError: there is no such file, it is no CSV in UTF-8, or a row names something that these runs do not
+        PlumblineError: there is no such file, it is not a CSV in UTF-8, or a row names something that these runs do not
             have.
     """
     if not published:
         return []
-    path, key = Path(published), f"{of}: published"
+    path, key = Path(published), f"{file}: published"
     try:
         text = (root / path).read_bytes().decode("utf-8-sig")  # Excel begins UTF-8 with a mark
     except FileNotFoundError:
-        raise PlumblineError(f"{key}: there is no file {path}; name it relative to the folder of {of}") from None
+        raise PlumblineError(f"{key}: there is no file {path}; name it relative to the folder of {file}") from None
     except OSError as error:
         raise PlumblineError(f"{key}: {path} cannot be read ({error.strerror}); name a CSV") from None
     except UnicodeDecodeError as error:
@@ -43,18 +43,18 @@ def rows(published: str, of: str, methods: list[str], scales: list[str], root: P
     columns = lines[0][1] if lines else []
     if missing := [name for name in COLUMNS if name not in columns]:
         raise PlumblineError(f"{key}: {path}: the column {missing[0]!r} is missing; it has {columns}")
-    found = []
+    numbered = []
     for number, cells in lines[1:]:
         if len(cells) != len(columns):
             raise PlumblineError(f"{key}: {path}, line {number}: {len(cells)} cells under {len(columns)} columns")
-        found.append((number, dict(zip(columns, cells, strict=True))))
-    for number, row in found:
-        for column, known in (("method", methods), ("metric", list(METRICS)), ("scale", scales)):
-            if row[column] not in known:
+        numbered.append((number, dict(zip(columns, cells, strict=True))))
+    for number, row in numbered:
+        for column, allowed in (("method", methods), ("metric", list(METRICS)), ("scale", scales)):
+            if row[column] not in allowed:
                 raise PlumblineError(
                     f"{key}: {path}, line {number}: {column}: {row[column]!r} is not here"
-                    f"{nearest(row[column], known)} (there are {known})"
+                    f"{nearest(row[column], allowed)} (there are {allowed})"
                 )
         if not row["value"].strip():
             raise PlumblineError(f"{key}: {path}, line {number}: value: it is empty; give the printed value, or no row")
-    return [row for _, row in found]
+    return [row for _, row in numbered]

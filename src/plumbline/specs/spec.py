@@ -63,19 +63,19 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, **sizes)
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any], where: str = "") -> ModelSpec:
+    def from_dict(cls, content: dict[str, Any], where: str = "") -> ModelSpec:
         """Read a model from the flat form of a spec or a YAML, where sizes and slots stand side by side.
 
         Raises:
             PlumblineError: a key is unknown or missing, or a component's option is wrong.
         """
-        sizes = {key: value for key, value in given.items() if key not in SLOTS}
-        missing = sorted(set(SLOTS) - set(given))
+        sizes = {key: value for key, value in content.items() if key not in SLOTS}
+        missing = sorted(set(SLOTS) - set(content))
         if missing:
             raise PlumblineError(f"{where}model: no component chosen for {missing}")
-        slots = {name: complete(name, given[name], f"{where}model.{name}") for name in SLOTS}
-        known = [name for name in cls.__struct_fields__ if name != "slots"]
-        spec = convert(cls, sizes | {"slots": slots}, f"{where}model", known)
+        slots = {name: complete(name, content[name], f"{where}model.{name}") for name in SLOTS}
+        names = [name for name in cls.__struct_fields__ if name != "slots"]
+        spec = convert(cls, sizes | {"slots": slots}, f"{where}model", names)
         if spec.heads % spec.key_value_heads:
             raise PlumblineError(
                 f"{where}model.heads ({spec.heads}) must be a multiple of model.key_value_heads "
@@ -92,7 +92,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class OptimizerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An optimizer and its options.
 
-    Matrices are always decayed; `decay_embeddings`, `decay_norms` and `decay_scalars` say which of the other parameters
+    Matrices are always decayed; `decay_embeddings`, `decay_norms` and `decay_scalars` choose which other parameters
     are. `options` are those of the component `name`.
     """
 
@@ -181,7 +181,7 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def sequences_apart(self) -> int:
         """Number of held-out sequences that interventions read, of which no validation loss may be computed."""
-        return max((given.get("sequences", 0) for given in self.interventions), default=0)
+        return max((intervention.get("sequences", 0) for intervention in self.interventions), default=0)
 
     @property
     def run_id(self) -> str:
@@ -204,16 +204,16 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return canonical_json(self.to_dict())
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> RunSpec:
+    def from_dict(cls, content: dict[str, Any]) -> RunSpec:
         """Read a spec: from its own form, or from a YAML's, where defaults and code classes are still to be filled in.
 
         Raises:
             PlumblineError: an unknown or missing key, a value that cannot be meant, or a component that is not there.
         """
-        if not isinstance(given, dict):
-            raise PlumblineError(f"run spec: {given!r:.80} is no mapping")
-        where = f"{given.get('study')}/{given.get('scale')}/{given.get('method')}: "
-        parts: dict[str, Any] = dict(given)
+        if not isinstance(content, dict):
+            raise PlumblineError(f"run spec: {content!r:.80} is no mapping")
+        where = f"{content.get('study')}/{content.get('scale')}/{content.get('method')}: "
+        parts: dict[str, Any] = dict(content)
         for name in ("model", "optimizer", "schedule", "train", "data"):
             if not isinstance(parts.get(name), dict):
                 raise PlumblineError(f"{where}run spec: {name!r} is missing")
@@ -227,7 +227,7 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             for number, entry in enumerate(parts.get("interventions", ()))
         )
         parts["probes"] = tuple(
-            _probe(entry, f"{where}probes[{number}]") for number, entry in enumerate(parts.get("probes", ()))
+            _read_probe(entry, f"{where}probes[{number}]") for number, entry in enumerate(parts.get("probes", ()))
         )
         spec = convert(cls, parts, f"{where}run spec")
         _check(spec)
@@ -258,15 +258,15 @@ def code_classes(spec: RunSpec) -> dict[str, str]:
 
     A probe that is read offline takes no part in training, so its code is not the run's.
     """
-    found = {f"model.{slot}": code_class(slot, chosen["name"]) for slot, chosen in spec.model.slots.items()}
-    found["optimizer"] = code_class("optimizer", spec.optimizer.name)
-    found["schedule"] = code_class("schedule", spec.schedule.name)
+    classes = {f"model.{slot}": code_class(slot, chosen["name"]) for slot, chosen in spec.model.slots.items()}
+    classes["optimizer"] = code_class("optimizer", spec.optimizer.name)
+    classes["schedule"] = code_class("schedule", spec.schedule.name)
     for number, chosen in enumerate(spec.interventions):
-        found[f"interventions[{number}]"] = code_class("intervention", chosen["name"])
+        classes[f"interventions[{number}]"] = code_class("intervention", chosen["name"])
     for number, probe in enumerate(spec.probes):
         if probe.every:
-            found[f"probes[{number}]"] = code_class("probe", probe.name)
-    return found
+            classes[f"probes[{number}]"] = code_class("probe", probe.name)
+    return classes
 
 
 def require_present_code(spec: RunSpec) -> None:
@@ -286,17 +286,17 @@ def require_present_code(spec: RunSpec) -> None:
         )
 
 
-def _read_part(kind: Any, component: str, given: dict[str, Any], where: str) -> Any:
+def _read_part(kind: Any, component: str, content: dict[str, Any], where: str) -> Any:
     """A part of the spec that names a component: its own fields, and the component's options."""
     own = [name for name in kind.__struct_fields__ if name not in ("name", "options")]
-    options = complete(component, given, where, own)
+    options = complete(component, content, where, own)
     name = options.pop("name")
-    fields = {key: value for key, value in given.items() if key in own}
+    fields = {key: value for key, value in content.items() if key in own}
     return convert(kind, fields | {"name": name, "options": options}, where, own)
 
 
-def _probe(given: dict[str, Any], where: str) -> ProbeSpec:
-    probe: ProbeSpec = _read_part(ProbeSpec, "probe", given, where)
+def _read_probe(content: dict[str, Any], where: str) -> ProbeSpec:
+    probe: ProbeSpec = _read_part(ProbeSpec, "probe", content, where)
     if bool(probe.at) == bool(probe.every):
         raise PlumblineError(f"{where}: give either `at` (fractions of training) or `every` (steps), one of the two")
     if list(probe.at) != sorted(set(probe.at)):
@@ -305,7 +305,7 @@ def _probe(given: dict[str, Any], where: str) -> ProbeSpec:
 
 
 def _check(spec: RunSpec) -> None:
-    """What no single part can tell."""
+    """Check what no single part can show."""
     if spec.train.batch_tokens % spec.model.context:
         raise PlumblineError(
             f"{spec.key}: train.batch_tokens ({spec.train.batch_tokens}) is not a multiple of model.context "
@@ -341,10 +341,10 @@ def _check_against(spec: RunSpec, number: int, probe: ProbeSpec) -> None:
             f"{where}: {probe.name!r} compares two points of a run, so it cannot be read while the run trains; give "
             "`at` instead of `every`"
         )
-    kept = {fraction for other in spec.probes for fraction in other.at}
-    if against not in kept:
+    fractions = {fraction for other in spec.probes for fraction in other.at}
+    if against not in fractions:
         raise PlumblineError(
-            f"{where}.against: {against:g} is not a probe point of this run (they are {sorted(kept)}); add it to "
+            f"{where}.against: {against:g} is not a probe point of this run (they are {sorted(fractions)}); add it to "
             "the `at` "
             "of a probe"
         )

@@ -14,7 +14,7 @@ def change_spec(spec: RunSpec, changes: list[str]) -> RunSpec:
     Another component takes its own defaults.
 
     Raises:
-        PlumblineError: a word is not of that form, or asks for something that no study's YAML may say.
+        PlumblineError: a word is not of that form, or asks for something that no study's YAML may contain.
     """
     content = {key: value for key, value in spec.to_dict().items() if key != "components"}
     for change in changes:

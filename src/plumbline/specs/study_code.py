@@ -28,15 +28,15 @@ class StudyFinder:
         self._waiting: dict[Path, dict[str, ModuleType]] = {}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """What Python asks of each finder: where the package is; None for all that is no study."""
+        """What Python asks of each finder: where the package is; None for all that is not a study."""
         package, _, study = name.rpartition(".")
         if package != PACKAGE:
             return None
         if study not in self._folders:
-            known = study_folders.folders(ROOT)
-            if study not in known:
+            by_name = study_folders.folders(ROOT)
+            if study not in by_name:
                 return None
-            self._folders[study] = known[study]
+            self._folders[study] = by_name[study]
         folder = self._folders[study]
         if (folder / "__init__.py").is_file():
             return spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])

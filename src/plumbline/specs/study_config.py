@@ -67,7 +67,7 @@ class Study:
 
     @property
     def file(self) -> str:
-        """The YAML that says it, as messages and pages name it."""
+        """The YAML that defines it, as messages and pages name it."""
         return self.definition.get("file") or study_folders.yaml_of(self.name, self.root)
 
     @property
@@ -135,7 +135,7 @@ class Study:
         """The sources of the runs' texts where they are not the paper's data set, though the preset is `paper`; else
         empty.
 
-        A run on other texts is no reproduction of the paper's numbers, just as one of another size is none.
+        A run on other texts does not reproduce the paper's numbers, nor does one of another size.
         """
         if self.preset != corpus.REPRODUCTION:
             return ""
@@ -181,7 +181,7 @@ class Study:
         return f"{own}/{scale}/{method}/s{seed}"
 
     def label(self, method: str) -> str:
-        """The printed name of a method or an arm; that of a variant or a sweep point says which one in brackets."""
+        """The printed name of a method or an arm; that of a variant or a sweep point states which one in brackets."""
         name, _, variant = method.partition(".")
         entry = self.definition["methods"].get(name) or self.definition.get("arms", {})[name]
         point = self.points(method).get(method)
@@ -334,14 +334,14 @@ def check_scale(definition: dict[str, Any], scale: str, preset: str, path: str) 
 
 
 def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
-    """Everything that the YAML says of a run."""
+    """Everything that the YAML states of a run."""
     if arm := definition.get("arms", {}).get(method):
         sweep.require_point(arm["variant_of"], definition["methods"], f"{path}: arms.{method}.variant_of")
         return _overlay_parts(
             _merge_layers(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {})
         )
     name, _, variant = method.partition(".")
-    entry = _entry(definition, name, path)
+    entry = _find_entry(definition, name, path)
     sweep.require_point(method, definition["methods"], path)
     merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
     variants = sorted(entry.get("variants", {}))
@@ -351,7 +351,7 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
         return _overlay_parts(merged, entry["variants"][variant])
     where = f"{path}: methods.{name}.sweep"
     if "sweep" in entry:
-        return overlay(merged, sweep.change(merged, entry, sweep.one_of(name, entry, method, where), where))
+        return overlay(merged, sweep.change(merged, entry, sweep.find_point(name, entry, method, where), where))
     raise PlumblineError(
         f"{path}: methods.{name}.variants: no variant {variant!r}{nearest(variant, variants)} (there are {variants})"
     )
@@ -363,7 +363,7 @@ def _overlay_parts(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str,
     return merged
 
 
-def _entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
+def _find_entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
     if name in definition["methods"]:
         return definition["methods"][name]
     methods = [*definition["methods"], *definition.get("arms", {})]
@@ -375,7 +375,7 @@ def _entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") 
 def _is_wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:
     arm = definition.get("arms", {}).get(method)
     if arm is None:
-        _entry(definition, method.partition(".")[0], where)
+        _find_entry(definition, method.partition(".")[0], where)
         return True
     return preset in arm.get("presets", [preset])
 
@@ -403,9 +403,9 @@ def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:
         name, _, point = method.partition(".")
         entry = definition["methods"].get(name, {})
         if "sweep" in entry and point not in entry.get("variants", {}):
-            sweep.one_of(name, entry, method, where)
+            sweep.find_point(name, entry, method, where)
         else:
-            _entry(definition, method, path, "noise_floor")
+            _find_entry(definition, method, path, "noise_floor")
     both = sorted(set(definition["methods"]) & set(definition.get("arms", {})))
     if both:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")

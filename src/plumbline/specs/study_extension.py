@@ -1,4 +1,4 @@
-"""Completes the YAML of a study that extends another one with everything that it does not say itself."""
+"""Completes the YAML of a study that extends another one with everything that it does not contain itself."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def complete_study(definition: dict[str, Any], path: str, root: Path) -> dict[st
 
     A suite of its own is what all of these runs are scored on, those of the other study in addition to its own.
     The comparison is then the reference and the study's own methods. Groups of runs of `all` methods hold these and all
-    references of the noise floor, other groups the references among what they name (none where they name `variants`). A
+    references of the noise floor, other groups the references among what they name (none if they name `variants`). A
     target is inherited if each of its groups still has a run.
 
     Raises:
-        PlumblineError: the study says what it can only take from the other one, or that one cannot be extended.
+        PlumblineError: the study states what it can only take from the other one, or that one cannot be extended.
     """
     if "extends" not in definition:
         return definition | {"comparison": list(definition["methods"]), "inherited": []}

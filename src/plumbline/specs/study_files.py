@@ -256,7 +256,7 @@ class VerdictFile(ClosedStruct, frozen=True):
         extends: the study whose recipe, scales, corpus and finished runs are used.
         methods: as a study's, and `against`; an empty entry is a method of the study itself, whose own runs are judged.
         against: the method that the others are compared with; else the reference of the study's noise floor.
-        larger: a scale at which the order is looked at again, or `none`.
+        larger: a scale at which the order is checked again, or `none`.
         reference_seeds: two at least, for the noise is theirs.
         decides: named before the runs.
         alpha: one-sided.

@@ -34,15 +34,15 @@ def folders(root: Path) -> dict[str, Path]:
     Raises:
         PlumblineError: two studies have one name, or an installed study cannot be found.
     """
-    found = {path.name: path for path in _folders(root) if is_study(path)}
+    by_name = {path.name: path for path in _list_folders(root) if is_study(path)}
     for name, offer in installed_packages.offers(installed_packages.STUDIES).by_entry.items():
         if offer.fault:
             raise PlumblineError(offer.fault)
         assert offer.path is not None
         folder = offer.path.parent
-        if name in found:
+        if name in by_name:
             raise PlumblineError(
-                f"there are two studies {name!r}: {found[name]}, and {folder} of the installed distribution "
+                f"there are two studies {name!r}: {by_name[name]}, and {folder} of the installed distribution "
                 f"{offer.distribution}; rename one (folder or entry point, and `study:` in its {YAML}), or "
                 "uninstall the distribution"
             )
@@ -51,8 +51,8 @@ def folders(root: Path) -> dict[str, Path]:
                 f"{offer}: {folder} has no {YAML}; let the entry point name the package that holds it, and let the "
                 "distribution carry it (package data)"
             )
-        found[name] = folder
-    return dict(sorted(found.items()))
+        by_name[name] = folder
+    return dict(sorted(by_name.items()))
 
 
 def folder(study: str, root: Path) -> Path:
@@ -61,13 +61,13 @@ def folder(study: str, root: Path) -> Path:
     Raises:
         PlumblineError: there is no such study, or as `folders`.
     """
-    known = folders(root)
-    if study not in known:
+    by_name = folders(root)
+    if study not in by_name:
         raise PlumblineError(
-            f"there is no study {study!r}{nearest(study, known)} (there are {list(known)}): "
+            f"there is no study {study!r}{nearest(study, by_name)} (there are {list(by_name)}): "
             f"{root / STUDIES / study / YAML} is missing, and no installed package brings it"
         )
-    return known[study]
+    return by_name[study]
 
 
 def runnable(root: Path) -> list[str]:
@@ -102,11 +102,11 @@ def misspelt(folder: Path) -> list[str]:
     there = [*folder.glob("*"), *(folder / PUBLISHED).glob("*")]
     names = {path.relative_to(folder).as_posix().removesuffix(".py"): path for path in there}
     lacking = {YAML, PUBLISHED, *FILES, *PARTS} - set(names)
-    found = []
+    sentences = []
     for name in sorted(set(names) - {YAML, PUBLISHED, *FILES, *PARTS}):
         if like := difflib.get_close_matches(name, lacking, n=1, cutoff=0.8):
-            found.append(f"nothing reads {names[name]}; did you mean {like[0]!r}?")
-    return found
+            sentences.append(f"nothing reads {names[name]}; did you mean {like[0]!r}?")
+    return sentences
 
 
 def is_code(name: str) -> bool:
@@ -114,15 +114,15 @@ def is_code(name: str) -> bool:
     return name.startswith(f"{STUDIES}/") and name.endswith(tuple(all_suffixes()))
 
 
-def no_studies(root: Path) -> list[str]:
-    """Sentences about folders of `studies/` that hold something and are no study: nothing reads them."""
+def list_non_studies(root: Path) -> list[str]:
+    """Sentences about folders of `studies/` that hold something and are not a study: nothing reads them."""
     return [
         "; ".join([f"{path} is no study: it has no {YAML} and no {PUBLISHED}, and nothing reads it", *misspelt(path)])
-        for path in _folders(root)
+        for path in _list_folders(root)
         # Of a study of another branch Python's cache may be left.
         if not is_study(path) and any(file.suffix != ".pyc" for file in path.rglob("*") if file.is_file())
     ]
 
 
-def _folders(root: Path) -> list[Path]:
+def _list_folders(root: Path) -> list[Path]:
     return [path for path in sorted((root / STUDIES).glob("[!._]*")) if path.is_dir()]

@@ -34,14 +34,14 @@ def file(study: str, kind: str, target: str, root: Path = ROOT) -> Path:
     """
     own = folder(study, root) / kind / f"{target}.py"
     # A folder may have no `__init__.py`: each function then stands in a file of its name.
-    found = own if own.is_file() or _module(study, kind, root) is None else _whole(study, kind, root)
-    if not found.is_file() or target not in _list_defined(found):
-        known = targets(study, kind, root)
+    path = own if own.is_file() or _find_module(study, kind, root) is None else _require_module(study, kind, root)
+    if not path.is_file() or target not in _list_defined(path):
+        names = targets(study, kind, root)
         raise PlumblineError(
-            f"{found}: there is no function {target!r}{nearest(target, known)} (the study's {kind} are {known}); write "
+            f"{path}: there is no function {target!r}{nearest(target, names)} (the study's {kind} are {names}); write "
             "it, or drop it from the study's YAML"
         )
-    return found
+    return path
 
 
 def function(study: str, kind: str, target: str, root: Path = ROOT) -> Callable[..., Any]:
@@ -56,7 +56,7 @@ def function(study: str, kind: str, target: str, root: Path = ROOT) -> Callable[
 def targets(study: str, kind: str, root: Path = ROOT) -> list[str]:
     """Names that a study's code has for tables or figures: public modules of the package, functions of the part."""
     modules = [path.stem for path in (folder(study, root) / kind).glob("*.py")]
-    body = _body(_whole(study, kind, root)) if _module(study, kind, root) or not modules else []
+    body = _read_body(_require_module(study, kind, root)) if _find_module(study, kind, root) or not modules else []
     functions = [node.name for node in body if isinstance(node, ast.FunctionDef)]
     return sorted({name for name in [*modules, *functions] if not name.startswith("_")})
 
@@ -72,23 +72,23 @@ def part(study: str, kind: str, root: Path = ROOT) -> ModuleType:
     Raises:
         PlumblineError: the study has no such part, or it cannot be imported.
     """
-    return study_code.load(_whole(study, kind, root), study, root)
+    return study_code.load(_require_module(study, kind, root), study, root)
 
 
-def _module(study: str, kind: str, root: Path) -> Path | None:
+def _find_module(study: str, kind: str, root: Path) -> Path | None:
     """The module of a part, or its package's ``__init__``; None if there is neither."""
     place = folder(study, root)
     return next((path for path in (place / f"{kind}.py", place / kind / "__init__.py") if path.is_file()), None)
 
 
-def _whole(study: str, kind: str, root: Path) -> Path:
-    """As `_module`.
+def _require_module(study: str, kind: str, root: Path) -> Path:
+    """As `_find_module`.
 
     Raises:
         PlumblineError: there is none.
     """
-    found = _module(study, kind, root)
-    if found is None:
+    module = _find_module(study, kind, root)
+    if module is None:
         place = folder(study, root)
         raise PlumblineError(
             "; ".join(
@@ -98,15 +98,15 @@ def _whole(study: str, kind: str, root: Path) -> Path:
                 ]
             )
         )
-    return found
+    return module
 
 
-def _body(path: Path) -> list[ast.stmt]:
+def _read_body(path: Path) -> list[ast.stmt]:
     return code_hash.parse_now(path).body
 
 
 def _list_defined(path: Path) -> set[str]:
     """What a module defines as functions, or imports by name."""
-    body = _body(path)
+    body = _read_body(path)
     imported = [alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
     return {node.name for node in body if isinstance(node, ast.FunctionDef)} | set(imported)

@@ -57,8 +57,8 @@ class Suite:
         for task in self.tasks:
             if task.name == name:
                 return task
-        known = self.task_names
-        raise PlumblineError(f"suite {self.name!r} has no task {name!r}{nearest(name, known)} (it has {list(known)})")
+        names = self.task_names
+        raise PlumblineError(f"suite {self.name!r} has no task {name!r}{nearest(name, names)} (it has {list(names)})")
 
 
 def list_suites(root: Path = ROOT) -> list[str]:
@@ -96,5 +96,5 @@ def _read(root: Path, name: str) -> Suite:
         raise PlumblineError(f"{path}: suite: {content.suite!r} must be the file's name, {name!r}")
     if content.average in content.tasks:
         raise PlumblineError(f"{path}: average: {content.average!r} is also the name of a task; rename the average")
-    named = tuple(tasks.task(task, root, f"{path}: tasks: ") for task in content.tasks)
-    return Suite(name=name, average=content.average, tasks=named)
+    loaded = tuple(tasks.task(task, root, f"{path}: tasks: ") for task in content.tasks)
+    return Suite(name=name, average=content.average, tasks=loaded)

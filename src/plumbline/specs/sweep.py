@@ -1,6 +1,6 @@
 """Expands swept methods, which run at every point of a grid and never without one: each point's name, and what it sets.
 
-Axis by axis a sweep says what it ``sets``, as a path into the merged YAML, and to which ``values``::
+Axis by axis a sweep states what it ``sets``, as a path into the merged YAML, and to which ``values``::
 
     sweep:
       eta: {sets: optimizer.learning_rate, values: [3.0e-4, 3.0e-3]}
@@ -38,7 +38,7 @@ def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
     """Every point of a method's grid under its full name, the first axis slowest; empty for a method without sweep."""
     axes = entry.get("sweep", {})
     grid = [dict(zip(axes, values, strict=True)) for values in product(*(axis["values"] for axis in axes.values()))]
-    return {f"{name}.{_spell(point)}": point for point in grid if point}
+    return {f"{name}.{_spell_point(point)}": point for point in grid if point}
 
 
 def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
@@ -50,18 +50,18 @@ def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: st
     Raises:
         PlumblineError: a point is named next to its method.
     """
-    asked = entry["methods"]
-    if asked == "all":
-        asked = definition["comparison"]
-    elif asked == "variants":
-        asked = variants(definition)
-    found = [run for name in asked for run in points(name, definition["methods"].get(name, {})) or [name]]
-    twice = [name for name, count in Counter(found).items() if count > 1]
+    methods = entry["methods"]
+    if methods == "all":
+        methods = definition["comparison"]
+    elif methods == "variants":
+        methods = variants(definition)
+    runs = [run for name in methods for run in points(name, definition["methods"].get(name, {})) or [name]]
+    twice = [name for name, count in Counter(runs).items() if count > 1]
     if twice:
         raise PlumblineError(
             f"{where}: {twice[0]!r} is there twice; its method includes all of its points, so remove one of them"
         )
-    return found
+    return runs
 
 
 def variants(definition: dict[str, Any]) -> list[str]:
@@ -71,34 +71,34 @@ def variants(definition: dict[str, Any]) -> list[str]:
 
 
 def label(point: Point) -> str:
-    """A sweep point in words for tables and figures: ``eta 0.003, tau 0.1``."""
+    """A sweep point as text for tables and figures: ``eta 0.003, tau 0.1``."""
     return ", ".join(f"{axis.replace('_', ' ')} {value:g}" for axis, value in point.items())
 
 
-def one_of(name: str, entry: dict[str, Any], asked: str, where: str) -> Point:
-    """The values of the sweep point that `asked` names in full.
+def find_point(name: str, entry: dict[str, Any], full_name: str, where: str) -> Point:
+    """The values of the sweep point that `full_name` names in full.
 
     Raises:
         PlumblineError: the grid has no such point.
     """
-    known = points(name, entry)
-    if asked in known:
-        return known[asked]
-    names = [*known, *(f"{name}.{variant}" for variant in entry.get("variants", {}))]
-    raise PlumblineError(f"{where}: no point or variant {asked!r}{nearest(asked, names)} (there are {names})")
+    by_name = points(name, entry)
+    if full_name in by_name:
+        return by_name[full_name]
+    names = [*by_name, *(f"{name}.{variant}" for variant in entry.get("variants", {}))]
+    raise PlumblineError(f"{where}: no point or variant {full_name!r}{nearest(full_name, names)} (there are {names})")
 
 
-def require_point(asked: str, methods: dict[str, dict[str, Any]], where: str) -> None:
+def require_point(method: str, methods: dict[str, dict[str, Any]], where: str) -> None:
     """Refuse the name of a swept method where one run is meant, which needs the name of a point.
 
     Raises:
         PlumblineError: naming a point.
     """
-    known = points(asked, methods.get(asked, {}))
-    if known:
+    by_name = points(method, methods.get(method, {}))
+    if by_name:
         raise PlumblineError(
-            f"{where}: {asked!r} is swept and has no run of its own; name one of its points, such as "
-            f"{next(iter(known))!r}, or a variant"
+            f"{where}: {method!r} is swept and has no run of its own; name one of its points, such as "
+            f"{next(iter(by_name))!r}, or a variant"
         )
 
 
@@ -109,14 +109,14 @@ def check(name: str, entry: dict[str, Any], path: str) -> None:
         PlumblineError: two values share a name, two axes set the same key, or a point has the name of a variant.
     """
     where, axes = f"{path}: methods.{name}.sweep", entry.get("sweep", {})
-    for axis, said in axes.items():
-        twice = [spelt for spelt, count in Counter(f"{value:g}" for value in said["values"]).items() if count > 1]
+    for axis, grid in axes.items():
+        twice = [spelt for spelt, count in Counter(f"{value:g}" for value in grid["values"]).items() if count > 1]
         if twice:
             raise PlumblineError(
                 f"{where}.{axis}.values: two values are {twice[0]} when rounded to six digits, which name a point; "
                 "keep one of them"
             )
-    targets = Counter(said["sets"] for said in axes.values())
+    targets = Counter(grid["sets"] for grid in axes.values())
     if targets and max(targets.values()) > 1:
         raise PlumblineError(f"{where}: two axes set {targets.most_common(1)[0][0]}; keep one of them")
     both = [variant for variant in entry.get("variants", {}) if f"{name}.{variant}" in points(name, entry)]
@@ -130,46 +130,46 @@ def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: s
     Raises:
         PlumblineError: the key that an axis sets does not exist, or does not accept the value.
     """
-    made: dict[str, Any] = {}
-    known = _settable(merged)
+    overlay: dict[str, Any] = {}
+    settable = _list_settable(merged)
     for axis, value in point.items():
         target = entry["sweep"][axis]["sets"]
-        if target not in known:
+        if target not in settable:
             raise PlumblineError(
-                f"{where}.{axis}.sets: there is no {target!r} to set{nearest(target, known)} (a sweep sets a number of "
-                "model, optimizer, schedule or train, or interventions.NAME.option of an intervention that the method "
-                "has)"
+                f"{where}.{axis}.sets: there is no {target!r} to set{nearest(target, settable)} (a sweep sets a number "
+                "of model, optimizer, schedule or train, or interventions.NAME.option of an intervention that the "
+                "method has)"
             )
-        known[target](value, f"{where}.{axis}.values")
+        settable[target](value, f"{where}.{axis}.values")
         part, *rest, last = target.split(".")
         if part == "interventions":
-            listed = made.get(part, merged[part])
-            if sum(one["name"] == rest[0] for one in listed) > 1:
+            listed = overlay.get(part, merged[part])
+            if sum(each["name"] == rest[0] for each in listed) > 1:
                 raise PlumblineError(f"{where}.{axis}.sets: the method has two interventions {rest[0]!r}; keep one")
-            made[part] = [one | {last: value} if one["name"] == rest[0] else one for one in listed]
+            overlay[part] = [each | {last: value} if each["name"] == rest[0] else each for each in listed]
         else:
-            place = made.setdefault(part, {})
+            place = overlay.setdefault(part, {})
             for key in rest:
                 place = place.setdefault(key, {})
             place[last] = value
-    return made
+    return overlay
 
 
-def _spell(point: Point) -> str:
+def _spell_point(point: Point) -> str:
     return "-".join(f"{axis}_{value:g}" for axis, value in point.items())
 
 
-def _settable(merged: dict[str, Any]) -> dict[str, _Check]:
+def _list_settable(merged: dict[str, Any]) -> dict[str, _Check]:
     """Every path that a sweep may set, with what refuses values: fields of the spec, options of what is chosen."""
-    found: dict[str, _Check] = {}
+    checks: dict[str, _Check] = {}
     for part, kind in _FIELDS.items():
         for field in msgspec.structs.fields(kind):
             if field.name not in ("name", "options", "slots"):
-                found[f"{part}.{field.name}"] = partial(convert, field.type)
+                checks[f"{part}.{field.name}"] = partial(convert, field.type)
     chosen = [(slot, f"model.{slot}", merged.get("model", {}).get(slot, {})) for slot in SLOTS]
     chosen += [(part, part, merged.get(part, {})) for part in ("optimizer", "schedule")]
-    chosen += [("intervention", f"interventions.{one['name']}", one) for one in merged.get("interventions", ())]
+    chosen += [("intervention", f"interventions.{each['name']}", each) for each in merged.get("interventions", ())]
     for kind_of, key, choice in chosen:
-        if choice.get("name") in available(kind_of):  # what is not there is said when the spec is made
-            found |= {f"{key}.{name}": option.check for name, option in options(kind_of, choice["name"]).items()}
-    return found
+        if choice.get("name") in available(kind_of):  # what is not there is reported when the spec is made
+            checks |= {f"{key}.{name}": option.check for name, option in options(kind_of, choice["name"]).items()}
+    return checks

@@ -1,4 +1,4 @@
-"""Reads benchmark tasks from config/tasks/: one file says everything that is particular to a task."""
+"""Reads benchmark tasks from config/tasks/: one file states everything that is particular to a task."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _read(path: Path) -> Task:
             f"{path}: few_shot.split: {task.hub.split!r} is the split that is scored (`hub.split`), whose answers "
             "would stand in the prompt; name another one, such as train"
         )
-    if task.right is not None and _shape(task.fields, task.right) != ["integer"]:
+    if task.right is not None and _find_shape(task.fields, task.right) != ["integer"]:
         raise PlumblineError(
             f"{path}: right: {task.right!r} is no list of integers among `fields`; name the field that has a 1 "
             "for each right answer"
@@ -232,7 +232,7 @@ class _Change(ClosedStruct, frozen=True):
             raise Fault("give either `is` or `of`, one of the two")
 
 
-def _inner(value: Any) -> Iterable[tuple[Any, Any]]:
+def _list_inner(value: Any) -> Iterable[tuple[Any, Any]]:
     """The entries of a mapping or list, with their keys or numbers; none of anything else."""
     return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
 
@@ -241,7 +241,7 @@ def _require_shape(shape: Any, *place: Any) -> None:
     """Refuse what says of no field what it is: a list has the shape of its entries, a mapping has fields of its own."""
     if not (isinstance(shape, (dict, list)) and shape) and not (isinstance(shape, str) and shape in SHAPES):
         raise Fault(f"{shape!r} is not one of {list(SHAPES)}, a list or a mapping{nearest(str(shape), SHAPES)}", *place)
-    for key, entry in _inner(shape):
+    for key, entry in _list_inner(shape):
         _require_shape(entry, *place, key)
 
 
@@ -255,19 +255,19 @@ def _require_made(value: Any, *place: Any) -> None:
         return
     if not (isinstance(value, (dict, list, str)) and value):
         raise Fault(f"{value!r} is not a path, a list or a mapping", *place)
-    for key, entry in _inner(value):
+    for key, entry in _list_inner(value):
         _require_made(entry, *place, key)
 
 
-def _require_fields(made: dict[str, Any], needed: dict[str, Any], where: str) -> None:
-    """Refuse items that would lack a field: a misspelt one is said before anything is trained."""
-    if missing := [name for name in needed if name not in made]:
-        more = [name for name in made if name not in needed]
-        raise PlumblineError(f"{where}: {missing[0]!r} is missing{nearest(missing[0], more)} (there are {list(made)})")
+def _require_fields(item: dict[str, Any], needed: dict[str, Any], where: str) -> None:
+    """Refuse items that would lack a field: a misspelt one is reported before anything is trained."""
+    if missing := [name for name in needed if name not in item]:
+        more = [name for name in item if name not in needed]
+        raise PlumblineError(f"{where}: {missing[0]!r} is missing{nearest(missing[0], more)} (there are {list(item)})")
 
 
-def _shape(fields: Any, path: str) -> Any:
-    """What `fields` say of a field, whose inner fields are parted by dots; None if they do not have it."""
+def _find_shape(fields: Any, path: str) -> Any:
+    """What `fields` state of a field, whose inner fields are parted by dots; None if they do not have it."""
     for key in path.split("."):
         fields = fields.get(key) if isinstance(fields, dict) else None
     return fields

@@ -1,4 +1,4 @@
-"""Reads the YAML files of config/, holds them against their structs, and gives errors that say what to do."""
+"""Reads the YAML files of config/, checks them against their structs, and gives errors that state what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _project_root() -> Path:
 
 #: Root of the project whose config/ is read.
 ROOT = _project_root()
-#: What `plumbline init` says in a project of what it wrote there.
+#: What `plumbline init` prints in a project of what it wrote there.
 PROJECT = ".plumbline.json"
 PRESETS = get_args(Preset)
 
@@ -50,23 +50,23 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """YAML that refuses the same key twice and numbers that are none, and reads 1e-5 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
+        keys = set()
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":  # flattened below; own keys override
                 continue
             if not isinstance(key_node, yaml.ScalarNode):
-                raise PlumblineError(f"{_line(key_node)}: a key is a list or mapping; write a text")
+                raise PlumblineError(f"{_name_line(key_node)}: a key is a list or mapping; write a text")
             key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise PlumblineError(f"{_line(key_node)}: the key {key!r} is there twice; keep one of them")
-            seen.add(key)
+            if key in keys:
+                raise PlumblineError(f"{_name_line(key_node)}: the key {key!r} is there twice; keep one of them")
+            keys.add(key)
         return super().construct_mapping(node, deep)
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         number: float = super().construct_yaml_float(node)
         if not math.isfinite(number):
             raise PlumblineError(
-                f"{_line(node)}: {node.value} is not a finite number, and nothing can be computed with it; "
+                f"{_name_line(node)}: {node.value} is not a finite number, and nothing can be computed with it; "
                 "write one that is, or quotation marks around a text"
             )
         return number
@@ -79,7 +79,7 @@ _Loader.add_implicit_resolver(
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
-def _line(node: yaml.Node) -> str:
+def _name_line(node: yaml.Node) -> str:
     return f"{node.start_mark.name}:{node.start_mark.line + 1}"
 
 
@@ -90,7 +90,7 @@ def read_yaml(path: Path) -> Any:
         PlumblineError: there is no such file, it cannot be read, it is not YAML or not UTF-8, a key stands twice, a
             number is not finite, or it is larger or nested deeper than any file written by hand.
     """
-    return parse_yaml(_text(path), str(path))
+    return parse_yaml(_read_text(path), str(path))
 
 
 def read_struct(path: Path, kind: Any) -> Any:
@@ -99,7 +99,7 @@ def read_struct(path: Path, kind: Any) -> Any:
     Raises:
         PlumblineError: as `read_yaml` and `check`.
     """
-    return _struct(_text(path), path, kind)
+    return _struct(_read_text(path), path, kind)
 
 
 def read_checked(path: Path, kind: type[Struct]) -> Any:
@@ -108,7 +108,7 @@ def read_checked(path: Path, kind: type[Struct]) -> Any:
     Raises:
         PlumblineError: as `read_yaml` and `check`.
     """
-    return copy.deepcopy(_parse_checked(_text(path), path, kind))
+    return copy.deepcopy(_parse_checked(_read_text(path), path, kind))
 
 
 @cache
@@ -123,7 +123,7 @@ def _parse_checked(text: str, path: Path, kind: type[Struct]) -> Any:
     return content
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     if not path.exists():
         raise PlumblineError(f"there is no file {path}")
     try:
@@ -151,17 +151,17 @@ def parse_yaml(text: str, name: str) -> Any:
         mark = error.problem_mark or error.context_mark
         # What is missing at the end is found missing behind it.
         where = f"{name}:{min(mark.line, text.rstrip().count(chr(10))) + 1}" if mark else name
-        words = error.problem or "it cannot be read"
+        problem = error.problem or "it cannot be read"
         if error.context and error.context_mark:
-            words += f", {error.context} that begins in line {error.context_mark.line + 1}"
-        raise PlumblineError(f"{where} is not YAML: {words}") from error
+            problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
+        raise PlumblineError(f"{where} is not YAML: {problem}") from error
     except (yaml.YAMLError, ValueError) as error:  # a date or a whole number of no sense is a ValueError
         raise PlumblineError(f"{name} is not YAML: {error}") from error
 
 
 def _require_small(text: str, path: str) -> None:
     """Refuse nesting and aliases that would end this process, which reads them by recursion. Goes by events, flat."""
-    known: dict[str, tuple[int, int]] = {}  # anchor -> values below it, levels below it
+    anchors: dict[str, tuple[int, int]] = {}  # anchor -> values below it, levels below it
     open_: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor, values and levels so far
     event: Any
     for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -172,12 +172,12 @@ def _require_small(text: str, path: str) -> None:
             anchor, values, levels = open_.pop()
             ended = (values + 1, levels + 1)
             if anchor:
-                known[anchor] = ended
+                anchors[anchor] = ended
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in {anchor for anchor, _, _ in open_}:
                 line = event.start_mark.line + 1  # type: ignore[union-attr]
                 raise PlumblineError(f"{path}:{line}: *{event.anchor} contains itself")
-            ended = known.get(event.anchor or "", (1, 0))
+            ended = anchors.get(event.anchor or "", (1, 0))
         else:
             ended = (1, 0)
         anchor, values, levels = open_[-1]
@@ -217,9 +217,9 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
     if own is None and root.resolve().is_relative_to(work / config["preset"]):
         own = "."
     if own is not None:
-        what = "the project's own" if own == "." else f"{own}, a folder of the project's own"
+        place = "the project's own" if own == "." else f"{own}, a folder of the project's own"
         raise PlumblineError(
-            f"config/config.yaml (with --config): work: {config['work']!r} is {work}, and so in {what}; name another "
+            f"config/config.yaml (with --config): work: {config['work']!r} is {work}, and so in {place}; name another "
             "one, such as work, or a folder on a scratch disk"
         )
     if not os.access(permissions.find_nearest(work / config["preset"]), os.R_OK | os.X_OK):

@@ -114,7 +114,7 @@ def chance_farther(
             nodes_N, weight_N = np.polynomial.legendre.leggauss(48)
             half_PS = (9 - low_PS) / 2
             z_PSN = low_PS[..., None] + half_PS[..., None] * (nodes_N + 1)
-            reached_PSN = paths.grid.at(z_of_t((z_PSN + shift) / sigma_S[:, None], state.df), still)
+            reached_PSN = paths.grid.interpolate(z_of_t((z_PSN + shift) / sigma_S[:, None], state.df), still)
             inner_PS = half_PS * ((np.exp(-(z_PSN**2) / 2) * reached_PSN) @ weight_N)
             total_P += inner_PS @ weight_S * 4 / math.sqrt(2 * math.pi)
     return total_P

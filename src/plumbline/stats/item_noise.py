@@ -151,7 +151,7 @@ def add_seed_error(items: MeanDifference, floor: NoiseFloor, spread: SigmaEstima
 def seeds_that_decide(items: MeanDifference, floor: NoiseFloor, level: float) -> int | None:
     """The least number of reference seeds at which a difference as large would have p at most `level`.
 
-    Other items, and other seeds whose sigma is what it is now; None where `MOST_SEEDS` are not enough.
+    Other items, and other seeds whose sigma is what it is now; None if `MOST_SEEDS` are not enough.
 
     Args:
         items: the difference with the error of items alone.

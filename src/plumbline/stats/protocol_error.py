@@ -117,7 +117,7 @@ def simulate_pooled_test(
         seeds: how many each has.
 
     Raises:
-        PlumblineError: no method beside the reference, one without a seed, or none with two.
+        PlumblineError: no method apart from the reference, one without a seed, or none with two.
     """
     freedom = sum(seeds) - len(seeds)
     if len(seeds) < 2 or min(seeds) < 1 or freedom < 1:

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A share of the numbers that were subtracted: differences that are apart by less are equal but for their rounding.
+#: A share of the numbers that were subtracted: differences that are apart by less are equal except for their rounding.
 ROUNDING = 1e-12
 
 

@@ -53,9 +53,9 @@ def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Se
 def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentFolders) -> None:
     """Fresh seeds for what was discarded are a second chance."""
     assert tried(place, QUESTION, NumbersTrainer(noisy(-3))).verdict == "discard"
-    assert place.named(QUESTION.name).verdict == "discard"
+    assert place.read_decision(QUESTION.name).verdict == "discard"
     with pytest.raises(PlumblineError, match="x ended as 'discard', and only what a try kept is run again"):
-        place.named(QUESTION.name, kept=True)
+        place.read_decision(QUESTION.name, only_kept=True)
 
 
 def test_an_edited_method_has_its_own_page(place: ExperimentFolders, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,9 +64,9 @@ def test_an_edited_method_has_its_own_page(place: ExperimentFolders, capsys: pyt
         record = {"methods": ["base", code], "design": [5, 8]}
         asked = with_own_page(replace(QUESTION, candidate="mine"), record)
         tried(place, asked, NumbersTrainer(of, code), **record)
-    first, second = place.named("1"), place.named("2")
+    first, second = place.read_decision("1"), place.read_decision("2")
     assert [one.asked["methods"][1] for one in (first, second)] == list(values)
-    assert place.named("mine") == second
+    assert place.read_decision("mine") == second
     past_experiments.print_log(argparse.Namespace(json=True, long=False), place)
     rows = json.loads(capsys.readouterr().out)["log"]
     assert [row["number"] for row in rows] == [1, 2] and all(row["gain"] for row in rows)
@@ -83,6 +83,6 @@ def test_an_edited_method_is_not_confirmed(
     asked = replace(QUESTION, name="softpick", candidate="softpick")
     trainer = NumbersTrainer(noisy(8), "softpick")
     assert tried(place, asked, trainer, **record).verdict == "keep"
-    monkeypatch.setattr(study_verbs, "_place", lambda project: place)
+    monkeypatch.setattr(study_verbs, "_make_place", lambda project: place)
     with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
         study_verbs.confirm(given)

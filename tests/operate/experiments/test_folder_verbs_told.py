@@ -67,7 +67,7 @@ def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, D
 
 
 def test_a_second_try_is_told_who_holds_the_folder(folder: Path) -> None:
-    with Folder(folder).held("plumbline try -m first"):
+    with Folder(folder).hold("plumbline try -m first"):
         done = plumbline(folder, "try", "-m", "second", "--", "--worse", "1")
     assert done.returncode == 1 and f"process {os.getpid()} " in done.stderr
     assert "(plumbline try -m first)" in done.stderr and len(banked(folder)) == 5

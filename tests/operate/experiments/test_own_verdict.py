@@ -219,11 +219,11 @@ def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
 
 
 def test_decision_accuracy_of_the_printed_table() -> None:
-    (table,) = decision_accuracy.printed("transfer")
+    (table,) = decision_accuracy.read_printed("transfer")
     # Of ten methods 45 pairs; counted by hand from the two columns of table3.csv.
     assert (table.methods, table.pairs) == (10, 45)
     assert table.alike == 31
-    crossed = decision_accuracy.ordered({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
+    crossed = decision_accuracy.compare({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
     assert (crossed.alike, crossed.pairs) == (1.5, 3)
 
 

@@ -30,7 +30,7 @@ def test_a_try_looks_ahead_by_the_runs_that_its_devices_hold(tmp_path: Path, mac
 
 def dry_run(work: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
     asked = ["try", "softpick", "--dry-run", *words, "--config", f"work={work}"]
-    given = experiment_verbs.parsed(asked)
+    given = experiment_verbs.parse_line(asked)
     assert study_verbs.try_(given) == 0
     return capsys.readouterr()
 

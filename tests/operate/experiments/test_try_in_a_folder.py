@@ -364,10 +364,10 @@ def test_a_change_of_a_seed_alone_is_known_for_what_it_is(tmp_path: Path, was: s
     change(repository.folder, what, was)
     change(repository.folder, "random.seed(7)  ", "random.seed(1)") if was == "-- a" else None
     (repository.folder / "plumbline.toml").write_text("no part of an arm")
-    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    lines = repository.list_changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
     assert only_a_seed(*lines) == only, lines
     (repository.folder / "new.py").write_text("")
-    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    lines = repository.list_changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
     assert not only_a_seed(*lines), lines
 
 

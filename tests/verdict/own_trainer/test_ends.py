@@ -101,7 +101,7 @@ def ended(folder: Path, command: str, end: str = "pass", code: str = "") -> tupl
             stdout=file,
             stderr=subprocess.STDOUT,
         )
-    return process_ends.read(reports, log, left_running=process_ends.running(reports)), done.returncode
+    return process_ends.read(reports, log, left_running=process_ends.list_running(reports)), done.returncode
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_parts_that_count_and_filters(command: str, of_output: list[str], others
         PartEnd("grep", 1, is_filter=True),
     ]
     shell = int((tmp_path / "shell").read_text())
-    ends = process_ends.read(reports, log, left_running=process_ends.running(reports), parts=parts, shell=shell)
+    ends = process_ends.read(reports, log, left_running=process_ends.list_running(reports), parts=parts, shell=shell)
     assert sorted(ends.of_output) == sorted(of_output) and ends.others == [*others, "grep: exit code 1"], ends
 
 

@@ -96,12 +96,12 @@ def test_a_run_says_on_what_it_was_made_and_what_changed(tmp_path: Path, monkeyp
 def test_large_data_is_known_by_its_begin_and_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fingerprint, "_SAMPLE", 4)
     (tmp_path / "data").write_bytes(b"abcd....efgh")
-    before = fingerprint.data(tmp_path, ["data"])
+    before = fingerprint.hash_data(tmp_path, ["data"])
     (tmp_path / "data").write_bytes(b"abcd....efgX")
-    assert fingerprint.data(tmp_path, ["data"]) != before != fingerprint.data(tmp_path, ["gone"])
+    assert fingerprint.hash_data(tmp_path, ["data"]) != before != fingerprint.hash_data(tmp_path, ["gone"])
     os.mkfifo(tmp_path / "pipe")  # its reading would never end
     with pytest.raises(PlumblineError, match=r"run\.data: .*/pipe is neither a file nor a folder"):
-        fingerprint.data(tmp_path, ["pipe"])
+        fingerprint.hash_data(tmp_path, ["pipe"])
 
 
 def test_a_bank_of_an_older_plumbline_is_refused(tmp_path: Path) -> None:

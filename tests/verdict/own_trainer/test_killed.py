@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.verdict.own_trainer.processes import carriers
+from plumbline.verdict.own_trainer.processes import list_carriers
 from tests.verdict.own_trainer.trainers import make, write_toml
 
 #: Writes down that it began; its loss depends on its seed and its flags alone.
@@ -76,7 +76,7 @@ def kill(folder: Path, after: float) -> dict[int, int]:
     process.kill()
     process.wait()
     until = time.monotonic() + 5
-    while (left := carriers(f"MARK={folder}.")) and time.monotonic() < until:
+    while (left := list_carriers(f"MARK={folder}.")) and time.monotonic() < until:
         time.sleep(0.05)
     assert not left, [Path(f"/proc/{each}/cmdline").read_bytes() for each in left]
     found = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))

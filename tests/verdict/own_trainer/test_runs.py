@@ -24,7 +24,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
 from plumbline.verdict.own_trainer import fingerprint, processes, run_one
 from plumbline.verdict.own_trainer.folder import Folder
-from plumbline.verdict.own_trainer.processes import REPORT, carriers
+from plumbline.verdict.own_trainer.processes import REPORT, list_carriers
 from plumbline.verdict.own_trainer.requests import read_request, read_result
 from tests.verdict.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
@@ -43,7 +43,7 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
     (folder / "train.py").write_text(train)
     write_toml(folder, *run, command=command)
     (made,) = trainer(folder).run([("candidate", 7)])
-    assert not carriers(f"{REPORT}={Folder(folder).runs}/")
+    assert not list_carriers(f"{REPORT}={Folder(folder).runs}/")
     return made
 
 
@@ -113,15 +113,15 @@ def test_what_changes_is_seen_in_as_many_shared_files_as_there_is_time_for(tmp_p
     for number in range(3):
         (tmp_path / f"data/{number}").mkdir(parents=True)
         (tmp_path / f"data/{number}/tokens").write_text("1 2 3")
-    whole, none = fingerprint.look([str(tmp_path / "data")]), fingerprint.look([str(tmp_path / "data")], seconds=0)
+    whole, none = fingerprint.scan([str(tmp_path / "data")]), fingerprint.scan([str(tmp_path / "data")], seconds=0)
     assert len(whole.files) == 3 and not whole.left and none.left == {str(tmp_path / "data")}
     for name in ("data/0/more", "data/new/deep/file", "data/1/tokens"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("4")
     (tmp_path / "data/2/tokens").unlink()
     changed = ["data/0/more", "data/1/tokens", "data/2/tokens", "data/new/deep/file"]
-    assert fingerprint.touched(whole) == [str(tmp_path / name) for name in changed]
-    assert fingerprint.touched(none) == []
+    assert fingerprint.list_touched(whole) == [str(tmp_path / name) for name in changed]
+    assert fingerprint.list_touched(none) == []
 
 
 def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
@@ -342,11 +342,11 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     os.kill(int(runner), signal.SIGKILL)
     process.kill()
     process.wait()
-    assert carriers(mark)
+    assert list_carriers(mark)
     (tmp_path / "wait").unlink()
     told: list[str] = []
     (made,) = trainer(folder, "--gain", "1", told=told).run([(BASELINE, 42)])
-    assert made.value is not None and not carriers(mark)
+    assert made.value is not None and not list_carriers(mark)
     assert told == ["1 process of an earlier try still ran here, and had to end"]
 
 
@@ -358,17 +358,17 @@ def test_a_try_that_is_asked_to_stop_ends_its_runs_first(number: int, code: int,
     # A shell has its background jobs ignore Ctrl-C, and whoever they start.
     heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=heard) as process:
-        while len(carriers(mark)) < 2:
+        while len(list_carriers(mark)) < 2:
             time.sleep(0.05)
         process.send_signal(number)
         assert process.wait(timeout=15) == code
-    assert not carriers(mark) and not list(folder.glob(".plumbline/runs/*.result.json"))
+    assert not list_carriers(mark) and not list(folder.glob(".plumbline/runs/*.result.json"))
 
 
 def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> None:
     folder = Folder(make(tmp_path / "mine"))
     held = rf"held by process {os.getpid()} on .*plumbline try -m x"
-    with folder.held("plumbline try -m x"), pytest.raises(PlumblineError, match=held), folder.held("another"):
+    with folder.hold("plumbline try -m x"), pytest.raises(PlumblineError, match=held), folder.hold("another"):
         pass
 
 

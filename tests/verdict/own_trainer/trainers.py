@@ -79,7 +79,7 @@ def trainer(
 def decide(folder: Path, *flags: str, bank: int = 3, most: int = 3) -> Decision:
     """Run the working tree against the baseline until it is decided."""
     own = Folder(folder)
-    with own.held("plumbline try"):
+    with own.hold("plumbline try"):
         arms, known = trainer(folder, *flags), own.bank()
         asked = ExperimentQuestion(
             name="try", baseline="start", candidate="candidate", metric=arms.metric, higher=False, bank=bank, most=most

@@ -46,13 +46,13 @@ def documents(name: str, archive: Path) -> Iterator[Document]:
     Raises:
         PlumblineError: the archive cannot be read or holds no text.
     """
-    seen: set[str] = set()
+    texts: set[str] = set()
     with unpack(archive) as root:
         for label, group, text in _READERS[name](root):
-            if text not in seen:
-                seen.add(text)
+            if text not in texts:
+                texts.add(text)
                 yield Document(id=f"{name}/{label}", source=name, text=text, group=f"{name}/{group}")
-    if not seen:
+    if not texts:
         raise PlumblineError(f"{archive}: no text found in it; fetch the pinned version of {name} again")
 
 
@@ -63,7 +63,7 @@ def _anarchism(root: Path) -> Iterator[tuple[str, str, str]]:
             yield page.stem, page.stem, text
 
 
-def _sword(pattern: str, letter: str, verse: str) -> Callable[[Path], Iterator[tuple[str, str, str]]]:
+def _make_sword_reader(pattern: str, letter: str, verse: str) -> Callable[[Path], Iterator[tuple[str, str, str]]]:
     """A reader of a zCom module; one document a block (a book or chapter), its verses in order."""
 
     def read(root: Path) -> Iterator[tuple[str, str, str]]:
@@ -73,18 +73,18 @@ def _sword(pattern: str, letter: str, verse: str) -> Callable[[Path], Iterator[t
             extents = struct.iter_unpack("<III", index.read_bytes())
             blocks = [zlib.decompress(packed[offset : offset + size]) for offset, size, _ in extents]
             entry = struct.calcsize(verse)
-            seen: set[tuple[int, int]] = set()
+            verses: set[tuple[int, int]] = set()
             for block, start, length in struct.iter_unpack(verse, table[: len(table) // entry * entry]):
-                if length and block < len(blocks) and (block, start) not in seen:
-                    seen.add((block, start))
-                    text = prose(_markup(blocks[block][start : start + length].decode("utf-8", "replace")))
+                if length and block < len(blocks) and (block, start) not in verses:
+                    verses.add((block, start))
+                    text = prose(_strip_markup(blocks[block][start : start + length].decode("utf-8", "replace")))
                     if len(text) > 200:
                         yield f"{index.stem}-{block}-{start}", f"{index.stem}-{block}", text
 
     return read
 
 
-def _markup(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """OSIS or ThML to paragraphs: footnotes go, blocks and line breaks become empty lines."""
     text = re.sub(r"<note\b.*?</note>", "", text, flags=re.DOTALL)
     text = re.sub(r"</?(?:p|lb|lg|l|title|div|br|item|list)\b[^>]*>", "\n\n", text)
@@ -104,7 +104,7 @@ def _austen(root: Path) -> Iterator[tuple[str, str, str]]:
         except zlib.error:
             continue
         end = len(database) - len(stream.unused_data)
-        lines = _character_vector(content)
+        lines = _find_character_vector(content)
         if lines:
             title = lines[0].strip().lower().replace(" ", "-")
             chapters = re.split(r"\n(?=(?:CHAPTER|Chapter|VOLUME|Volume) [0-9IVXL]+)", "\n".join(lines))
@@ -114,7 +114,7 @@ def _austen(root: Path) -> Iterator[tuple[str, str, str]]:
                     yield f"{title}-{number}", f"{title}-{number}", text
 
 
-def _character_vector(content: bytes) -> list[str]:
+def _find_character_vector(content: bytes) -> list[str]:
     """The first long vector of strings in an XDR serialisation of R: STRSXP (16), then CHARSXP (9) each."""
     start = content.find(b"\x00\x00\x00\x10")
     while start != -1:
@@ -145,8 +145,8 @@ def _foldoc(root: Path) -> Iterator[tuple[str, str, str]]:
 
 
 _READERS: dict[str, Callable[[Path], Iterator[tuple[str, str, str]]]] = {
-    "sword-comm-tdavid": _sword("usr/share/sword/modules/comments/zcom/tdavid/ot.czs", "c", "<III"),
-    "sword-comm-mhcc": _sword("usr/share/sword/modules/comments/zcom/mhcc/*.bzs", "b", "<IIH"),
+    "sword-comm-tdavid": _make_sword_reader("usr/share/sword/modules/comments/zcom/tdavid/ot.czs", "c", "<III"),
+    "sword-comm-mhcc": _make_sword_reader("usr/share/sword/modules/comments/zcom/mhcc/*.bzs", "b", "<IIH"),
     "anarchism": _anarchism,
     "r-cran-janeaustenr": _austen,
     "dict-foldoc": _foldoc,

@@ -45,7 +45,7 @@ def documents(
     """
     local = Path(path).is_dir()
     name = Path(path).resolve().name if local else path.rsplit("/", 1)[-1]
-    for end, row in _rows(corpus, path, configuration, split, "" if local else revision, at):
+    for end, row in _stream_rows(corpus, path, configuration, split, "" if local else revision, at):
         number = end.number - 1
         if text_column not in row:
             raise PlumblineError(
@@ -65,7 +65,7 @@ def documents(
 def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, out: Path) -> str:
     """The commit that a corpus is read at: `revision`, or what an empty one meant when `out` was first filled.
 
-    The newest commit is asked for once and written to `LOCK` in `out` before anything is read, so that an interrupted
+    The newest commit is requested once and written to `LOCK` in `out` before anything is read, so that an interrupted
     fetch continues with it, and so does every later one. For another path or configuration the newest commit is asked
     for again.
 
@@ -78,21 +78,21 @@ def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, o
         raise PlumblineError(
             f"{where}: {revision!r} is not a full commit hash (40 hex digits); branches and tags can move"
         )
-    known = read_locked_commit(out, path, configuration)
+    commit = read_locked_commit(out, path, configuration)
     if revision:
-        if known not in (None, revision):
+        if commit not in (None, revision):
             print(
-                f"{where}: {path} is read at {revision}, which is another corpus than that of {known}, which {lock} "
+                f"{where}: {path} is read at {revision}, which is another corpus than that of {commit}, which {lock} "
                 "names; with an empty revision it would be that one",
                 file=sys.stderr,
             )
         return revision
-    if known is None:
-        known = _newest(where, path)
+    if commit is None:
+        commit = _fetch_newest(where, path)
         out.mkdir(parents=True, exist_ok=True)
-        atomic_write_json(lock, {"path": path, "configuration": configuration, "commit": known})
-        print(f"{where}: empty; the newest commit of {path} is {known}, written to {lock} and used from now on")
-    return known
+        atomic_write_json(lock, {"path": path, "configuration": configuration, "commit": commit})
+        print(f"{where}: empty; the newest commit of {path} is {commit}, written to {lock} and used from now on")
+    return commit
 
 
 def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
@@ -103,8 +103,8 @@ def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
     """
     lock = out / LOCK
     try:
-        found = json.loads(lock.read_text(encoding="utf-8"))
-        asked, commit = [found["path"], found["configuration"]], found["commit"]
+        content = json.loads(lock.read_text(encoding="utf-8"))
+        locked, commit = [content["path"], content["configuration"]], content["commit"]
         if not isinstance(commit, str) or not _is_commit(commit):
             raise ValueError(f"commit: {commit!r}")
     except FileNotFoundError:
@@ -114,17 +114,17 @@ def read_locked_commit(out: Path, path: str, configuration: str) -> str | None:
             f"{lock}: has no path, configuration and commit ({type(error).__name__}: {error}); write them there "
             f"again (the commit is in documents.json next to it), or delete it to use the newest commit"
         ) from error
-    return commit if asked == [path, configuration] else None
+    return commit if locked == [path, configuration] else None
 
 
-def _newest(where: str, path: str) -> str:
+def _fetch_newest(where: str, path: str) -> str:
     """The commit that a data set of the hub stands at."""
     from huggingface_hub import HfApi  # here, because importing it takes time that other sources need not spend
 
     try:
         commit = HfApi().dataset_info(path).sha
     except Exception as error:
-        if not _unreachable(error):
+        if not _is_unreachable(error):
             raise
         raise PlumblineError(
             f"{where}: empty, and the hub cannot be asked for the newest commit of {path} ({_reason(error)}). Allow "
@@ -143,7 +143,7 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
 
 
-def _rows(
+def _stream_rows(
     corpus: str, path: str, configuration: str, split: str, revision: str, at: StreamPosition
 ) -> Iterator[tuple[StreamPosition, dict[str, Any]]]:
     """Stream rows with the place behind each; whatever the libraries below throw for want of a network or a data set
@@ -171,11 +171,11 @@ def _rows(
             f"{key(corpus, 'hub')}: path {path}, configuration {configuration!r}, split {split!r}: {error}"
         ) from error
     except Exception as error:
-        if not _unreachable(error):
+        if not _is_unreachable(error):
             raise
-        which = f" at revision {revision}" if revision else ""
+        at_revision = f" at revision {revision}" if revision else ""
         raise PlumblineError(
-            f"{key(corpus, 'hub.path')}: cannot read {path}{which} ({_reason(error)}). "
+            f"{key(corpus, 'hub.path')}: cannot read {path}{at_revision} ({_reason(error)}). "
             f"Check the network, the name and hub.revision, or {_OTHERWISE}"
         ) from error
 
@@ -191,7 +191,7 @@ def _read_ahead_less(built: Any) -> None:
         built.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
 
 
-def _unreachable(error: Exception) -> bool:
+def _is_unreachable(error: Exception) -> bool:
     """Whether an error is the network's or the hub's.
 
     Not found, offline mode and refused connections are OSErrors. The HTTP client's own errors are not, and which client

@@ -40,10 +40,10 @@ def files(folder: Path, corpus: str) -> list[Path]:
         )
     of_a_kind = {path.suffix: path for path in paths}
     if len(of_a_kind) > 1:
-        one, other = sorted(of_a_kind, key=SUFFIXES.index)[:2]
+        first, second = sorted(of_a_kind, key=SUFFIXES.index)[:2]
         raise PlumblineError(
-            f"{where}: {folder} has both *{one} and *{other} files ({of_a_kind[one].relative_to(folder)}, "
-            f"{of_a_kind[other].relative_to(folder)}); a folder has files of one kind, move the others elsewhere"
+            f"{where}: {folder} has both *{first} and *{second} files ({of_a_kind[first].relative_to(folder)}, "
+            f"{of_a_kind[second].relative_to(folder)}); a folder has files of one kind, move the others elsewhere"
         )
     return paths
 
@@ -72,13 +72,13 @@ def documents(folder: Path, corpus: str, at: StreamPosition = START) -> Iterator
             yield Document(
                 id=name,
                 source=folder.resolve().name if source == "." else source,
-                text=_text(path),
+                text=_read_text(path),
                 group=name,
                 end=StreamPosition(shard + 1, 0, number),
             )
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """A text file's content, with line ends as everywhere here and without a byte order mark."""
     try:
         text = path.read_text(encoding="utf-8-sig")

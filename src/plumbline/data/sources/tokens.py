@@ -3,7 +3,7 @@
 The line of a document in JSONL has its text, for people and for proxy items, and where its ids are: file, start, stop,
 and the CRC-32 of their bytes. It does not have the ids: a corpus of 5 billion (10 GB in uint16) would be some 30 GB
 longer with ids as JSON and 13 GB in base 64, twice while it is shuffled, and this is half a GB. The price is that
-`tokenize` needs the folder, and reads it at random; the checksum says whether it still finds what was cut. Names are
+`tokenize` needs the folder, and reads it at random; the checksum states whether it still finds what was cut. Names are
 relative to the folder, so that the same files give the same lines on every machine.
 """
 
@@ -28,7 +28,7 @@ from plumbline.data.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
-#: Ids looked at in one go; ids and documents handed to the decoder; ids of a document that are decoded as one: a text
+#: Ids read in one go; ids and documents handed to the decoder; ids of a document that are decoded as one: a text
 #: may be a little off where a longer one is cut, its ids are not.
 _BLOCK, _BATCH, _DOCUMENTS, _PART = 1 << 22, 1 << 20, 4096, 1 << 18
 #: Ids of a file from which on it tells that they are halves: fewer may be so by chance.
@@ -41,27 +41,27 @@ def open_ids(path: Path, dtype: str, corpus: str) -> np.ndarray:
     """Memory-map the ids of a token file: one row of whole numbers.
 
     Args:
-        dtype: the type of ids that the corpus's file says, or empty.
+        dtype: the type of ids that the corpus's file states, or empty.
         corpus: for messages.
 
     Raises:
-        PlumblineError: the file is empty, truncated, of another type than is said, or no row of whole numbers.
+        PlumblineError: the file is empty, truncated, of another type than is stated, or no row of whole numbers.
     """
-    said = _npy(path) if path.suffix == ".npy" else _bin(path, dtype, corpus)
-    if not len(said):
+    ids = _open_npy(path) if path.suffix == ".npy" else _open_bin(path, dtype, corpus)
+    if not len(ids):
         raise PlumblineError(f"{path}: holds no ids; delete it, or write it again")
-    if dtype and said.dtype.newbyteorder("=") != np.dtype(dtype):
+    if dtype and ids.dtype.newbyteorder("=") != np.dtype(dtype):
         raise PlumblineError(
-            f"{key(corpus, 'local.dtype')}: {dtype}, but {path} states that its ids are {said.dtype.name}; "
+            f"{key(corpus, 'local.dtype')}: {dtype}, but {path} states that its ids are {ids.dtype.name}; "
             "remove the key if all files state their type, or give files of one type"
         )
-    return said
+    return ids
 
 
-def _bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
-    found = token_files.header(path)
-    if found is not None:
-        return _map_ids(path, found[0], token_files.HEADER_BYTES)
+def _open_bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
+    header = token_files.header(path)
+    if header is not None:
+        return _map_ids(path, header[0], token_files.HEADER_BYTES)
     if not dtype:
         raise PlumblineError(f"{key(corpus, 'local.dtype')}: missing; {path} has no header that says its type")
     size = path.stat().st_size
@@ -80,17 +80,17 @@ def _map_ids(path: Path, dtype: str, offset: int) -> np.ndarray:
     return np.memmap(path, dtype=little, mode="r", offset=offset)
 
 
-def _npy(path: Path) -> np.ndarray:
+def _open_npy(path: Path) -> np.ndarray:
     try:
-        found = npy.map_array(path)
+        ids = npy.map_array(path)
     except ValueError as error:
         raise PlumblineError(f"{path}: truncated, or not a .npy file ({error}); write or copy it again") from error
-    if found.ndim != 1 or found.dtype.kind not in "ui":
+    if ids.ndim != 1 or ids.dtype.kind not in "ui":
         raise PlumblineError(
-            f"{path}: shape {found.shape} of {found.dtype}; a token file is one row of whole numbers (1-D, signed or "
+            f"{path}: shape {ids.shape} of {ids.dtype}; a token file is one row of whole numbers (1-D, signed or "
             "unsigned)"
         )
-    return found
+    return ids
 
 
 def source(
@@ -108,14 +108,14 @@ def source(
         raise PlumblineError(f"{folder} holds token files: --document-end and --tokenizer are needed")
     headers = {path: token_files.header(path) is not None for path in paths if path.suffix == ".bin"}
     if len(set(headers.values())) > 1:
-        one, other = (min(path for path, found in headers.items() if found is kind) for kind in (True, False))
+        typed, plain = (min(path for path, has in headers.items() if has is kind) for kind in (True, False))
         raise PlumblineError(
-            f"{folder}: {one.name} has a header and {other.name} has none; a folder has files of one kind"
+            f"{folder}: {typed.name} has a header and {plain.name} has none; a folder has files of one kind"
         )
-    words = Tokenizer(tokenizer, document_end)
+    loaded = Tokenizer(tokenizer, document_end)
     fingerprint_file.read_verified(tokenizer)
     names = {path.relative_to(folder).as_posix(): path for path in paths}
-    counted = _check_files(names, words, dtype, corpus)
+    counted = _check_files(names, loaded, dtype, corpus)
     about: dict[str, Any] = {
         "tokens": {"document_end": document_end, "dtype": dtype or "as files say", "files": counted}
     }
@@ -136,37 +136,37 @@ def source(
             "a document is held out if `val`, `valid` or `validation` is a word of its file's name, and not otherwise; "
             "order: by sha256('order\\n' + id)"
         )
-    return _documents(names, words, dtype, corpus, bool(held_out), counted), about
+    return _read_documents(names, loaded, dtype, corpus, bool(held_out), counted), about
 
 
-def _check_files(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) -> dict[str, dict[str, Any]]:
+def _check_files(names: dict[str, Path], tokenizer: Tokenizer, dtype: str, corpus: str) -> dict[str, dict[str, Any]]:
     """Read every file through; what there is of each one."""
-    if words.eot >= words.vocabulary:
+    if tokenizer.eot >= tokenizer.vocabulary:
         raise PlumblineError(
-            f"{key(corpus, 'local.document_end')}: {words.eot} is not an entry of {words.path}, whose ids go to "
-            f"{words.vocabulary - 1}"
+            f"{key(corpus, 'local.document_end')}: {tokenizer.eot} is not an entry of {tokenizer.path}, whose ids go "
+            f"to {tokenizer.vocabulary - 1}"
         )
     counted, ends = {}, 0
     # What lies beyond 16 bits of an id; where a file of uint32 is read as uint16, every second id is that.
-    beyond = (words.vocabulary - 1) >> 16
+    beyond = (tokenizer.vocabulary - 1) >> 16
     with ProgressCounter("token files: reading", "files", len(names)) as progress:
         for name, path in names.items():
             ids = open_ids(path, dtype, corpus)
             even = odd = 0
             for start in range(0, len(ids), _BLOCK):
                 block = ids[start : start + _BLOCK]
-                if int(block.min()) < 0 or int(block.max()) >= words.vocabulary:
-                    wrong = int(np.argmax((block < 0) | (block >= words.vocabulary)))
+                if int(block.min()) < 0 or int(block.max()) >= tokenizer.vocabulary:
+                    wrong = int(np.argmax((block < 0) | (block >= tokenizer.vocabulary)))
                     raise PlumblineError(
-                        f"{path}: id {block[wrong]} at position {start + wrong} is not an entry of {words.path}, "
+                        f"{path}: id {block[wrong]} at position {start + wrong} is not an entry of {tokenizer.path}, "
                         "whose ids "
-                        f"go to {words.vocabulary - 1}: give the tokenizer that made the file, or check whether "
+                        f"go to {tokenizer.vocabulary - 1}: give the tokenizer that made the file, or check whether "
                         f"{key(corpus, 'local.dtype')} is right"
                     )
-                ends += int(np.count_nonzero(block == words.eot))
+                ends += int(np.count_nonzero(block == tokenizer.eot))
                 even, odd = max(even, int(block[::2].max())), max(odd, int(block[1::2].max(initial=0)))
-            said = path.suffix == ".npy" or token_files.header(path) is not None
-            if dtype == "uint16" and not said and len(ids) >= _TELLING and odd <= beyond < even:
+            typed = path.suffix == ".npy" or token_files.header(path) is not None
+            if dtype == "uint16" and not typed and len(ids) >= _TELLING and odd <= beyond < even:
                 raise PlumblineError(
                     f"{key(corpus, 'local.dtype')}: uint16, but every second id of {path} is "
                     f"{f'{beyond} at most' if beyond else 0}, as in uint32 ids read as uint16: write "
@@ -176,16 +176,16 @@ def _check_files(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: s
             progress.add()
     if not ends:
         raise PlumblineError(
-            f"{key(corpus, 'local.document_end')}: {words.eot} ({words.decode([words.eot])!r}) never occurs in the "
-            f"token files of {corpus}: documents could not be separated, held out or shuffled; give the id that "
-            "ends a document there, or write the files again with one after each document"
+            f"{key(corpus, 'local.document_end')}: {tokenizer.eot} ({tokenizer.decode([tokenizer.eot])!r}) never "
+            f"occurs in the token files of {corpus}: documents could not be separated, held out or shuffled; give the "
+            "id that ends a document there, or write the files again with one after each document"
         )
     return counted
 
 
-def _documents(
+def _read_documents(
     names: dict[str, Path],
-    words: Tokenizer,
+    tokenizer: Tokenizer,
     dtype: str,
     corpus: str,
     by_name: bool,
@@ -195,18 +195,18 @@ def _documents(
     for name, path in names.items():
         ids, count = open_ids(path, dtype, corpus), 0
         side = ("validation" if token_files.is_held_out(name) else "train") if by_name else ""
-        for cuts in _batches(_cuts(ids, words.eot), lambda cut: cut[1] - cut[0]):
+        for cuts in _make_batches(_find_cuts(ids, tokenizer.eot), lambda cut: cut[1] - cut[0]):
             rows = [ids[start:stop] for start, stop in cuts]
-            for (start, stop), row, text in zip(cuts, rows, _texts(rows, words)):
+            for (start, stop), row, text in zip(cuts, rows, _decode_texts(rows, tokenizer)):
                 where = {"file": name, "start": start, "stop": stop, "crc32": zlib.crc32(row.tobytes())}
                 identity = f"{name}:{start}"
                 yield Document(id=identity, source=name, text=text, group=identity, tokens=where, side=side)
             count += len(cuts)
         # Two ends in a row have no document between them; a file's end ends a document, too.
-        counted[name] |= {"documents": count, "unended": int(ids[-1] != words.eot)}
+        counted[name] |= {"documents": count, "unended": int(ids[-1] != tokenizer.eot)}
 
 
-def _cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
+def _find_cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
     """(start, stop) of the documents between ends, none of them empty, ends not among their ids."""
     start = 0
     for block in range(0, len(ids), _BLOCK):
@@ -218,25 +218,25 @@ def _cuts(ids: np.ndarray, end: int) -> Iterator[tuple[int, int]]:
         yield start, len(ids)
 
 
-def _batches(items: Iterable[T], ids: Callable[[T], int]) -> Iterator[list[T]]:
+def _make_batches(items: Iterable[T], ids: Callable[[T], int]) -> Iterator[list[T]]:
     """Items in lists of about `_BATCH` ids and at most `_DOCUMENTS` items; `ids` of an item are so many."""
     batch: list[T] = []
-    held = 0
+    size = 0
     for item in items:
         batch.append(item)
-        held += ids(item)
-        if held >= _BATCH or len(batch) == _DOCUMENTS:
+        size += ids(item)
+        if size >= _BATCH or len(batch) == _DOCUMENTS:
             yield batch
-            batch, held = [], 0
+            batch, size = [], 0
     if batch:
         yield batch
 
 
-def _texts(rows: list[np.ndarray], words: Tokenizer) -> list[str]:
+def _decode_texts(rows: list[np.ndarray], tokenizer: Tokenizer) -> list[str]:
     parts = ((number, row[at : at + _PART]) for number, row in enumerate(rows) for at in range(0, len(row), _PART))
     texts: list[list[str]] = [[] for _ in rows]
-    for some in _batches(parts, lambda part: len(part[1])):
-        for (number, _), text in zip(some, words.decode_batch([ids.tolist() for _, ids in some])):
+    for some in _make_batches(parts, lambda part: len(part[1])):
+        for (number, _), text in zip(some, tokenizer.decode_batch([ids.tolist() for _, ids in some])):
             texts[number].append(text)
     return ["".join(of_row) for of_row in texts]
 
@@ -254,7 +254,7 @@ def of_lines(
         Arrays of `tokenizer.dtype`, each document followed by the id that ends a document; and the number of documents.
 
     Raises:
-        PlumblineError: a line does not say where its ids are, or other ids are there now.
+        PlumblineError: a line does not state where its ids are, or other ids are there now.
     """
     files: Callable[[str], np.ndarray] = functools.lru_cache(_OPEN)(lambda name: open_ids(folder / name, dtype, corpus))
     end = np.array([tokenizer.eot], dtype=tokenizer.dtype)

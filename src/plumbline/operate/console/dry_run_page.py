@@ -40,13 +40,13 @@ class DryRunPage:
 
     def add(self, record: Any) -> None:
         """Count a job, by the record that announces it."""
-        asked: Mapping[str, Any] = dict(record.resources.items())
-        nodes, devices = asked.get("nodes", 1), asked.get("gres") or asked.get("gpu") or ""
+        resources: Mapping[str, Any] = dict(record.resources.items())
+        nodes, devices = resources.get("nodes", 1), resources.get("gres") or resources.get("gpu") or ""
         kind = self.kinds.setdefault((record.rule_name, str(nodes), str(devices)), _Kind())
         kind.jobs += 1
         for name, values in (("mem_mb", kind.memory_mb), ("runtime", kind.minutes), ("disk_mb", kind.disk_mb)):
-            if isinstance(asked.get(name), int):
-                values.add(asked[name])
+            if isinstance(resources.get(name), int):
+                values.add(resources[name])
 
     def text(self) -> str:
         """The page: a table, and how to see more."""
@@ -65,9 +65,9 @@ class DryRunPage:
                 kind.jobs,
                 nodes,
                 devices or "-",
-                _range(kind.memory_mb, 1000),
-                _range(kind.minutes, 60),
-                _range(kind.disk_mb, 1000),
+                _format_range(kind.memory_mb, 1000),
+                _format_range(kind.minutes, 60),
+                _format_range(kind.disk_mb, 1000),
             ]
             for (rule, nodes, devices), kind in self.kinds.items()
         ]
@@ -82,7 +82,7 @@ _MORE = (
 )
 
 
-def _range(values: set[int], unit: int) -> str:
+def _format_range(values: set[int], unit: int) -> str:
     if not values:
         return "?"
     low, high = (f"{value / unit:,.1f}" for value in (min(values), max(values)))

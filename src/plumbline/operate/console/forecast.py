@@ -27,7 +27,7 @@ OTHER_SECONDS = 4.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None where something has no
+    """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None if something has no
     estimate.
     """
 
@@ -47,8 +47,8 @@ def announce(workflow: Any, estimator: RunEstimator) -> None:
     except Exception as problem:
         logger.warning(f"how long this will take is not known: {type(problem).__name__}: {problem}")
         return
-    told = "not known" if forecast.wall is None else f"about {rough_duration(forecast.wall)}"
-    logger.info(f"Time that this will take: {told}", extra={ATTRIBUTE: forecast})
+    time_text = "not known" if forecast.wall is None else f"about {rough_duration(forecast.wall)}"
+    logger.info(f"Time that this will take: {time_text}", extra={ATTRIBUTE: forecast})
 
 
 def foresee(
@@ -69,7 +69,7 @@ def foresee(
     loads, chains, devices = dict.fromkeys(limits, 0.0), {}, 0.0
     corpus: list[int] = []
     trained: list[Run] = []
-    known = True
+    all_known = True
     for number, rule, wildcards, uses in jobs:
         if rule in HIDDEN:
             continue
@@ -84,13 +84,13 @@ def foresee(
                 trained.append(run)
             elif rule == "evaluate":
                 cost = estimator.evaluate_seconds(run)
-            known = known and cost is not None
+            all_known = all_known and cost is not None
             chains[run.key] = chains.get(run.key, 0.0) + (cost or 0.0)
             devices += (cost or 0.0) * (estimator.machine.devices_of(run) if rule == "pretrain" else 1)
         elif rule == "measure":
-            one = estimator.project.measurements.one(wildcards.study, wildcards.measurement)
-            cost = chains[one.key] = estimator.measure_seconds(one)
-            devices += cost if estimator.on_device(one) else 0.0
+            measurement = estimator.project.measurements.one(wildcards.study, wildcards.measurement)
+            cost = chains[measurement.key] = estimator.measure_seconds(measurement)
+            devices += cost if estimator.on_device(measurement) else 0.0
         seconds[number] = cost or OTHER_SECONDS
         for name in limits:
             loads[name] += seconds[number] * int(uses.get(name, 0))
@@ -100,4 +100,4 @@ def foresee(
     if cluster:
         slowest.append(devices / estimator.machine.devices_at_once)
     wall = (before or 0.0) + max([*slowest, *chains.values()], default=0.0)
-    return Forecast(seconds=seconds, wall=wall if known and before is not None else None)
+    return Forecast(seconds=seconds, wall=wall if all_known and before is not None else None)

@@ -17,7 +17,7 @@ from plumbline.operate.console.forecast import ATTRIBUTE
 from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 
-#: How many runs at work are shown; the others are counted.
+#: How many runs in progress are shown; the others are counted.
 SHOWN = 4
 _COUNTED = {"train": "run"}
 #: A space at which no line is broken.
@@ -55,14 +55,14 @@ class JobDisplay:
         self.open()
 
     def open(self) -> None:
-        """Say what will be done, once, and begin to draw."""
+        """Print what will be done, once, and begin to draw."""
         if self.opened:
             return
         self.opened = True
         counts = self.job_log.total
-        words = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.job_log.stages]
+        amounts = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.job_log.stages]
         wall = self.job_log.forecast.wall
-        self.say(f"To do: {', '.join(words) or 'copies of what is there'}.")
+        self.say(f"To do: {', '.join(amounts) or 'copies of what is there'}.")
         if wall is not None:
             self.say(f"That takes about {rough_duration(wall)}.")
         if self.terminal:
@@ -81,7 +81,7 @@ class JobDisplay:
             self.live.start()
 
     def started(self, record: Any) -> None:
-        """Record that a job began; say so if it is not its first attempt."""
+        """Record that a job began; print it if it is not its first attempt."""
         self.open()
         job = self.job_log.start(record)
         if job.attempt > 1:
@@ -89,7 +89,7 @@ class JobDisplay:
         self.draw()
 
     def finished(self, number: int) -> None:
-        """Record that a job ended well; say so where bars do not."""
+        """Record that a job ended well; print it where bars do not show it."""
         job = self.job_log.finish(number)
         self.draw()
         if job.rule in HIDDEN:
@@ -106,7 +106,7 @@ class JobDisplay:
             self.say(f"{job.title} {outcome}")
 
     def failed(self, record: Any) -> None:
-        """Record that a job, or a group of jobs, failed, and say why."""
+        """Record that a job, or a group of jobs, failed, and print why."""
         errors = getattr(record, "job_error_info", None) or [vars(record)]
         beside = list(getattr(record, "aux_logs", []))
         faults = []
@@ -139,7 +139,7 @@ class JobDisplay:
         return True
 
     def ended(self) -> None:
-        """Remove the bars, and say how many jobs were done and how many failed.
+        """Remove the bars, and print how many jobs were done and how many failed.
 
         Called when no more records will come.
         """
@@ -158,13 +158,13 @@ class JobDisplay:
             self.say(f"Snakemake's own log: {self.logfile}")
 
     def abandon(self) -> None:
-        """Remove the bars, and say nothing any more."""
+        """Remove the bars, and print nothing any more."""
         self.opened = False
         if self.live is not None:
             live, self.live = self.live, None
             live.stop()
 
-    # How it is said
+    # How it is printed
 
     def say(self, text: str, style: str = "") -> None:
         """Print a line that stays above the bars; in a terminal it is broken between words where it is too long."""
@@ -186,7 +186,7 @@ class JobDisplay:
         self.snapshot = self.job_log.snapshot()
 
     def picture(self) -> Any:
-        """Compose the bars, the runs at work, and the time for rich to draw. Called from the thread that draws."""
+        """Compose the bars, the runs in progress, and the time for rich to draw. Called from the thread that draws."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -206,7 +206,7 @@ class JobDisplay:
         runs.sort(key=lambda job: (not steps[job.number], job.number))
         live = self.live  # the end may come meanwhile
         width = live.console.width if live is not None else 80
-        lines = [at_work_line(job, steps[job.number], width) for job in runs[:SHOWN]]
+        lines = [format_running_line(job, steps[job.number], width) for job in runs[:SHOWN]]
         if len(runs) > SHOWN:
             lines.append(f"  and {len(runs) - SHOWN} more")
         times = ", ".join([f"{clock(time.monotonic() - now.began)} passed", *filter(None, [now.left()])])
@@ -217,24 +217,24 @@ class JobDisplay:
         return f"{name} {number}{unit}"
 
 
-def at_work_line(job: StartedJob, event: dict[str, Any], width: int) -> str:
-    """Write a line for a run at work, with its step and loss.
+def format_running_line(job: StartedJob, event: dict[str, Any], width: int) -> str:
+    """Write a line for a run in progress, with its step and loss.
 
     The start of its name is left out where it does not fit.
     """
     if event:
         loss = f"  loss {event['loss']:.4f}" if "loss" in event else ""
-        told = f"step {event['step']}/{event['steps']}{loss}"
+        state = f"step {event['step']}/{event['steps']}{loss}"
     elif job.state:
-        told = "starting" if job.local else "queued or starting"
+        state = "starting" if job.local else "queued or starting"
     else:
-        told = "at work"
+        state = "at work"
     stage_name, _, name = job.title.partition(" ")
-    room = width - len(stage_name) - len(told) - 5
-    return f"  {stage_name} {shortened(name, room)}  {told}"
+    room = width - len(stage_name) - len(state) - 5
+    return f"  {stage_name} {shorten_name(name, room)}  {state}"
 
 
-def shortened(name: str, room: int) -> str:
+def shorten_name(name: str, room: int) -> str:
     """Shorten a name of parts between slashes to `room` characters by leaving out its first parts, but never the last
     two.
     """

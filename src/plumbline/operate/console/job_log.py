@@ -17,11 +17,11 @@ from plumbline.operate.console.forecast import Forecast
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, order, stage
 from plumbline.operate.console.run_progress import events, tail
 
-#: The line of a traceback that says what was raised, of any rank; torchrun's own says nothing.
+#: The line of a traceback that states what was raised, of any rank; torchrun's own has no reason.
 _RAISED = re.compile(r"(?:\[rank\d+\]: ?)?((?!\S*ChildFailedError)(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
-#: Seconds between two looks into one state directory, which may lie far away.
+#: Seconds between two checks of one state directory, which may lie far away.
 LOOK_EVERY = 1.0
-#: How a fault that is none is told.
+#: How a fault that is none is reported.
 ASKED_TO_STOP = "asked to stop"
 #: After this share of the forecast's work, time left goes by the pace alone.
 TRUSTED = 0.25
@@ -29,7 +29,7 @@ TRUSTED = 0.25
 
 @dataclass(kw_only=True, slots=True)
 class StartedJob:
-    """A job that was started: what it is called, where it writes, and since when it is at work.
+    """A job that was started: what it is called, where it writes, and since when it is running.
 
     `state`, `out`: a training's directories of state and outputs, None for other jobs. `weight`: the forecast's seconds
     for it, or 1.
@@ -56,14 +56,14 @@ class StartedJob:
             name = "{study}/{scale}/{method}/s{seed}".format_map(values)
         else:
             name = "/".join(str(value) for value in values.values())
-        command = _words(record.shellcmd)
+        command = _split_command(record.shellcmd)
         return cls(
             number=record.jobid,
             rule=record.rule_name,
             name=name,
             logs=tuple(record.log),
-            state=_option(command, "--state"),
-            out=_option(command, "--out"),
+            state=_find_option(command, "--state"),
+            out=_find_option(command, "--out"),
             local=record.local,
         )
 
@@ -77,47 +77,47 @@ class StartedJob:
         return f"{chosen} {self.name}".strip()
 
     def now(self) -> dict[str, Any]:
-        """Read step, steps and loss that a training at work last wrote down.
+        """Read step, steps and loss that a training in progress last wrote down.
 
         Empty before its first step of this attempt.
         """
         if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
             self.looked = time.monotonic()
-            told = [event for event in events(self.state) if event["time"] >= self.since]
-            if told and told[-1]["step"]:
-                self.last = {"step": told[-1]["step"], "steps": told[-1]["steps"]}
-                if losses := [event["loss"] for event in told if event["event"] == "step" and event["loss"]]:
+            progress = [event for event in events(self.state) if event["time"] >= self.since]
+            if progress and progress[-1]["step"]:
+                self.last = {"step": progress[-1]["step"], "steps": progress[-1]["steps"]}
+                if losses := [event["loss"] for event in progress if event["event"] == "step" and event["loss"]]:
                     self.last["loss"] = losses[-1]
         return self.last
 
     def outcome(self) -> str:
-        """Say how a finished job ended; of a training whether it completed or diverged."""
-        found = read_json(self.out / "outcome.json") if self.state and self.out else None
-        if found is None:
+        """State how a finished job ended; of a training whether it completed or diverged."""
+        outcome = read_json(self.out / "outcome.json") if self.state and self.out else None
+        if outcome is None:
             return "done"
-        if found["outcome"] == "diverged":
-            return f"diverged at step {found['step']} of {found['steps']}: {found['reason']}"
-        loss = found["validation_loss"]
+        if outcome["outcome"] == "diverged":
+            return f"diverged at step {outcome['step']} of {outcome['steps']}: {outcome['reason']}"
+        loss = outcome["validation_loss"]
         return "completed" if loss is None else f"completed, validation loss {loss:.4f}"
 
-    def fault(self, said: str | None) -> str:
-        """Say why a job failed: the error in its logs, or what its executor `said`, or the last line of its logs."""
+    def fault(self, executor_message: str | None) -> str:
+        """Explain why a job failed: the error in its logs, or its executor's message, or the last line of its logs."""
         lines = [line.strip() for log in self.logs for line in tail(Path(log)).splitlines() if line.strip()]
         if errors := [line for line in lines if line.startswith("error: ")]:
             return errors[-1]
         last = events(self.state)[-1:] if self.state else []
         if last and last[0]["event"] == "stopped" and last[0]["time"] >= self.since:
             return f"{ASKED_TO_STOP}; its state is saved at step {last[0]['step']}"
-        if raised := [found[1] for line in lines if (found := _RAISED.match(line))]:
+        if raised := [match[1] for line in lines if (match := _RAISED.match(line))]:
             return raised[-1]
-        if told := (said or "").strip():
-            return told
+        if message := (executor_message or "").strip():
+            return message
         return f"its log ends with: {lines[-1]}" if lines else "there is no message"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobCounts:
-    """The counts of jobs at one moment, to be drawn: a row a stage (name, jobs, done, failed, at work) and more.
+    """The counts of jobs at one moment, to be drawn: a row a stage (name, jobs, done, failed, in progress) and more.
 
     Weights are the forecast's seconds, or 1 for each job where there is no forecast. `wall`: the forecast for the
     whole, in seconds; `began`: when the first job did, by the clock that nobody sets.
@@ -133,7 +133,7 @@ class JobCounts:
     def left(self) -> str:
         """Write the time left, as in ``about 9 min left``.
 
-        Empty where nothing tells, and when nearly nothing is left.
+        Empty if nothing gives it, and when nearly nothing is left.
         """
         seconds = self.seconds_left()
         return "" if seconds is None or seconds < 1 else f"about {rough_duration(seconds)} left"
@@ -141,7 +141,7 @@ class JobCounts:
     def seconds_left(self) -> float | None:
         """Estimate the seconds left, by the forecast at first and more and more by the pace so far.
 
-        None where neither tells.
+        None if neither gives it.
         """
         done = self.done_weight
         for job in self.running:
@@ -156,7 +156,7 @@ class JobCounts:
 
 
 class JobLog:
-    """Counts the jobs of one Snakemake by stage. It is told of each record of the log in order."""
+    """Counts the jobs of one Snakemake by stage. It gets each record of the log in order."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter()
@@ -223,13 +223,13 @@ class JobLog:
         )
 
 
-def _words(command: str | None) -> list[str]:
+def _split_command(command: str | None) -> list[str]:
     try:
         return shlex.split(command or "")
     except ValueError:
         return []
 
 
-def _option(words: list[str], name: str) -> Path | None:
+def _find_option(arguments: list[str], name: str) -> Path | None:
     """The value of an option of the job's command; where a training keeps state and outputs is no field of a record."""
-    return Path(words[words.index(name) + 1]) if name in words[:-1] else None
+    return Path(arguments[arguments.index(name) + 1]) if name in arguments[:-1] else None

@@ -2,7 +2,7 @@
 
 Snakemake finds the handler through the package `snakemake_logger_plugin_plumbline`. Where a person asks for Snakemake's
 own words (a dry run, --verbose, --printshellcmds, --debug-dag, --quiet) they get them as ever, but of a dry run of very
-many jobs, which is a page (`dry_run_page`) unless more or less is asked for; the log file in .snakemake/log always has
+many jobs, which is a page (`dry_run_page`) unless more or less is requested; the log file in .snakemake/log always has
 them all. snakemake-logger-plugin-rich draws bars as well; it replaces the job table of a dry run, and knows neither
 runs nor their steps, nor how long anything takes.
 """
@@ -17,9 +17,9 @@ from os.path import relpath
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-#: Lines of Snakemake's that are passed on although they are no warnings.
+#: Lines of Snakemake's that are passed on although they are not warnings.
 _TOLD = ("Nothing to be done", "Terminating processes on user request", "Will exit after finishing")
-#: Lines that say again what was said of the failed job, and two that help nobody.
+#: Lines that repeat what was printed of the failed job, and two that help nobody.
 _DROPPED = re.compile(
     r"Assuming unrestricted shared filesystem usage|Config file .* is extended|Exiting because a job execution failed|"
     r"WorkflowError:\nAt least one job did not complete successfully|RuleException:\nCalledProcessError"
@@ -43,21 +43,21 @@ class LogHandler(LogHandlerBase):
         from plumbline.operate.console.job_display import JobDisplay
         from plumbline.project import snakemake_internals
 
-        given = self.common_settings
-        self.default, self.formatter = snakemake_internals.own_log_handler(given)
-        more = given.verbose or given.debug_dag or given.printshellcmds
-        less = {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in given.quiet or ()}
-        self.plain = bool(given.dryrun or more or less)
-        self.page = DryRunPage() if given.dryrun and not (more or less) else None
+        settings = self.common_settings
+        self.default, self.formatter = snakemake_internals.own_log_handler(settings)
+        more = settings.verbose or settings.debug_dag or settings.printshellcmds
+        less = {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in settings.quiet or ()}
+        self.plain = bool(settings.dryrun or more or less)
+        self.page = DryRunPage() if settings.dryrun and not (more or less) else None
         self.long = False
-        self.console = JobDisplay(sys.stderr, color=not given.nocolor)
+        self.console = JobDisplay(sys.stderr, color=not settings.nocolor)
         self.begun = False
         self.told = ""
 
     def emit(self, record: LogRecord) -> None:
         """Show a person what a record means.
 
-        If that fails, the failure is said, and records are shown as Snakemake would.
+        If that fails, the failure is printed, and records are shown as Snakemake would.
         """
         try:
             if self.page and self._in_page(record):
@@ -118,14 +118,14 @@ class LogHandler(LogHandlerBase):
         console = self.console
         if text.startswith("Complete log(s): "):
             console.logfile = relpath(text.removeprefix("Complete log(s): "))
-        elif (found := _GIVEN_UP.search(text)) and console.broken(int(found[1]), text):
+        elif (match := _GIVEN_UP.search(text)) and console.broken(int(match[1]), text):
             return
         elif text != self.told and (text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text))):
             self.told = text  # a request to stop comes once from each signal that arrives
             console.say(self.formatter.format(record))
 
     def close(self) -> None:
-        """Let the console say how it ended: Snakemake closes its handlers when all records were handled."""
+        """Let the console print how it ended: Snakemake closes its handlers when all records were handled."""
         try:
             self.console.ended()
         except Exception as problem:

@@ -33,5 +33,5 @@ def stage(rule: str) -> str:
 
 def order(name: str) -> int:
     """Number a stage by its place in the workflow; stages that have no place come last."""
-    known = list(dict.fromkeys(STAGES.values()))
-    return known.index(name) if name in known else len(known)
+    stages = list(dict.fromkeys(STAGES.values()))
+    return stages.index(name) if name in stages else len(stages)

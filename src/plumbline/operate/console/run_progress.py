@@ -1,4 +1,4 @@
-"""Reads how far a run at work says that it is."""
+"""Reads how far a run in progress states that it is."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TAIL = 65536
 
 def events(state: Path) -> list[dict[str, Any]]:
     """Read the last events of a run's progress file in its state directory; lines that are not whole are left out."""
-    found = []
+    rows = []
     for line in tail(state / FILE).splitlines():
         try:
-            found.append(parse_json(line))
+            rows.append(parse_json(line))
         except json.JSONDecodeError:
             continue
-    return [event for event in found if isinstance(event, dict)]
+    return [event for event in rows if isinstance(event, dict)]
 
 
 def tail(path: Path) -> str:

@@ -52,7 +52,7 @@ def arguments() -> command_line.Parser:
         ("page", "the page of an experiment again"),
     ):
         parser_of_verb = verbs.add_parser(verb, help=purpose, description=f"Prints {purpose}.")
-        _where(parser_of_verb)
+        _add_project_options(parser_of_verb)
         parser_of_verb.add_argument("--json", action="store_true", help="print one object")
         if verb == "log":
             purpose = "take the newest keep back, a mistake: the baseline is again what it was, with its runs"
@@ -88,8 +88,8 @@ def _try(verbs: Any) -> None:
         completer=names.scales,
         help="default: the study's first; with --time-budget the largest that reads a token per parameter",
     )
-    words = "for once; default: the study's reference, what the file says, or what was kept last"
-    add("--baseline", metavar="METHOD|COMMIT", completer=names.methods, help=words)
+    text = "for once; default: the study's reference, what the file says, or what was kept last"
+    add("--baseline", metavar="METHOD|COMMIT", completer=names.methods, help=text)
     budget = parser.add_argument_group("budget; without one, runs are as long as the study's own")
     budget.add_argument(
         "--time-budget", metavar="TIME", help="as many steps as fit, such as 2 hours or 90 min, if all runs are needed"
@@ -113,8 +113,8 @@ def _try(verbs: Any) -> None:
         choices=("each", "fwer"),
         help="what alpha holds for: each candidate; any false keep of those planned",
     )
-    words = "candidates of the session, over which fwer spreads alpha"
-    decide.add_argument("--planned-tries", type=command_line.positive, metavar="N", help=words)
+    text = "candidates of the session, over which fwer spreads alpha"
+    decide.add_argument("--planned-tries", type=command_line.positive, metavar="N", help=text)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
     order.add_argument(
@@ -122,44 +122,44 @@ def _try(verbs: Any) -> None:
     )
     decide.add_argument("--vary-by-seed", choices=("initialisation", "both"), help="both: data order too")
     decide.add_argument("--first-seed", type=command_line.not_negative, metavar="SEED", help="of the bank")
-    _where(parser)
+    _add_project_options(parser)
     add("--profile", action="append", default=[], metavar="PROFILE", help="as for snakemake: where the runs are made")
-    _looked_at(parser)
+    _add_accept_implausible(parser)
     add("--json", action="store_true", help="print one object instead of words")
     add("-n", "--dry-run", action="store_true", help="say what would be run, and run nothing")
 
 
 def _confirm(verbs: Any) -> None:
-    words = "what was kept against its baseline again, with fresh seeds only: the number to claim"
+    summary = "what was kept against its baseline again, with fresh seeds only: the number to claim"
     parser = verbs.add_parser(
-        "confirm", help=words, description=f"Runs {words}: five against five, one t test at .025."
+        "confirm", help=summary, description=f"Runs {summary}: five against five, one t test at .025."
     )
     name = "as plumbline log lists it; default: the newest that was kept, or all that a folder kept against its start"
     parser.add_argument("name", nargs="?", help=name)
     parser.add_argument("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
-    _where(parser)
+    _add_project_options(parser)
     parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help="as for snakemake")
-    _looked_at(parser)
+    _add_accept_implausible(parser)
     parser.add_argument("--json", action="store_true", help="print one object instead of words")
 
 
-def _looked_at(parser: argparse.ArgumentParser) -> None:
-    words = "keep a gain that no modification ever had: you have looked at what it does (else exit code 14)"
-    parser.add_argument("--accept-implausible", action="store_true", help=words)
+def _add_accept_implausible(parser: argparse.ArgumentParser) -> None:
+    text = "keep a gain that no modification ever had: you have looked at what it does (else exit code 14)"
+    parser.add_argument("--accept-implausible", action="store_true", help=text)
 
 
-def _where(parser: argparse.ArgumentParser) -> None:
+def _add_project_options(parser: argparse.ArgumentParser) -> None:
     from plumbline.specs.yaml_files import PRESETS
 
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
-    words = "as snakemake --config"
-    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
+    text = "as snakemake --config"
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=text)
 
 
 def main() -> int:
     """Run a verb, and return its exit code."""
     with command_line.exit_on_sigterm():
-        return _main(parsed(sys.argv[1:]))
+        return _main(parse_line(sys.argv[1:]))
 
 
 def _main(options: argparse.Namespace) -> int:
@@ -195,7 +195,7 @@ def _main(options: argparse.Namespace) -> int:
     return study_verbs.run(options)
 
 
-def parsed(line: list[str]) -> argparse.Namespace:
+def parse_line(line: list[str]) -> argparse.Namespace:
     """Read a command line; what follows `--` is the trainer's."""
     at = line.index("--") if "--" in line else len(line)
     parser = arguments()
@@ -223,14 +223,14 @@ def _trainer_folder() -> Path | None:
     return next((folder for folder in (here, *here.parents) if (folder / TRAINER_FILE).is_file()), None)
 
 
-def _refuse_flags(line: list[str], given: argparse.Namespace, unknown: list[str]) -> None:
+def _refuse_flags(line: list[str], arguments: argparse.Namespace, unknown: list[str]) -> None:
     """Refuse flags of a trainer before `--`, with the command that was meant."""
     options = {option for option in unknown if option.startswith("-")}
     flags = []
     for word, following in zip(line, [*line[1:], "-"]):
         if word in options:
             flags += [word] if following.startswith("-") else [word, following]
-    message = shlex.quote(given.message) if given.message else "WORDS"
+    message = shlex.quote(arguments.message) if arguments.message else "WORDS"
     raise UsageError(
         f"plumbline try has no {unknown[0]}; flags of your script go behind --: plumbline try -m {message} -- "
         f"{shlex.join(flags or unknown)}"

@@ -1,4 +1,4 @@
-"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told.
+"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and printed.
 
 The steps of `plumbline try` and `plumbline confirm` stand here once. A study's method (`study_verbs`) and a folder's
 commit (`folder_verbs`) are two sources, which supply what differs (`ExperimentSource`).
@@ -47,7 +47,7 @@ class SettledExperiment:
 
 
 class ExperimentSource(Protocol):
-    """What a try or a claim is asked of, and what is its own of each step."""
+    """What a try or a claim is made for, and the steps that differ between its kinds."""
 
     @property
     def given(self) -> argparse.Namespace:
@@ -59,7 +59,7 @@ class ExperimentSource(Protocol):
 
     @property
     def question(self) -> ExperimentQuestion:
-        """What is asked."""
+        """The question of the experiment."""
 
     @property
     def trainer(self) -> Trainer:
@@ -75,7 +75,7 @@ class ExperimentSource(Protocol):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What was asked for, to be asked again."""
+        """The request, to be repeated."""
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
@@ -87,10 +87,10 @@ class ExperimentSource(Protocol):
         """Hold the folder of the runs, where it is not held yet."""
 
     def look_again(self, decision: Decision) -> Decision:
-        """Look at a decision once more before it is written."""
+        """Examine a decision once more before it is written."""
 
     def finish(self, decision: Decision) -> int:
-        """Print what was decided of a try, do and say what is next, and return the exit code."""
+        """Print what was decided of a try, do and print what is next, and return the exit code."""
 
 
 def try_candidate(source: ExperimentSource) -> int:
@@ -111,12 +111,12 @@ def confirm(source: ExperimentSource) -> int:
     """Run what was kept again with fresh seeds of both arms, and return the exit code."""
     with source.hold():
         terms, plan = fix_design.fix_claim(source.question, source.trainer, source.bank)
-        entry = _entry(source, source.question, f"t of a claim at {terms.alpha:g}")
+        entry = _make_entry(source, source.question, f"t of a claim at {terms.alpha:g}")
         decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
-        return told(decision, source.place.page(terms.name), as_json=source.given.json)
+        return print_decision(decision, source.place.page(terms.name), as_json=source.given.json)
 
 
-def _entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:
+def _make_entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:
     arms = [source.trainer.method(BASELINE), source.trainer.method(question.candidate)]
     return LedgerEntry(
         kind="try",
@@ -141,9 +141,9 @@ def settle_try(
     """Settle a try by what the ledger has of its session.
 
     Raises:
-        PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
+        PlumblineError: its runs were examined under another rule, or it is none that its session has room for.
     """
-    entry, ledger = _entry(source, request, fix_design.write_rule(request)), source.place.tried()
+    entry, ledger = _make_entry(source, request, fix_design.write_rule(request)), source.place.read_ledger()
     level = fix_design.find_session_level(request, entry, ledger)
     question = replace(request, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
@@ -152,7 +152,7 @@ def settle_try(
 
 
 def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
-    """Enter a try, run it, look at the decision once more, and write it with its page."""
+    """Enter a try, run it, examine the decision once more, and write it with its page."""
     terms, entry, place, bank = settled.terms, settled.entry, source.place, source.bank
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
@@ -181,7 +181,7 @@ def gather_evidence(decision: Decision, trainer: Trainer) -> Evidence:
 
 
 def require_plausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:
-    """Keep nothing for a gain that no modification had (`reason`: which), before somebody has looked at it."""
+    """Keep nothing for a gain that no modification had (`reason`: which), before somebody has examined it."""
     if reason is None:
         return decision
     flagged = replace(decision, checks={**decision.checks, "implausible": {decision.terms.candidate: reason}})
@@ -194,18 +194,18 @@ def require_plausible(decision: Decision, reason: str | None, *, looked_at: bool
 
 
 def tell_decided(decision: Decision) -> None:
-    """Say that this was decided already."""
+    """State that this was decided already."""
     others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
-    tell(f"{decided_as(decision)}; {others}")
+    tell(f"{describe_earlier(decision)}; {others}")
 
 
-def decided_as(decision: Decision) -> str:
-    """Say when it was decided already, and of a folder's code by which words."""
+def describe_earlier(decision: Decision) -> str:
+    """State when this was decided, and for a folder's code under which label."""
     label = f" as `{decision.terms.candidate}`" if "arms" in decision.asked else ""
     return f"decided already{label}, {decision.at}"
 
 
-def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
+def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     """Print a decision, and return its exit code; `more` goes into the object of JSON."""
     if as_json:
         print(json.dumps(decision_page.decision_to_json(decision) | {"page": str(page)} | more), flush=True)
@@ -217,17 +217,17 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
-    print(_near(page), flush=True)  # whole, however long: a path is copied
+    print(_shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
 
 
-def _near(page: Path) -> str:
+def _shorten_path(page: Path) -> str:
     """A path as it is shortest from here."""
     return min(str(page), os.path.relpath(page), key=len)
 
 
 def rule(terms: ExperimentTerms) -> str:
-    """Say in a sentence what decides."""
+    """State in a sentence what decides."""
     design = terms.design
     if terms.claim:
         return f"Fresh seeds: {design.bank} of each, one t test at {design.alpha:g}, one-sided."
@@ -242,5 +242,5 @@ def rule(terms: ExperimentTerms) -> str:
 
 
 def tell(line: str) -> None:
-    """Print a line of what goes on, beside what is printed at the end: folded at a terminal's width, whole in a log."""
+    """Print a line of what goes on, next to the final output: folded at a terminal's width, whole in a log."""
     print(fold_lines(visible(line), sys.stderr), file=sys.stderr, flush=True)

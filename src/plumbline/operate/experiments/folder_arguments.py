@@ -1,4 +1,4 @@
-"""Reads from a command line and from `plumbline.toml` what is asked of a candidate, and for leave to run it."""
+"""Reads from a command line and from `plumbline.toml` the question to a candidate, and requires leave to run it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def arms_of(options: argparse.Namespace, baseline: FolderBaseline) -> tuple[Arm,
     """The candidate and what it is compared with; the baseline's flags are the candidate's too."""
     repository = baseline.repository
     other = baseline.arm if options.baseline is None else repository.arm(options.baseline)
-    candidate = repository.candidate([*other.flags, *options.flags], words=options.message)
+    candidate = repository.candidate([*other.flags, *options.flags], label=options.message)
     if candidate.method == other.method:
         raise PlumblineError(
             f"there is nothing to try: the working tree is the baseline ({other.words}, {other.commit[:7]}); change "
@@ -47,7 +47,7 @@ def arms_of(options: argparse.Namespace, baseline: FolderBaseline) -> tuple[Arm,
 def question_of(
     options: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, other: Arm
 ) -> ExperimentQuestion:
-    """What is asked of a candidate: as the command line says, and else as `plumbline.toml` does."""
+    """The question to a candidate: as the command line states it, and else as `plumbline.toml` does."""
     settings = baseline.file.decide
     order = "paired" if options.paired else "interleaved" if options.interleave_baseline else None
     order = order or ("paired" if settings.paired else "interleaved" if settings.interleave_baseline else "bank")
@@ -125,6 +125,6 @@ def require_trust(file: TrainerFile, agreed: bool, verb: str) -> None:
 
 
 def remember_trust(file: TrainerFile) -> None:
-    """Remember that a folder's command may be run, or tell why it will be asked for again."""
+    """Remember that a folder's command may be run, or report why it will be requested again."""
     if lost := trust(file):
         tell(f"mind: that this command may be run is not remembered: {lost}")

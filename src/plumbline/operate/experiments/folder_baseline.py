@@ -122,7 +122,7 @@ class FolderBaseline:
         """The arm itself; what HEAD is, until the folder has one."""
         if (self.folder.own / "baseline.json").exists():
             return self.folder.baseline(self.repository)
-        return self.repository.arm("HEAD", words="baseline")
+        return self.repository.arm("HEAD", label="baseline")
 
     @property
     def first(self) -> Arm:
@@ -133,7 +133,7 @@ class FolderBaseline:
         """
         if "start" not in self.said:
             raise PlumblineError(f"{self.folder.root}: nothing was kept yet; plumbline try -m WORDS")
-        return self.repository.recalled(self.said["start"])
+        return self.repository.recall(self.said["start"])
 
     @property
     def kept_since_first(self) -> tuple[str, ...]:
@@ -194,8 +194,8 @@ class FolderBaseline:
         return {trainer.group: size}
 
     def move_where_broken(self, bank: Bank) -> str:
-        """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; says so."""
-        arm, head = self.arm, self.repository.arm("HEAD", words="baseline")
+        """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; reports it."""
+        arm, head = self.arm, self.repository.arm("HEAD", label="baseline")
         runs = bank.list_runs(self.trainer().group, arm.method)
         if arm.method == head.method or "start" in self.said or all(run.has_value for run in runs):
             return ""
@@ -215,12 +215,12 @@ class FolderBaseline:
             trainer: of the arms.
             arm: the candidate.
             bank: of the folder.
-            page: of the try that is asked for.
+            page: of the try that is requested.
 
         Raises:
             PlumblineError: it has some; the try that they belong to is named.
         """
-        begun = self.said.get("fresh_runs", {}).get(_key(trainer, arm))
+        begun = self.said.get("fresh_runs", {}).get(_make_key(trainer, arm))
         if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
             return
         own = {run.fingerprint for run in bank.list_runs(trainer.group, trainer.method(arm))}
@@ -240,18 +240,18 @@ class FolderBaseline:
         """Run what the looks of a decision kept again with fresh seeds, and return what is decided with them.
 
         The seeds are those of the first time that this code was kept, so that no second try has other luck. Where the
-        looks are newer than they are, since the baseline is another one, they are new too: what was looked at is
+        looks are newer than they are, since the baseline is another one, they are new too: what was examined is
         neither fresh nor, by a higher seed, a run of the next baseline.
 
         Args:
             decision: that of the looks.
             trainer: of the arms.
             bank: of the folder.
-            message: the words of the try.
-            asked_first_seed: the first seed that it was asked with.
+            message: the message of the try.
+            asked_first_seed: the first seed of the request.
         """
         arm, fresh_runs = decision.terms.candidate, self.said.get("fresh_runs", {})
-        key, begun = _key(trainer, arm), fresh_runs.get(_key(trainer, arm), {})
+        key, begun = _make_key(trainer, arm), fresh_runs.get(_make_key(trainer, arm), {})
         seeds: list[int] = begun.get("seeds", [])
         if min(seeds, default=0) <= max(run.seed for run in decision.runs if run.arm != BASELINE):
             seeds = list(islice(count(max({*bank.list_seeds(trainer.group), *seeds}) + 1), decision.terms.fresh_runs))
@@ -261,10 +261,10 @@ class FolderBaseline:
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
         decided = decide_by_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
         if decided.verdict == Outcome.CANNOT_BE_JUDGED:  # made elsewhere: there are others, next time
-            self._say(fresh_runs={one: fresh for one, fresh in fresh_runs.items() if one != key})
+            self._say(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
         return decided
 
-    def kept_by(self, message: str, flags: list[str]) -> str | None:
+    def find_page_that_kept(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
         keep = self.said.get("kept", {})
         if (keep.get("message"), keep.get("flags")) != (message, flags):
@@ -276,7 +276,7 @@ class FolderBaseline:
         return self.repository.arm("HEAD").tree == arm.tree
 
     def move(self, arm: Arm, decision: Decision, request: dict[str, Any]) -> str:
-        """Let what was kept be the baseline, with its fresh runs for a bank; says so. `request`: what kept it."""
+        """Let what was kept be the baseline, with its fresh runs for a bank; reports it. `request`: what kept it."""
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
@@ -305,7 +305,7 @@ class FolderBaseline:
         if not keeps or keeps[-1]["page"] != page:
             newest = f"the newest is {keeps[-1]['page']}" if keeps else "nothing is kept"
             raise PlumblineError(f"{page} did not make the baseline; keeps are taken back the newest first: {newest}")
-        before = self.repository.recalled(keeps[-1]["before"])
+        before = self.repository.recall(keeps[-1]["before"])
         self.folder.move_baseline(self.repository, before)
         withdraw(page)
         self.said.pop("kept", None)
@@ -324,8 +324,8 @@ class FolderBaseline:
         runs = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
         if not runs or self.file.where.profile:
             return
-        here: dict[str, str] = dict(fingerprint.machine(self.file.where.devices[0]))
-        if digest := fingerprint.data(self.file.folder, self.file.run.data):
+        here: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))
+        if digest := fingerprint.hash_data(self.file.folder, self.file.run.data):
             here["data"] = digest
         result = read_result(self.folder.runs / f"{runs[-1].run_id}.result.json")
         there = dict(result.fingerprint) if result is not None else here
@@ -340,13 +340,13 @@ class FolderBaseline:
         atomic_write_json(self.folder.own / "session.json", self.said)
 
 
-def _key(trainer: CommandTrainer, arm: str) -> str:
+def _make_key(trainer: CommandTrainer, arm: str) -> str:
     """What fresh runs are kept by: the code, and what trains it in which metric."""
     return f"{trainer.method(arm)}-{sha256_text(canonical_json(trainer.group))[:8]}"
 
 
 def commit(repository: Repository, arm: Arm) -> str:
-    """Commit what was kept, by the user's own git with the user's hooks; says what was done.
+    """Commit what was kept, by the user's own git with the user's hooks; reports what was done.
 
     Raises:
         PlumblineError: the working tree has changed since, or git refuses.
@@ -356,8 +356,8 @@ def commit(repository: Repository, arm: Arm) -> str:
             "nothing was committed: the working tree has changed since the try began; commit it by hand"
         )
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
-    new = not repository.tracked(NAME)
-    names = [*repository.tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.printed_to()]
+    new = not repository.list_tracked(NAME)
+    names = [*repository.list_tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.list_printed_to()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
         for command in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
@@ -379,7 +379,7 @@ def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
     for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
         record = decision.asked["arms"][arm == BASELINE]
         head = trainer.repository.arm("HEAD")  # where it is this code, it is the commit that the history has
-        same = head.tree == trainer.repository.recalled(record).tree
+        same = head.tree == trainer.repository.recall(record).tree
         commits = (head.commit[:7], record["commit"][:7]) if same else (record["commit"][:7],)
         trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm, commits[0]), known_as=commits)
 

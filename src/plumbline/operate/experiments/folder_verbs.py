@@ -21,13 +21,13 @@ from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments import carry_out_experiment
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
-    decided_as,
+    describe_earlier,
+    print_decision,
     require_plausible,
     rule,
     settle_try,
     tell,
     tell_decided,
-    told,
     with_own_page,
 )
 from plumbline.operate.experiments.folder_arguments import (
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
-    return print_noise(options, place, baseline.beside_next(place.bank(), place.tried()))
+    return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
 
 
 def place_of(root: Path) -> ExperimentFolders:
@@ -84,7 +84,7 @@ def place_of(root: Path) -> ExperimentFolders:
     )
 
 
-def _baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
+def _load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
     """The baseline of a folder whose command may be run."""
     file = load(root)
     require_trust(file, options.trust, options.verb)
@@ -93,51 +93,51 @@ def _baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
 
 def try_(options: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
-    baseline = _baseline(options, root)
+    baseline = _load_baseline(options, root)
     require_baseline(options, baseline.repository)
     if options.dry_run:
-        return _try_of(options, baseline, place_of(root).bank()).print_plan()
-    with Folder(root).held(shlex.join(["plumbline", "try", "-m", options.message])):
+        return _make_try(options, baseline, place_of(root).bank()).print_plan()
+    with Folder(root).hold(shlex.join(["plumbline", "try", "-m", options.message])):
         bank = place_of(root).bank()
         baseline.folder.baseline(baseline.repository)
-        if (page := baseline.kept_by(options.message, options.flags)) is not None:
+        if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
             return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)
-        source = _try_of(options, baseline, bank)
+        source = _make_try(options, baseline, bank)
         source.mind()
         return carry_out_experiment.try_candidate(source)
 
 
-def _try_of(options: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
+def _make_try(options: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
     candidate, other = arms_of(options, baseline)
     question = question_of(options, baseline, candidate, other)
     return FolderSource(options, baseline, candidate, other, question, bank)
 
 
 def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Path) -> int:
-    """Tell of the try that made the baseline, and do what a kill or a hook left undone of it."""
+    """Report the try that made the baseline, and do what a kill or a hook left undone of it."""
     decision = decision_records.read(page.with_suffix(".json"))
     tell_decided(decision)
     commits = options.commit and not baseline.is_head(baseline.arm)
     if not commits:
         append_rows(baseline.trainer(), decision)
     committed = partial(commit, baseline.repository, baseline.arm)
-    rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if commits else []
-    return _told(partial(told, decision, page, as_json=options.json), rest, as_json=options.json)
+    rest = [lambda: _run_and_write_row(committed, baseline.trainer(), decision)] if commits else []
+    return _print(partial(print_decision, decision, page, as_json=options.json), rest, as_json=options.json)
 
 
 def confirm(options: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
-    baseline = _baseline(options, root)
-    with Folder(root).held(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
+    baseline = _load_baseline(options, root)
+    with Folder(root).hold(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
         bank = place_of(root).bank()
         if options.name is None:
             candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
             if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
                 candidate = replace(candidate, words=" + ".join(together))
         else:
-            arms = place_of(root).named(options.name, kept=True).asked["arms"]
-            (candidate, other), together = map(baseline.repository.recalled, arms), ()
+            arms = place_of(root).read_decision(options.name, only_kept=True).asked["arms"]
+            (candidate, other), together = map(baseline.repository.recall, arms), ()
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         measured = baseline.file.metric.held_out or baseline.file.metric.called
         question = replace(question_again(baseline, candidate, other, name, measured), together=together)
@@ -148,7 +148,7 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
 
 @dataclass
 class FolderSource:
-    """A commit and what it is compared with, run by a folder's command: what a try or a claim is asked of."""
+    """A commit and what it is compared with, run by a folder's command, for a try or a claim."""
 
     given: argparse.Namespace
     baseline: FolderBaseline
@@ -174,7 +174,7 @@ class FolderSource:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """What was asked for, to be asked again."""
+        """The request, to be repeated."""
         arms = (self.candidate, self.other)
         return {
             "trainer": self.trainer.group,
@@ -189,13 +189,13 @@ class FolderSource:
         print_plan = partial(command_line.print_plan, as_json=self.given.json)
         question = with_own_page(self.question, self.record)
         if (decision := self.find_decision(question)) is not None:
-            return print_plan(f"{decided_as(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
+            return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
         self.check(question)
         settled = settle_try(self, question)
         theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
         there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
-        expected, missing, seconds = self._expected(settled)
+        expected, missing, seconds = self._estimate_time(settled)
         plan = (
             f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
             f"{len(theirs)} runs {there} are there. {expected}"
@@ -203,13 +203,13 @@ class FolderSource:
         more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
         return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
 
-    def _expected(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
-        """Say how many runs are to be made at most, and how long they take by the baseline's that are there; with the
-        two numbers, the seconds None where no run is there.
+    def _estimate_time(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
+        """State how many runs are to be made at most, and how long they take by the baseline's that are there; with the
+        two numbers, the seconds None if no run is there.
         """
         trainer, bank = self.trainer, self.bank
-        runs = [one for step, _ in settled.plan.steps for one in step]
-        missing = sum(bank.find_run(trainer.run_id(*one)) is None for one in runs)
+        runs = [run for step, _ in settled.plan.steps for run in step]
+        missing = sum(bank.find_run(trainer.run_id(*run)) is None for run in runs)
         theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
         past = [run.seconds for run in theirs if run.seconds and run.value is not None]
         text = f"At most {format_count(missing, 'run')} to be made"
@@ -223,11 +223,11 @@ class FolderSource:
         )
 
     def mind(self) -> None:
-        """Tell what may make the runs other than they are meant."""
+        """Report what may make the runs differ from what is meant."""
         run, repository = self.baseline.file.run, self.baseline.repository
         if warning := warn_of_own_tree(repository, self.candidate.commit, run.command):
             tell(warning)
-        lines = repository.changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
+        lines = repository.list_changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
         if lines and self.candidate.flags == self.other.flags and only_a_seed(*lines):
             tell("mind: this changes only a seed, which every run changes anyway")
 
@@ -266,14 +266,14 @@ class FolderSource:
         return nullcontext()
 
     def look_again(self, decision: Decision) -> Decision:
-        """Ask for a look at a gain that is larger than any, and run what is kept again with fresh seeds."""
-        looked = _looked_at(decision, self.trainer, self.given.accept_implausible)
+        """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
+        looked = _examine_decision(decision, self.trainer, self.given.accept_implausible)
         if looked.verdict != Outcome.KEEP or not looked.terms.fresh_runs:
             return looked
         return self.baseline.run_again(looked, self.trainer, self.bank, self.given.message, self.question.first_seed)
 
     def finish(self, decision: Decision) -> int:
-        """Print what was decided, let a keep be the baseline, write its row, commit it if that is wanted, and say what
+        """Print what was decided, let a keep be the baseline, write its row, commit it if wanted, and print what
         is next. All of it is done again where a try was killed in it.
         """
         options, baseline, trainer = self.given, self.baseline, self.trainer
@@ -284,15 +284,15 @@ class FolderSource:
         later = options.commit and is_keep  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
-        log = self._lost_log(decision)
+        log = self._find_lost_log(decision)
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
         page = self.place.page(decision.terms.name)
         follow = partial(self._next, decision, log)
-        rest = (lambda: line, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
-        return _told(partial(told, decision, page, as_json=options.json, **more), rest, as_json=options.json)
+        rest = (lambda: line, (lambda: _run_and_write_row(follow, trainer, decision)) if later else follow)
+        return _print(partial(print_decision, decision, page, as_json=options.json, **more), rest, as_json=options.json)
 
     def _next(self, decision: Decision, log: Path | None) -> str:
-        """Say what is next for whoever made the change."""
+        """State what is next for whoever made the change."""
         if decision.verdict == Outcome.KEEP:
             repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)
             if self.given.commit and changed:
@@ -309,8 +309,8 @@ class FolderSource:
         undo = "." if self.given.flags else "; git diff shows this one, git restore FILE undoes it."
         return f"Next: another change{undo}"
 
-    def _lost_log(self, decision: Decision) -> Path | None:
-        """The log of a run that has no value, where that decided; None where each has one."""
+    def _find_lost_log(self, decision: Decision) -> Path | None:
+        """The log of a run that has no value, where that decided; None if each has one."""
         lost = [run for run in decision.runs if not run.has_value]
         if not lost:
             return None
@@ -318,8 +318,8 @@ class FolderSource:
         return self.baseline.folder.log(arm.method, lost[0].seed)
 
 
-def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
-    """Print a decision, and do and tell what follows it, which may yet be refused (a commit, by a hook): as JSON the
+def _print(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
+    """Print a decision, and do and report what follows it, which may yet be refused (a commit, by a hook): as JSON the
     decision comes last, since there is one object, and it may be an error.
     """
     code = None if as_json else decision()
@@ -329,7 +329,7 @@ def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_
     return decision() if code is None else code
 
 
-def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Decision) -> str:
+def _run_and_write_row(follow: Callable[[], str], trainer: CommandTrainer, decision: Decision) -> str:
     """Do what follows a decision, and write its row, also where a commit is refused."""
     try:
         return follow()
@@ -337,20 +337,20 @@ def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Dec
         append_rows(trainer, decision)
 
 
-def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
-    """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
+def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
+    """Request a check of a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
     if decision.verdict == Outcome.KEEP and len(decision.terms.together) > 1:
-        return decision  # each was looked at when it was kept, and no bound is known of what many gain
+        return decision  # each was examined when it was kept, and no bound is known of what many gain
     if decision.verdict == Outcome.KEEP:
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
         positive_loss = not decision.terms.higher and min(every) > 0
-        words = implausible_gain.describe_implausible_own_gain(
+        text = implausible_gain.describe_implausible_own_gain(
             at.gain, at.sigma, at.df, mean, positive_loss=positive_loss
         )
-        return require_plausible(decision, words, looked_at=looked_at)
+        return require_plausible(decision, text, looked_at=looked_at)
     if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
         return decision
     differ = trainer.changed(decision.runs)
@@ -373,9 +373,9 @@ def forget(name: str, root: Path) -> int:
     had. Nothing in git is changed.
     """
     folder, place = Folder(root), place_of(root)
-    with folder.held(f"plumbline log --forget {name}"):
+    with folder.hold(f"plumbline log --forget {name}"):
         baseline = FolderBaseline(load(root), folder, Repository(root), tell)
-        decision = place.named(name, claims=False)
+        decision = place.read_decision(name, claims=False)
         before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))
         trainer, bank = baseline.trainer(), place.bank()

@@ -81,9 +81,9 @@ def write(request: VerdictInputs) -> str:
     )
     reader = FinishedRunReader(mine, frames)
     reader.require_there()
-    unpaid = judged(reader, {})  # no noise to judge by is no try
+    unpaid = compare_methods(reader, {})  # no noise to judge by is no try
     reader.require_gains_at_the_end(unpaid)
-    report = report | {"trained_weights": finished_run_checks.causality(mine, request.work, reader.completed)}
+    report = report | {"trained_weights": finished_run_checks.causality(mine, request.work, reader.list_completed)}
     loss, preset = reader.deciding.name == "validation_loss", mine.study.preset
     report["implausible"] = {
         method: reason
@@ -94,76 +94,76 @@ def write(request: VerdictInputs) -> str:
             )
         )
     }
-    with _entered(request) as ledger:
-        corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
+    with _append_tries(request) as ledger:
+        corrected = ledger_costs.count_tries(ledger, ledger_costs.entries(mine))
         result = own_page.VerdictContents(
             seen=reader,
-            judged=judged(reader, corrected),
+            judged=compare_methods(reader, corrected),
             found=report,
             tries=corrected,
             ledger=ledger,
-            orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(reader, request.page)],
+            orders=[*decision_accuracy.read_printed(mine.study.code), *_list_own_orders(reader, request.page)],
             page=request.page,
         )
-        page = own_page.page(result)
-        page.write(request.page, _numbers(result, page.sentence))
+        page = own_page.make_page(result)
+        page.write(request.page, _list_numbers(result, page.sentence))
     numbers = {decision_accuracy.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
     fingerprint_file.write(request.page, request.fingerprint, companions=others, **numbers)
     return page.sentence
 
 
-def judged(reader: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
+def compare_methods(reader: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
     """Judge every method that can be by the deciding metric.
 
     `corrected`: baseline -> what p is multiplied by.
     """
     return {
-        method: reader.judged(
+        method: reader.compare(
             method, reader.deciding, tries=corrected.get(ledger_costs.baseline(reader.mine, method), 1)
         )
         for method in reader.mine.against
-        if not reader.unjudged(method)
+        if not reader.explain_unjudged(method)
     }
 
 
-def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
+def _append_tries(request: VerdictInputs) -> AbstractContextManager[Ledger]:
     ledgers.require_continued(request.ledger, request.page)
     return ledgers.append_provisionally(request.ledger, ledger_costs.entries(request.mine))
 
 
-def _own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
+def _list_own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
     """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
     mine, label, orders = reader.mine, reader.deciding.label, []
-    here = _at_both(reader)
+    here = _average_at_both_scales(reader)
     if here is not None:
         base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
-        own_order = decision_accuracy.ordered(base, larger, source="the runs of this page", metric=label)
+        own_order = decision_accuracy.compare(base, larger, source="the runs of this page", metric=label)
         orders += [own_order] if own_order.pairs > 1 else []  # 0 or 100 % of one pair says nothing
     before = [
         entry
-        for entry in decision_accuracy.of_pages(page.parent, without=mine.name)
+        for entry in decision_accuracy.read_pages(page.parent, without=mine.name)
         if (entry["study"], entry["metric"], entry["scales"][0]) == (mine.study.code, reader.deciding.name, mine.scale)
     ]
-    every = decision_accuracy.pooled([*before, *([here] if here else [])], label) if before else None
+    every = decision_accuracy.pool_pages([*before, *([here] if here else [])], label) if before else None
     return [*orders, *([every] if every else [])]
 
 
-def _at_both(reader: FinishedRunReader) -> dict[str, Any] | None:
-    """Means by method at both scales, of methods of which no run diverged; None where no larger scale was asked for."""
+def _average_at_both_scales(reader: FinishedRunReader) -> dict[str, Any] | None:
+    """Means by method at both scales, of methods of which no run diverged; None if no larger scale was requested."""
     mine = reader.mine
     if mine.larger is None:
         return None
     scales, means = [mine.scale, mine.larger], {}
     for method in mine.compared:
         values = [reader.values(reader.deciding, scale, method) for scale in scales]
-        if all(values) and not any(reader.diverged(scale, method) for scale in scales):
+        if all(values) and not any(reader.list_diverged(scale, method) for scale in scales):
             study = mine.runs(mine.scale, method)[0].spec.study
             means[f"{study}/{method}"] = [sum(each.values()) / len(each) for each in values]
     return {"study": mine.study.code, "metric": reader.deciding.name, "scales": scales, "means": means}
 
 
-def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
+def _list_numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
     """Every number of the page, and the runs that it is from."""
     reader, mine = result.seen, result.seen.mine
     runs = {
@@ -184,13 +184,13 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "asked": mine.asked
             | {"published": files.format_path(mine.asked["published"]) if mine.asked["published"] else ""},
             "methods": {method: comparison_to_json(each) for method, each in result.judged.items()},
-            "not judged": {method: why for method in mine.against if (why := reader.unjudged(method))},
-            "diverged": {method: lost for method in mine.compared if (lost := reader.diverged(mine.scale, method))},
+            "not judged": {method: why for method in mine.against if (why := reader.explain_unjudged(method))},
+            "diverged": {name: lost for name in mine.compared if (lost := reader.list_diverged(mine.scale, name))},
             "tries": result.tries,
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,
             "orders": [dataclasses.asdict(order) for order in result.orders],
-            decision_accuracy.KEY: _at_both(reader),
+            decision_accuracy.KEY: _average_at_both_scales(reader),
             "runs": runs,
             "evidence": reader.evidence(reader.deciding, mine.scale).medians,
         }

@@ -30,7 +30,7 @@ from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.power import compute_sigma_interval
 
-#: Candidate runs for which it is said what they resolve.
+#: Candidate runs for which the log states what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
 
 
@@ -44,7 +44,7 @@ class ExperimentFolders:
         ledger: the ledger, one for everything that is compared here.
         where: which place it is, as the end of a sentence: `at preset demo`.
         first: the command that makes the first experiment here.
-        lacking: what is not here, as the begin of an error where nothing was tried yet; empty where all is.
+        lacking: what is not here, as the begin of an error where nothing was tried yet; empty if all is.
     """
 
     pages: Path
@@ -62,19 +62,19 @@ class ExperimentFolders:
         """Read the bank."""
         return Bank(self.work / "runs.jsonl")
 
-    def tried(self) -> Ledger:
+    def read_ledger(self) -> Ledger:
         """Read the ledger."""
         return ledgers.read(self.ledger)
 
     def decisions(self) -> list[Path]:
         """List the decisions, the newest last: in the order of the ledger, which no clock can change."""
-        names = [entry.name for entry in self.tried().entries if entry.verdict]
+        names = [entry.name for entry in self.read_ledger().entries if entry.verdict]
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a keep back that was a mistake, in its page and in the ledger."""
-        decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
+        decision, entries = decision_records.read(self.pages / f"{name}.json"), self.read_ledger().entries
         entry = next(each for each in reversed(entries) if each.name == name and each.verdict)
         lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=write_sentence(lost, reason=why))
@@ -83,10 +83,10 @@ class ExperimentFolders:
             lost = replace(lost, ledger=ledgers.write_statement(ledger, self.pages))
             decision_page.write(lost, self.page(name))
 
-    def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:
-        """Read a decision by its name, the words of what was tried or its number in the log, or the newest one.
+    def read_decision(self, name: str | None, *, only_kept: bool = False, claims: bool = True) -> Decision:
+        """Read a decision by its name, the message of what was tried or its number in the log, or the newest one.
 
-        `kept`: of a kept one.
+        `only_kept`: refuse one that was not kept.
 
         Without `claims` words mean the try, not what `plumbline confirm` made of it.
 
@@ -96,14 +96,14 @@ class ExperimentFolders:
         decisions = self.decisions()
         if name is not None:
             there = {path.stem: path for path in decisions}
-            by_words = {} if name in there else self._by_words(decisions, claims=claims and not kept)
+            by_words = {} if name in there else self._by_words(decisions, claims=claims and not only_kept)
             if name.isdecimal() and name not in by_words:
                 by_words = self._by_number(there)
             if name not in {**there, **by_words}:
                 like = nearest(name, [*there, *by_words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
             decision = decision_records.read({**there, **by_words}[name])
-            if kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
+            if only_kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
                 reason = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
                     f"{name} {reason}, and only what a try kept is run again for a claim: fresh seeds for what was not "
@@ -112,25 +112,25 @@ class ExperimentFolders:
             return decision
         for path in reversed(decisions):
             decision = decision_records.read(path)
-            if not kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
+            if not only_kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
                 return decision
-        kind = "that was kept" if kept else "yet"
+        kind = "that was kept" if only_kept else "yet"
         raise PlumblineError(f"{self.lacking}there is no experiment {kind} {self.where}: {self.first}")
 
     def _by_number(self, there: Mapping[str, Path]) -> dict[str, Path]:
         """Find the decisions by the numbers of their tries, which a ledger never changes."""
-        tried = (entry for entry in self.tried().entries if entry.is_try)
+        tried = (entry for entry in self.read_ledger().entries if entry.is_try)
         return {str(number): there[entry.name] for number, entry in enumerate(tried, start=1) if entry.name in there}
 
     @staticmethod
     def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
-        """Find the newest decision by the words of what was tried."""
+        """Find the newest decision by the message of what was tried."""
         decisions = ((path, decision_records.read(path).terms) for path in paths)
         return {terms.candidate: path for path, terms in decisions if claims or not terms.claim}
 
 
 def noise(bank: Bank, baseline_runs: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve.
+    """Compute what the bank shows of sigma: for each trainer and budget, on each machine, and what seeds resolve.
 
     `baseline_runs`: trainer and budget -> the baseline's runs that the next candidate is compared with, if that is
     known; else it is those of the newest candidate.
@@ -138,16 +138,16 @@ def noise(bank: Bank, baseline_runs: Mapping[str, int]) -> list[dict[str, Any]]:
     rows = []
     for group in sorted({run.group for run in bank.runs}):
         for fingerprint, values in sorted(bank.group_values(group).items()):
-            runs = baseline_runs.get(group) or _beside_newest(bank, group) or max(map(len, values))
-            rows.append(_row(group, fingerprint, values, runs))
+            runs = baseline_runs.get(group) or _count_beside_newest(bank, group) or max(map(len, values))
+            rows.append(_summarize_noise(group, fingerprint, values, runs))
     return [row for row in rows if row is not None]
 
 
-def _beside_newest(bank: Bank, group: str) -> int:
+def _count_beside_newest(bank: Bank, group: str) -> int:
     return next((len(run.beside) for run in reversed(bank.runs) if run.group == group and run.beside), 0)
 
 
-def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
+def _summarize_noise(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
     spread = pool_spreads(values)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
@@ -194,11 +194,11 @@ def print_noise(
 
 def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | None = None) -> int:
     """Print every decision, and what was tried without one; `now`: what is the baseline, where that moves."""
-    ledger = place.tried()
+    ledger = place.read_ledger()
     decided = {(entry.name, entry.test): entry for entry in ledger.entries if entry.verdict}
     tried = [entry for entry in ledger.entries if entry.is_try]
     rows = [
-        {"number": number} | _logged(entry, decided.get((entry.name, entry.test)), place, now)
+        {"number": number} | _make_row(entry, decided.get((entry.name, entry.test)), place, now)
         for number, entry in enumerate(tried, start=1)
     ]
     if options.json:
@@ -207,7 +207,7 @@ def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | 
     if not rows:
         raise PlumblineError(f"{place.lacking}{ledger.path}: nothing was tried yet; {place.first}")
     heads = ("#", "when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
-    _print(heads, [_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
+    _print(heads, [_format_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
     if any(row["page"] for row in rows):
         print(fold_lines("The page of a row: plumbline page NUMBER", sys.stdout))
     if now is not None:
@@ -219,8 +219,8 @@ def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | 
     return 0
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
-    """A row as people read it: the time to the minute, and of the baseline's runs how many stand beside."""
+def _format_cells(row: Mapping[str, Any]) -> list[str]:
+    """A row as people read it: the time to the minute, and of the baseline's runs how many were made with it."""
     runs = f"{row['runs']} + {row['baseline_runs']}" if row["runs"] else ""
     when = row["at"][5:16].replace("T", " ")
     mark = "* " if row["is_baseline"] else ""
@@ -228,7 +228,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [str(row["number"]), when, mark + row["tried"], row["against"], runs, row["gain"], verdict]
 
 
-def _logged(
+def _make_row(
     entry: ledgers.LedgerEntry, decided: ledgers.LedgerEntry | None, place: ExperimentFolders, now: Arm | None
 ) -> dict[str, Any]:
     row = {
@@ -271,7 +271,7 @@ def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequen
 
 def print_page(options: argparse.Namespace, place: ExperimentFolders) -> int:
     """Write a page again from its numbers, and print it."""
-    decision = place.named(options.name)
+    decision = place.read_decision(options.name)
     page = place.page(decision.terms.name)
     decision_page.write(decision, page)
     text = page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Makes runs as jobs of a Snakemake profile, each the job of a small Snakefile that lies beside this file.
+"""Makes runs as jobs of a Snakemake profile, each the job of a small Snakefile that lies next to this file.
 
 Snakemake is imported when runs are made, and not before: no other folder needs it.
 """
@@ -20,15 +20,15 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.pipeline_packages import explain_missing_package
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import say_progress
-from plumbline.verdict.own_trainer.requests import interrupted_file
+from plumbline.verdict.own_trainer.requests import interruption_file
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
 #: Minutes that a job may take beyond its run's timeout: to start, to read its data, to end.
 MARGIN = 10
-#: Attempts after the first at a run that the machine broke, where the profile says no number.
+#: Attempts after the first at a run that the machine broke, where the profile states no number.
 RETRIES = "3"
-#: Snakemake says what it submits and what fails, and neither its machine nor how far it is.
+#: Snakemake states what it submits and what fails, and neither its machine nor how far it is.
 _WORDS = ("--nolock", "--rerun-incomplete", "--keep-going", "--quiet", "host", "rules", "progress")
 
 
@@ -50,7 +50,7 @@ class ProfileRuns:
 
     @cached_property
     def profiles(self) -> list[Path]:
-        """The profiles' files: in the folder, where Snakemake looks for its own, or with Plumbline.
+        """The profiles' files: in the folder, where Snakemake searches for its own, or with Plumbline.
 
         Raises:
             PlumblineError: there is none of a name.
@@ -72,7 +72,7 @@ class ProfileRuns:
 
     @cached_property
     def said(self) -> dict[str, object]:
-        """What the profiles say.
+        """What the profiles contain.
 
         Raises:
             PlumblineError: one cannot be read.
@@ -91,11 +91,11 @@ class ProfileRuns:
 
     @property
     def at_once(self) -> int:
-        """How many runs stand beside each other: the profile's `jobs`, or else its `cores`; fewer where
-        `plumbline.toml` says so.
+        """How many runs are made concurrently: the profile's `jobs`, or else its `cores`; fewer where
+        `plumbline.toml` limits it.
 
         Raises:
-            PlumblineError: it says neither, or cannot be read.
+            PlumblineError: it contains neither, or cannot be read.
         """
         number = str(self.said.get("jobs") or self.said.get("cores"))
         if not number.isdecimal() or not int(number):
@@ -129,7 +129,7 @@ class ProfileRuns:
             code = call([*command, "--", *targets], keeps=[lock], meanwhile=lambda: _say(results, tell))
         lost = 0
         for path, result in results.items():
-            if result.exists() or interrupted_file(result).exists():
+            if result.exists() or interruption_file(result).exists():
                 yield path
             else:
                 lost += 1
@@ -149,7 +149,7 @@ class ProfileRuns:
 
 
 def _say(results: Mapping[Path, Path], tell: Callable[[str], None]) -> None:
-    """Tell how far the runs are that have not ended."""
+    """Report how far the runs are that have not ended."""
     for path, result in results.items():
         if not result.exists():
             say_progress(path, tell)

@@ -1,6 +1,6 @@
-"""Guesses how a trainer is to be run: where a first run says its metric, how it takes its seed, what it missed.
+"""Guesses how a trainer is to be run: where a first run prints its metric, how it takes its seed, what it missed.
 
-What is guessed is written into `plumbline.toml` and said; nothing is guessed again afterwards.
+What is guessed is written into `plumbline.toml` and printed; nothing is guessed again afterwards.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FRACTION = r"[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?(?!\s?%)|nan|inf(?:inity)?)"
 
 @dataclass(frozen=True, kw_only=True)
 class SeenMetric:
-    """A metric that a first run said.
+    """A metric that a first run printed or wrote.
 
     Attributes:
         said: the lines of [metric] that read it.
@@ -68,27 +68,27 @@ class SeenMetric:
 
     @property
     def announced(self) -> bool:
-        """Whether the trainer said it as a metric: in a line `METRIC name=value`, which needs no more than the name."""
+        """Whether the trainer marked it as a metric: in a line `METRIC name=value`, which needs only the name."""
         return self.said.keys() == {"name"}
 
     @property
     def direction(self) -> str:
-        """Whether lower or higher is better, by the words of the name."""
+        """Whether lower or higher is better, by the parts of its name."""
         parts = re.split(r"[^a-z0-9]+", self.name.lower())
         return "higher" if any(word in HIGHER for word in parts) else "lower"
 
 
 def metrics(log: Path, folder: Path) -> list[SeenMetric]:
-    """List the metrics that a run said, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
+    """List a run's metrics, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
     lines = list(islice(backwards(log), LINES))[::-1]
-    by_name = {metric.name: metric for metric in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
+    by_name = {metric.name: metric for metric in (*_in_rows(folder), *_in_lines(lines), *_find_announced(lines))}
     return sorted(
         by_name.values(), key=lambda metric: (not metric.announced, _rank(metric.name), metric.name.startswith("best_"))
     )
 
 
 def only_of_training(candidates: list[SeenMetric]) -> str:
-    """Say that nothing but a training loss was seen, where that is so."""
+    """State that nothing but a training loss was seen, where that is so."""
     if not candidates or any(metric.announced or _plain(metric.name) not in OF_TRAINING for metric in candidates):
         return ""
     kind = (
@@ -108,14 +108,14 @@ def _plain(name: str) -> str:
     return re.sub(r"[_/.-]+", " ", name.lower()).removeprefix("best ")
 
 
-def _announced(lines: list[str]) -> list[SeenMetric]:
+def _find_announced(lines: list[str]) -> list[SeenMetric]:
     matches = {match[1]: match for line in lines if (match := METRIC_LINE.match(line))}
     return [SeenMetric(name=n, said={"name": n}, text=match[2], line=match.string) for n, match in matches.items()]
 
 
 def _in_lines(lines: list[str]) -> list[SeenMetric]:
     """Known names with a number after them: at the begin of a line, or within one; the last value, and the best one
-    where something beside the name says so. A number belongs to the first of the known names that it follows.
+    where something next to the name marks it. A number belongs to the first of the known names that it follows.
     """
     candidates: list[SeenMetric] = []
     spans: set[tuple[int, int]] = set()
@@ -125,14 +125,14 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
         after = r"([\"']?\s*[:=]?\s*[\"']?)"
         number = _FRACTION if form in BARE else _NUMBER
         within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({number})(?![\w.])", re.IGNORECASE)
-        places = [place for row, line in enumerate(lines) for place in _places(within, row, line)]
+        places = [place for row, line in enumerate(lines) for place in _find_places(within, row, line)]
         places = [each for each in places if each.at not in spans]
         spans |= {each.at for each in places}
         ordinary = {each.shape for each in places if not each.is_best}
         best = [each for each in places if each.is_best and not (each.is_marked and each.shape in ordinary)]
         last = [each for each in places if each not in best]
         for prefix, chosen in (("", last), ("best_", best)):
-            if pattern := _pattern(chosen, lines, best=bool(prefix)) if chosen else "":
+            if pattern := _make_pattern(chosen, lines, best=bool(prefix)) if chosen else "":
                 match = chosen[-1].match
                 plain = prefix + re.sub(r"[ /]", "_", match[1])
                 setting = {"pattern": pattern} | ({"name": plain} if plain != match[1] else {})
@@ -142,11 +142,11 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a line says a metric, by a match of its name, what is between, and its number.
+    """Where a line contains a metric, by a match of its name, what is between, and its number.
 
     Attributes:
         qualifier: the words before the name that make it a best value ("Minimum validation "); mostly empty.
-        is_marked: words behind the number say that it is the best.
+        is_marked: text behind the number marks it as the best.
     """
 
     row: int
@@ -162,11 +162,11 @@ class _Place:
 
     @property
     def shape(self) -> str:
-        """The line up to the name, whatever its numbers are: one form of line says the last value and marks some."""
+        """The line up to the name, whatever its numbers are: one form of line has the last value and marks some."""
         return re.sub(r"[\d.]+", "0", self.match.string[: self.match.start()])
 
 
-def _places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
+def _find_places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
     matches = list(within.finditer(line))
     places = []
     for before, match in zip([None, *matches], matches):
@@ -178,8 +178,8 @@ def _places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
     return places
 
 
-def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
-    """A pattern that reads these places of the lines, and no others that look like them; empty where none does."""
+def _make_pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
+    """A pattern that reads these places of the lines, and no others that look like them; empty if none does."""
     match = chosen[-1].match
     name, between, _ = match.groups()
     number = r"(\S+)" if match.string[match.end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
@@ -193,10 +193,10 @@ def _pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
         for each in re.finditer(plain, line)
         if (row, each.start(1)) not in own and (hit := _BESIDE.search(line[: each.start()]))
     ]
-    behind = "".join(f"(?<!{_literal(text)})" for text in dict.fromkeys(others))
+    behind = "".join(f"(?<!{_escape(text)})" for text in dict.fromkeys(others))
     linewise = rf"^(?{'=' if best else '!'}.*\b(?i:best|lowest|highest)\b).*\b{pattern}"
     if best:
-        forms = [plain, *([rf"\b{_literal(chosen[-1].qualifier)}{pattern}"] if chosen[-1].qualifier else []), linewise]
+        forms = [plain, *([rf"\b{_escape(chosen[-1].qualifier)}{pattern}"] if chosen[-1].qualifier else []), linewise]
     else:
         forms = [plain, rf"(?<![\w/]){behind}{pattern}", linewise]
     return next((form for form in forms if _reads_only(form, own, lines)), "")
@@ -210,11 +210,11 @@ def _reads_only(pattern: str, own: set[tuple[int, int]], lines: list[str]) -> bo
     return places[-1:] == [max(own)] and not any(re.fullmatch(_NUMBER, text, re.IGNORECASE) for text in others)
 
 
-def _literal(text: str) -> str:
+def _escape(text: str) -> str:
     return re.escape(text).replace(r"\ ", " ")
 
 
-def _rows(folder: Path) -> list[SeenMetric]:
+def _in_rows(folder: Path) -> list[SeenMetric]:
     """Known names in files of JSON that the run wrote: in rows, or one object."""
     candidates = []
     files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]
@@ -223,7 +223,7 @@ def _rows(folder: Path) -> list[SeenMetric]:
             if isinstance(row, dict):
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():
-                    if _rank(key) < len(KNOWN) and (text := _written(value, bare=key.lower() in BARE)):
+                    if _rank(key) < len(KNOWN) and (text := _format_number(value, bare=key.lower() in BARE)):
                         setting = {"json": f"{file}:{key}"}
                         candidates.append(
                             SeenMetric(name=key, said=setting, text=text, line=f"{file}: {json.dumps(row)}")
@@ -232,8 +232,8 @@ def _rows(folder: Path) -> list[SeenMetric]:
     return candidates
 
 
-def _written(value: object, *, bare: bool) -> str:
-    """A number of JSON, in quotes or not, as text; empty where it is none, or none that a `BARE` name can mean."""
+def _format_number(value: object, *, bare: bool) -> str:
+    """A number of JSON, in quotes or not, as text; empty if it is none, or none that a `BARE` name can mean."""
     if isinstance(value, str):
         return value if re.fullmatch(_FRACTION if bare else _NUMBER, value, re.IGNORECASE) else ""
     kind = float if bare else int | float
@@ -241,7 +241,7 @@ def _written(value: object, *, bare: bool) -> str:
 
 
 def script(command: str, folder: Path) -> Path | None:
-    """The script that a command runs; None where it names none that is in the folder."""
+    """The script that a command runs; None if it names none that is in the folder."""
     try:
         parts = shlex.split(command)
     except ValueError:
@@ -272,8 +272,8 @@ def seed(path: Path | None) -> tuple[str, str]:
     return INJECT, f"{path.name} sets no seed that was seen"
 
 
-def missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
-    """What git ignores and a failed run missed, by the paths that its log names: with what lies beside it."""
+def find_missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
+    """What git ignores and a failed run missed, by the paths that its log names: with what lies next to it."""
     parts = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
     names = {name for name in ignored if any(_has_parts(Path(word).parts, Path(name).parts) for word in parts)}
     beside = {Path(name).parent for name in names if not (folder / name).is_dir()}

@@ -31,9 +31,9 @@ from plumbline.verdict.decision.outcome import BASELINE
 from plumbline.verdict.own_trainer import metric, run_end
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.processes import pool
-from plumbline.verdict.own_trainer.requests import Result, interrupted_file, read_request, read_result
+from plumbline.verdict.own_trainer.requests import Result, interruption_file, read_request, read_result
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
-from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
+from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parse
 
 #: What `inject` does, for whoever is about to rely on it.
 WHAT_IS_SHIFTED = (
@@ -51,8 +51,8 @@ def arguments() -> command_line.Parser:
     parser = command_line.Parser(__doc__)
     add = parser.add_argument
     add("command", nargs="?", metavar="COMMAND", help="what trains, quoted: 'python train.py'; none: that of the file")
-    words = "which of the metrics that the first run says decides; FILE:KEY of one that it writes (out.json:eval.loss)"
-    add("--metric", metavar="NAME", help=words)
+    text = "which of the metrics that the first run says decides; FILE:KEY of one that it writes (out.json:eval.loss)"
+    add("--metric", metavar="NAME", help=text)
     add("--direction", choices=("lower", "higher"), help="which is better (default: by the metric's name)")
     add("--seed", metavar="HOW", help="'--seed {seed}', env:NAME or inject (default: as the script is seen to take it)")
     add("--share", nargs="+", default=[], metavar="PATH", help="what git ignores and a run needs")
@@ -66,10 +66,10 @@ def arguments() -> command_line.Parser:
 def main() -> int:
     """Run `plumbline setup-trainer`."""
     with command_line.exit_on_sigterm():
-        return _main(_parsed(sys.argv[1:]))
+        return _main(_parse_line(sys.argv[1:]))
 
 
-def _parsed(line: list[str]) -> argparse.Namespace:
+def _parse_line(line: list[str]) -> argparse.Namespace:
     parser = arguments()
     options, unknown = parser.parse_known_args(line)
     if unknown and options.command and " " not in options.command:
@@ -81,7 +81,7 @@ def _parsed(line: list[str]) -> argparse.Namespace:
 def _main(options: argparse.Namespace) -> int:
     root = Path.cwd()
     there = (root / NAME).exists()
-    if options.command and there and (differ := _unlike(options, load(root))):
+    if options.command and there and (differ := _describe_difference(options, load(root))):
         raise PlumblineError(
             f"{root / NAME} is there, and is never written over; it says another {differ}: edit it, or remove it; "
             "plumbline setup-trainer without a command takes its baseline's runs"
@@ -90,28 +90,28 @@ def _main(options: argparse.Namespace) -> int:
         raise PlumblineError(f'{root} has no {NAME}; name what trains: plumbline setup-trainer "python train.py"')
     repository, folder = Repository(root), Folder(root)
     if options.dry_run:
-        print(f"{root / NAME} is there; the baseline would be run" if there else _dry(options, root))
+        print(f"{root / NAME} is there; the baseline would be run" if there else _write_dry_run(options, root))
         return 0
-    with folder.held("plumbline setup-trainer"):
+    with folder.hold("plumbline setup-trainer"):
         if there:
             file = load(root)
             # Whoever types the command agrees to it; a profile's commands are others.
             require_trust(file, options.trust or (bool(options.command) and not file.where.profile), "setup-trainer")
         else:
             try:
-                file = _written(options, repository, folder)
+                file = _write_file(options, repository, folder)
             finally:
                 folder.remove_copies(repository)
         return _take(file, folder, repository, again=options.again)
 
 
-def _unlike(options: argparse.Namespace, file: TrainerFile) -> str:
-    """What of a command line a `plumbline.toml` says otherwise; empty where it may have been written by these words, so
+def _describe_difference(options: argparse.Namespace, file: TrainerFile) -> str:
+    """What of a command line a `plumbline.toml` states otherwise; empty if it may have been written by these words, so
     that a set-up that was stopped goes on by them.
     """
     run, metric_part = file.run, file.metric
     is_same = {
-        "command": run.command in (options.command, _with_flags(options.command)),
+        "command": run.command in (options.command, _append_flags(options.command)),
         "--metric": options.metric in (None, metric_part.called, metric_part.json),
         "--direction": options.direction in (None, metric_part.direction),
         "--seed": options.seed in (None, run.seed),
@@ -122,7 +122,7 @@ def _unlike(options: argparse.Namespace, file: TrainerFile) -> str:
 
 
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
-    """Take the baseline's runs, and say what they say of the noise."""
+    """Take the baseline's runs, and print what they show of the noise."""
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
     folder.baseline(repository)
     if moved := baseline.move_where_broken(bank):
@@ -134,19 +134,19 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     if lost := [run for run in runs if not run.has_value]:
         remedy = f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again"
         reason = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
-        raise _refusal([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
+        raise _describe_failure([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
     place = place_of(file.folder)
-    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.tried()))
+    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()))
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 
 
-def _written(options: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
-    """Make the first run, write `plumbline.toml` by what it said, and keep the run as the baseline's first."""
+def _write_file(options: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
+    """Make the first run, write `plumbline.toml` by what it printed, and keep the run as the baseline's first."""
     root = repository.folder
     (way, why), share = _seed(options, root), list(options.share)
     tell(f'seed = "{way}": {why}')
-    ignored = _ignored(root)
+    ignored = _list_ignored(root)
     head = repository.arm("HEAD").commit[:7]
     tell(f"the baseline is the commit {head}: what has changed since is what plumbline try will try")
     program = Path(shlex.split(options.command)[0])  # of an environment of the folder's own
@@ -157,10 +157,10 @@ def _written(options: argparse.Namespace, repository: Repository, folder: Folder
         tell(warning)
     output: list[str] = []
     for _ in range(TRIES):
-        draft = _file(options, root, way, share, output, {"name": "metric"})
-        result, copy = _first_run(draft, folder, repository)
+        draft = _make_file(options, root, way, share, output, {"name": "metric"})
+        result, copy = _make_first_run(draft, folder, repository)
         names = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
-        missed = setup_guesses.missed([*names, *(result.tail if result.exit_code else ())], root, ignored)
+        missed = setup_guesses.find_missed([*names, *(result.tail if result.exit_code else ())], root, ignored)
         missed = [entry for entry in missed if entry not in (*share, *output)]
         if not missed:
             break
@@ -174,44 +174,44 @@ def _written(options: argparse.Namespace, repository: Repository, folder: Folder
                 share.append(entry)
     log = Path(result.log)
     candidates = setup_guesses.metrics(log, copy)
-    chosen = _chosen(candidates, options.metric, copy)
+    chosen = _choose_metric(candidates, options.metric, copy)
     if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
         others = ", ".join(f"--metric {other.name}" for other in candidates if other is not chosen)
         choice = f"; or name another metric ({others})" if others else ""
         remedy = f"put that right in the code, commit that, and repeat the command{choice}"
-        reason = f"the baseline diverged: {chosen.name} is {chosen.text}{_in_line(chosen)}"
-        raise _refusal([reason, f"nothing was written; {remedy}. "], log)
+        reason = f"the baseline diverged: {chosen.name} is {chosen.text}{_describe_line(chosen)}"
+        raise _describe_failure([reason, f"nothing was written; {remedy}. "], log)
     if result.exit_code:
-        raise _refusal([f"{options.command}: {result.why}", "nothing was written. "], log)
+        raise _describe_failure([f"{options.command}: {result.why}", "nothing was written. "], log)
     if chosen is None:
-        reason = f"{options.command} {_nothing(candidates, options.metric)}"
-        raise _refusal([reason, "", _toml(draft), "nothing was written. "], log)
+        reason = f"{options.command} {_describe_no_metric(candidates, options.metric)}"
+        raise _describe_failure([reason, "", _write_toml(draft), "nothing was written. "], log)
     part = chosen.said | {"direction": options.direction or chosen.direction}
-    file = _file(options, root, way, share, output, part)
+    file = _make_file(options, root, way, share, output, part)
     if into := [name for name in result.written if any(_is_below(name, entry, repository) for entry in share)]:
         tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
-    tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_in_line(chosen)}")
+    tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_describe_line(chosen)}")
     if options.metric is None and (warning := setup_guesses.only_of_training(candidates)):
         tell(f"  mind: {warning}")
     for other in candidates:
         if other is not chosen:
-            tell(f"  also seen: --metric {other.name}, {other.text}{_in_line(other)}")
+            tell(f"  also seen: --metric {other.name}, {other.text}{_describe_line(other)}")
     if len(candidates) > 1:
         tell(f"  for another one: rm {NAME}, and plumbline setup-trainer COMMAND --metric NAME")
     if file.run.seed == INJECT:
         counted = ", ".join(f"{name} x {number}" for name, number in result.shifted.items()) or "no call was seen"
         tell(f"seeds that were shifted: {counted}. {WHAT_IS_SHIFTED}")
     _keep_run(file, folder, repository, result, copy)
-    atomic_write_text(root / NAME, _toml(file))
+    atomic_write_text(root / NAME, _write_toml(file))
     remember_trust(file)
     tell(f"{root / NAME} is written; change what is not meant, and repeat plumbline setup-trainer")
     return load(root)
 
 
-def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tuple[Result, Path]:
+def _make_first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tuple[Result, Path]:
     """Make the first run, of which no metric is known yet; returns it with the folder that it ran in."""
     baseline = FolderBaseline(file, folder, repository, tell)
-    trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", words=BASELINE)), file.decide.first_seed
+    trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", label=BASELINE)), file.decide.first_seed
     path = trainer.request(BASELINE, seed)
     request = msgspec.structs.replace(read_request(path), watch=True)
     atomic_write_json(path, msgspec.to_builtins(request))
@@ -221,15 +221,15 @@ def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tup
         pass
     result = read_result(Path(request.result))
     if result is None:
-        why = (read_json(interrupted_file(Path(request.result))) or {}).get("why", "its process ended without a word")
+        why = (read_json(interruption_file(Path(request.result))) or {}).get("why", "its process ended without a word")
         raise PlumblineError(f"{command} was not run: {why}; nothing was written")
     Path(request.result).unlink()
     return result, Path(request.folder)
 
 
 def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result: Result, copy: Path) -> None:
-    """Keep the first run as that of the trainer that the file now says, so that it is not made again."""
-    trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
+    """Keep the first run as that of the trainer that the file now defines, so that it is not made again."""
+    trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", label=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
     read, end = metric.read(file.metric, Path(result.log), copy), run_end.read(file.metric, Path(result.log), copy)
     if end.diverged:
@@ -250,14 +250,14 @@ def _seed(options: argparse.Namespace, root: Path) -> tuple[str, str]:
     )
 
 
-def _chosen(candidates: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
+def _choose_metric(candidates: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
     if name is not None and ":" in name:
         text = metric.read(MetricPart(json=name), copy, copy).text
         return SeenMetric(name=name.rpartition(":")[2], said={"json": name}, text=text) if text else None
     return next((metric_seen for metric_seen in candidates if name in (None, metric_seen.name)), None)
 
 
-def _nothing(candidates: list[SeenMetric], name: str | None) -> str:
+def _describe_no_metric(candidates: list[SeenMetric], name: str | None) -> str:
     if name is not None:
         return f"did not say {name} (seen: {', '.join(candidate.name for candidate in candidates) or 'nothing'})"
     return (
@@ -271,7 +271,7 @@ def _is_below(name: str, entry: str, repository: Repository) -> bool:
     return Path(name).is_relative_to(Path(repository.prefix, entry))
 
 
-def _file(
+def _make_file(
     options: argparse.Namespace,
     root: Path,
     way: str,
@@ -279,41 +279,41 @@ def _file(
     output: list[str],
     metric_settings: dict[str, str],
 ) -> TrainerFile:
-    run: dict[str, object] = {"command": _with_flags(options.command), "seed": way, "share": share, "output": output}
+    run: dict[str, object] = {"command": _append_flags(options.command), "seed": way, "share": share, "output": output}
     run |= {"timeout": options.timeout} if options.timeout else {}
-    return parsed({"run": run, "metric": metric_settings}, root / NAME)
+    return parse({"run": run, "metric": metric_settings}, root / NAME)
 
 
-def _with_flags(command: str) -> str:
+def _append_flags(command: str) -> str:
     return command if FLAGS in command else f"{command} {FLAGS}"
 
 
-def _ignored(root: Path) -> list[str]:
+def _list_ignored(root: Path) -> list[str]:
     """What git ignores in the folder, whole folders as one."""
     command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, errors="surrogateescape").stdout
     return [path for path in listed.split("\0") if path and not set(Path(path).parts) & set(NOT_SHARED)]
 
 
-def _in_line(candidate: SeenMetric) -> str:
+def _describe_line(candidate: SeenMetric) -> str:
     """Where a value was read, as a run's log has it."""
     line = " ".join(candidate.line.split())
     return f": the last in {visible(line if len(line) <= 100 else f'{line[:99]}...')!r}" if line else ""
 
 
-def _refusal(lines: list[str], log: Path, *more: str) -> PlumblineError:
-    """Say in lines what went wrong, with the end of the run's log."""
+def _describe_failure(lines: list[str], log: Path, *more: str) -> PlumblineError:
+    """State in lines what went wrong, with the end of the run's log."""
     tail = [f"  {visible(line)}" for line in metric.last_lines(log)]
     return PlumblineError("\n".join([*lines[:-1], f"{lines[-1]}{log} ends with:", *tail, *more]))
 
 
-def _dry(options: argparse.Namespace, root: Path) -> str:
+def _write_dry_run(options: argparse.Namespace, root: Path) -> str:
     way, why = _seed(options, root)
-    file = _file(options, root, way, list(options.share), [], {"name": options.metric or "metric"})
-    return f"{_toml(file)}\n# seed: {why}; the metric is what the first run says"
+    file = _make_file(options, root, way, list(options.share), [], {"name": options.metric or "metric"})
+    return f"{_write_toml(file)}\n# seed: {why}; the metric is what the first run says"
 
 
-def _toml(file: TrainerFile) -> str:
+def _write_toml(file: TrainerFile) -> str:
     """Write what is not as it is anyway; what decides stands there to be seen."""
     run, metric_part, decide = file.run, file.metric, file.decide
     lines = ["[run]", f"command = {_text(run.command)}", f"seed = {_text(run.seed)}"]

@@ -1,4 +1,4 @@
-"""Reads from a command line what is asked of a candidate: its arms, its budget, and what decides."""
+"""Reads from a command line the question to a candidate: its arms, its budget, and what decides."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from plumbline.verdict.decision.outcome import BANK, BASELINE, MOST, ExperimentQ
 def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     """The project, and `config.experiment` without its seeds."""
     own = options.what.endswith((".yaml", ".yml"))
-    name = _extended(options.what) if own else options.study or config["main_study"]
+    name = _read_extends(options.what) if own else options.study or config["main_study"]
     if name not in (there := studies()):
         raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
     mine = options.what if own else ""
     project = load(config | {"studies": [name], "main_study": name, "mine": mine, "experiment": {}})
     if project.mine is not None:
-        method, against, study = _of_file(options, project), options.baseline, project.mine.study
+        method, against, study = _choose_method(options, project), options.baseline, project.mine.study
         against = against or project.mine.against[method]
         scale = options.scale or project.mine.scale
     else:
@@ -42,7 +42,7 @@ def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Pro
     if options.vary_by_seed not in (None, experiment_runs.INITIALISATION):
         experiment["vary"] = options.vary_by_seed
     if options.time_budget:
-        experiment |= _fitted(options, project, study, method, against)
+        experiment |= _fit_time(options, project, study, method, against)
     elif options.steps:
         read = project.corpora[study.corpus]
         experiment |= experiment_runs.budget(study, scale, options.steps, read, project.runs.values())
@@ -59,14 +59,14 @@ def _require_of_study(method: str, study: Study, there: list[str]) -> None:
             raise PlumblineError(f"{method!r} is a method of the study {other}; add --study {other}")
 
 
-def _extended(path: str) -> str:
+def _read_extends(path: str) -> str:
     content = read_yaml(Path(path))
     if not isinstance(content, dict) or not isinstance(content.get("extends"), str):
         raise PlumblineError(f"{path}: says no `extends:`; name the study whose method or baseline it changes")
     return str(content["extends"])
 
 
-def _of_file(options: argparse.Namespace, project: Project) -> str:
+def _choose_method(options: argparse.Namespace, project: Project) -> str:
     """The method of a user's own file that is meant."""
     mine = project.mine
     assert mine is not None
@@ -83,11 +83,11 @@ def _of_file(options: argparse.Namespace, project: Project) -> str:
     return str(options.method)
 
 
-def _fitted(options: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
+def _fit_time(options: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
     """The scale and the budget that fit a time."""
     from plumbline.plan import fit_to_time
 
-    bank, most = _sizes(options)
+    bank, most = _choose_sizes(options)
     fit = fit_to_time.fit_budget(
         project, study, method, against, options.time_budget, runs=bank + most, scale=options.scale
     )
@@ -95,7 +95,7 @@ def _fitted(options: argparse.Namespace, project: Project, study: Study, method:
     return fit.given
 
 
-def _sizes(options: argparse.Namespace) -> tuple[int, int]:
+def _choose_sizes(options: argparse.Namespace) -> tuple[int, int]:
     bank, most = (3, 3) if options.quick else (BANK, MOST)
     return options.baseline_runs or bank, options.max_runs or most
 
@@ -110,9 +110,9 @@ def arms_of(project: Project, experiment: dict[str, Any], snakemake_words: list[
 
 
 def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
-    """Say what is asked of a candidate: what decides, and how many runs there are."""
+    """State the question to a candidate: what decides, and how many runs there are."""
     mine, experiment = project.mine, arms.given
-    bank, most = _sizes(options)
+    bank, most = _choose_sizes(options)
     minimum = mine.asked["minimum_gain"] if mine and options.minimum_gain is None else options.minimum_gain or 0.0
     paired = options.paired or bool(mine and mine.asked["paired"] and not options.interleave_baseline)
     order = "paired" if paired else "interleaved" if options.interleave_baseline else "bank"
@@ -141,7 +141,7 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
 
 
 def describe_arms(arms: StudyArms) -> dict[str, Any]:
-    """The words of a question that its arms say."""
+    """The fields of a question that its arms give."""
     both = arms.given.get("vary") == experiment_runs.BOTH
     return {
         "unit": UNIT,
@@ -174,5 +174,5 @@ def configuration_of(options: argparse.Namespace) -> tuple[dict[str, Any], list[
 
 
 def profile_words(options: argparse.Namespace) -> list[str]:
-    """Spell the Snakemake profiles as words of its command line."""
+    """Spell the Snakemake profiles as arguments of its command line."""
     return [word for profile in options.profile for word in ("--profile", profile)]

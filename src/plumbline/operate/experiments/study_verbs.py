@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
     config = configuration_of(options)[0]
     project = load(config | {"studies": [config["main_study"]], "mine": "", "experiment": {}})
-    return VIEWS[options.verb](options, _place(project))
+    return VIEWS[options.verb](options, _make_place(project))
 
 
 def try_(options: argparse.Namespace) -> int:
@@ -68,8 +68,8 @@ def confirm(options: argparse.Namespace) -> int:
     from plumbline.operate.experiments import carry_out_experiment
 
     configuration = configuration_of(options)[0]
-    place = _place(load(configuration))
-    decision = place.named(options.name, kept=True)
+    place = _make_place(load(configuration))
+    decision = place.read_decision(options.name, only_kept=True)
     request, terms = decision.asked, decision.terms
     config = load_config() | {"preset": request["preset"], "mine": request["mine"], "experiment": {}}
     config |= {"studies": [request["study"]], "main_study": request["study"], "work": configuration["work"]}
@@ -97,10 +97,10 @@ def confirm(options: argparse.Namespace) -> int:
 
 @dataclass
 class StudySource:
-    """A method of a study, or of a user's own file, and its baseline: what a try or a claim is asked of.
+    """A method of a study, or of a user's own file, and its baseline, for a try or a claim.
 
     Attributes:
-        looked_at: whether somebody has looked at a gain that no modification ever had.
+        looked_at: whether somebody has examined a gain that no modification ever had.
         command: what holds the folder of the runs.
     """
 
@@ -113,7 +113,7 @@ class StudySource:
     @cached_property
     def place(self) -> ExperimentFolders:
         """Where experiments of this preset lie."""
-        return _place(self.trainer.project)
+        return _make_place(self.trainer.project)
 
     @cached_property
     def bank(self) -> Bank:
@@ -127,7 +127,7 @@ class StudySource:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """What was asked for, to be asked again."""
+        """The request, to be repeated."""
         arms, mine = self.trainer, self.trainer.project.mine
         return {
             "preset": arms.project.name,
@@ -140,7 +140,7 @@ class StudySource:
 
     @property
     def plan(self) -> str:
-        """Say what would be run."""
+        """State what would be run."""
         from plumbline.plan import fit_to_time
 
         question, arms = self.question, self.trainer
@@ -200,7 +200,7 @@ class StudySource:
         return bank.hold(self.place.work, self.command or shlex.join(["plumbline", "try", self.given.what]))
 
     def look_again(self, decision: Decision) -> Decision:
-        """Check causality and the loss of both arms with the weights of finished runs, before a keep is said.
+        """Check causality and the loss of both arms with the weights of finished runs, before a keep is reported.
 
         A leak may open in training, and a gain that no modification ever had is more often a leak than a discovery.
 
@@ -243,19 +243,19 @@ class StudySource:
         decision = replace(decision, checks={**decision.checks, "trained_weights": repeats})
         terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
         mean = sum(values) / len(values)
-        words = implausible_gain.describe_implausible_gain(
+        reason = implausible_gain.describe_implausible_gain(
             at.gain, at.sigma, at.df, mean, arms.project.name, loss=terms.metric == METRIC
         )
-        return require_plausible(decision, words, looked_at=self.looked_at)
+        return require_plausible(decision, reason, looked_at=self.looked_at)
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, and return the exit code."""
-        from plumbline.operate.experiments.carry_out_experiment import told
+        from plumbline.operate.experiments.carry_out_experiment import print_decision
 
-        return told(decision, self.place.page(decision.terms.name), as_json=self.given.json)
+        return print_decision(decision, self.place.page(decision.terms.name), as_json=self.given.json)
 
 
-def _place(project: Project) -> ExperimentFolders:
+def _make_place(project: Project) -> ExperimentFolders:
     from plumbline.operate.experiments.past_experiments import ExperimentFolders
 
     return ExperimentFolders(

@@ -51,7 +51,7 @@ def parse(listing: str, directory: Path) -> list[SlurmJob]:
     return jobs
 
 
-def in_queue(directory: Path) -> list[SlurmJob]:
+def list_queue(directory: Path) -> list[SlurmJob]:
     """Ask SLURM for this user's jobs from `directory` that have not ended.
 
     Raises:
@@ -68,14 +68,14 @@ def in_queue(directory: Path) -> list[SlurmJob]:
 
 
 @functools.cache
-def _at_start() -> tuple[SlurmJob, ...]:
+def _read_first_queue() -> tuple[SlurmJob, ...]:
     """The queue as it was when this process first asked: jobs that this Snakemake submits later are not in it.
 
     Where SLURM is installed but does not answer, a dry run must still plan, and a real run will be told by sbatch; so
     that is a warning. Two trainers of one run are kept apart by the lock all the same.
     """
     try:
-        return tuple(in_queue(Path.cwd()))
+        return tuple(list_queue(Path.cwd()))
     except PlumblineError as problem:
         print(f"warning: jobs of an earlier Snakemake were not searched for: {problem}", file=sys.stderr)
         return ()
@@ -89,11 +89,11 @@ def after(rule: str, wildcards: Sequence[Any]) -> str:
     """
     if "SLURM_JOB_ID" in os.environ or shutil.which("squeue") is None:
         return ""
-    ids = [job.id for job in _at_start() if job.comment == comment_of(rule, wildcards)]
+    ids = [job.id for job in _read_first_queue() if job.comment == make_comment(rule, wildcards)]
     return f" --dependency=afterany:{':'.join(ids)}" if ids else ""
 
 
-def comment_of(rule: str, wildcards: Sequence[Any]) -> str:
+def make_comment(rule: str, wildcards: Sequence[Any]) -> str:
     """Spell the comment that Snakemake's SLURM plugin gives to a job."""
     return f"rule_{rule}_wildcards_{'_'.join(str(value) for value in wildcards)}"
 
@@ -103,7 +103,7 @@ def main() -> None:
     parser = Parser(__doc__)
     parser.add_argument("--cancel", action="store_true", help="end them: TERM first, so that trainers save")
     arguments = parser.parse_args()
-    jobs = in_queue(Path.cwd())
+    jobs = list_queue(Path.cwd())
     for job in jobs:
         print(f"{job.id}\t{job.state}\t{job.comment}")
     if arguments.cancel and jobs:

@@ -2,7 +2,7 @@
 
 Snakemake locks the files that it is to make. But whoever unlocks removes every lock of the directory (9.27.1), be it
 after `snakemake plan` or after "Nothing to be done": from then on a second Snakemake may work on the first one's
-targets. So one that is about to lock (`guard`) first holds the whole directory, or is refused and told by whom:
+targets. So one that is about to lock (`guard`) first holds the whole directory, or is refused with the holder's name:
 
 - the kernel's lock (flock) on `.snakemake/plumbline-workflow.lock`, which ends with its process however that ends;
 - a record of that process, `.snakemake/plumbline-workflow.json`, which alone decides where the file system has no
@@ -12,7 +12,7 @@ A record that is left behind, and Snakemake's locks with it, are removed when, a
 certain: it ran here (this boot, this process namespace) and its number is free or another's; or it had the kernel's
 lock, which is free, and it is this kernel that would know: of another namespace of this boot, or of this host before a
 power cut, on a file system that no other host has. Whoever may live on another host, or where there are no locks in
-another namespace, is never overruled, unless a person says that it is gone: `snakemake --unlock`.
+another namespace, is never overruled, unless a person states that it is gone: `snakemake --unlock`.
 
 What locks nothing is let through: dry runs, --lint, --summary and the like, `plumbline plan`, the jobs themselves, and
 --nolock, which neither holds the directory nor asks who does (trainers are then kept apart by their locks alone).
@@ -58,7 +58,7 @@ _UNLOCK = "If you are certain that it is gone: snakemake --unlock"
 
 def guard() -> None:
     """Make this process hold the directory while it holds Snakemake's lock. The Snakefile calls it when it is read."""
-    from snakemake_interface_common.exceptions import ApiError  # said without a traceback
+    from snakemake_interface_common.exceptions import ApiError  # printed without a traceback
 
     @contextmanager
     def alone(persistence: Path) -> Iterator[None]:
@@ -131,7 +131,7 @@ def clear(directory: Path) -> str | None:
 
 
 def describe_dead_lock(directory: Path) -> str | None:
-    """Say what `clear` would remove, and change nothing.
+    """State what `clear` would remove, and change nothing.
 
     Raises:
         PlumblineError: as of `clear`.
@@ -145,7 +145,7 @@ def describe_dead_lock(directory: Path) -> str | None:
 
 
 def overrule(persistence: Path) -> None:
-    """Remove the record of the process that holds the directory, because a person says that it is gone (--unlock).
+    """Remove the record of the process that holds the directory, because a person states that it is gone (--unlock).
 
     Raises:
         PlumblineError: the process is still there.
@@ -222,7 +222,7 @@ def _find_dead_holder(persistence: Path, locked: bool) -> tuple[dict[str, Any], 
             raise _make_refusal(persistence)
     else:
         who = f"it is unknown which one: {path} {process_record.explain_fault(path)}, and is set aside"
-        if not (locked and _filesystem(persistence) in OF_ONE_KERNEL):
+        if not (locked and _find_filesystem(persistence) in OF_ONE_KERNEL):
             raise PlumblineError(
                 f"{path} {process_record.explain_fault(path)}, so it is unknown whether {persistence.parent} is held. "
                 f"{_UNLOCK}"
@@ -235,12 +235,12 @@ def _is_dead(record: dict[str, Any], persistence: Path, locked: bool) -> bool:
     if process_record.is_here(record) and process_record.read_start_time(record["pid"]) != process_record.UNSEEN:
         return process_record.has_ended(record)
     same_boot = record.get("boot") is not None and record["boot"] == process_record.boot()
-    same_host = record["host"] == socket.gethostname() and _filesystem(persistence) in OF_ONE_KERNEL
+    same_host = record["host"] == socket.gethostname() and _find_filesystem(persistence) in OF_ONE_KERNEL
     return locked and record.get("locked", False) and (same_boot or same_host)
 
 
 def _make_refusal(persistence: Path, has_kernel_lock: bool = False) -> PlumblineError:
-    """The refusal. `has_kernel_lock`: the kernel says that the lock is another process's."""
+    """The refusal. `has_kernel_lock`: the kernel states that the lock is another process's."""
     path = persistence / RECORD
     record = process_record.read(path)
     if record is None:
@@ -262,7 +262,7 @@ def _make_refusal(persistence: Path, has_kernel_lock: bool = False) -> Plumbline
     return PlumblineError(message)
 
 
-def _filesystem(path: Path) -> str:
+def _find_filesystem(path: Path) -> str:
     """The kind of file system that `path` lies on, as the mount table has it; empty if it does not say."""
     path = path.resolve()
     mounted = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
@@ -270,7 +270,7 @@ def _filesystem(path: Path) -> str:
 
 
 def main() -> None:
-    """Clear the locks that a dead Snakemake left in the working directory, and say so."""
+    """Clear the locks that a dead Snakemake left in the working directory, and report it."""
     if cleared := clear(Path.cwd()):
         print(cleared)
 

@@ -48,7 +48,7 @@ def check(arguments: list[str], directory: Path) -> list[CheckResult]:
     settings = dry_run.project.config
     plan_summary = (
         f"preset {dry_run.project.name}, machine {settings['machine']}, "
-        f"executor {dry_run.executor}: {dry_run.counted()}"
+        f"executor {dry_run.executor}: {dry_run.count_jobs()}"
     )
     if answer.refused:
         results.append(CheckResult(state=STOP, subject="plan", message=answer.refused))

@@ -4,7 +4,7 @@ job.
 A missing or empty folder is refused: nothing that reads it can be made. So is a user's own method that is not causal or
 fails another of the checks of `plumbline.operate.preflight.method_checks`, and a run that would be scored through
 another tokenizer than its own. What another machine may well have (Debian's tools, a network, an account) is a warning
-here; `python -m plumbline.operate.preflight` looks closer.
+here; `python -m plumbline.operate.preflight` checks more.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def check(project: Project, jobs: list[Any]) -> None:
             file that is read lies in the future. Jobs go to SLURM, from a folder that its jobs cannot start in. The
             environment narrows the products of jobs that compute.
     """
-    from snakemake_interface_common.exceptions import ApiError  # said without a traceback
+    from snakemake_interface_common.exceptions import ApiError  # printed without a traceback
 
     from plumbline.operate.preflight import (
         clock,

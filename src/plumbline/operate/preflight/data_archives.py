@@ -64,7 +64,7 @@ def check_tools(dry_run: DryRun) -> list[CheckResult]:
 
 def _ask_pip(pin: PinnedArchive) -> CheckResult | str | None:
     """What is wrong with a package of Python's, as text why it cannot be fetched: by pip itself, whose configuration
-    says which index that is."""
+    states which index that is."""
     command = [sys.executable, "-m", "pip", "index", "versions", pin.name, "--ignore-requires-python", "--no-input"]
     command += ["--disable-pip-version-check", "--timeout", str(PATIENCE), "--retries", "0"]
     try:
@@ -98,17 +98,17 @@ def _ask_apt(pin: PinnedArchive) -> CheckResult | str | None:
         return f"apt-get says: {reason} (apt-get update renews its lists)"
     if match[2] != pin.sha256:
         return f"apt knows another archive of that name, with sha256 {match[2]}"
-    fault = _silent(match[1])
+    fault = _explain_silence(match[1])
     if fault is None:
         return None
-    if _behind_proxy():
+    if _has_own_proxy():
         message = f"apt knows {pin.requirement}; whether its proxy serves it was not checked ({fault})"
         return CheckResult(state=UNKNOWN, subject="Debian packages", message=message)
     return f"{'/'.join(match[1].split('/')[:3])}: {fault}"
 
 
-def _silent(url: str) -> str | None:
-    """Why a server gives nothing; None where it does."""
+def _explain_silence(url: str) -> str | None:
+    """Why a server gives nothing; None if it does."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE):
             return None
@@ -116,7 +116,7 @@ def _silent(url: str) -> str | None:
         return f"{type(error).__name__}: {error}"
 
 
-def _behind_proxy() -> bool:
+def _has_own_proxy() -> bool:
     """Whether apt has a proxy of its own, which nothing else here knows how to use."""
     done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=60)
     return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None

@@ -28,7 +28,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 def check_disk(dry_run: DryRun) -> CheckResult:
     """Check that `work` can be written, and has space for the files of the jobs that are to do."""
     plan = dry_run.project
-    where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.paths.work))
+    where, folder = f"work: {plan.config['work']}", _find_nearest(Path(plan.paths.work))
     if not os.access(folder, os.W_OK | os.X_OK):
         message = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
         return CheckResult(state=STOP, subject="disk", message=message)
@@ -39,7 +39,7 @@ def check_disk(dry_run: DryRun) -> CheckResult:
     takes += sum(data_stage.corpus_bytes(plan, name) for name in corpora)
     there = [Path(plan.paths.corpus(name)) for name in corpora]
     there += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
-    takes = max(0.0, takes - sum(_bytes(place) for place in there))
+    takes = max(0.0, takes - sum(_count_bytes(place) for place in there))
     free = shutil.disk_usage(folder).free
     message = f"{where}: about {byte_size(takes)} to write, {byte_size(free)} free"
     if unknown:
@@ -75,13 +75,13 @@ def check_memory(dry_run: DryRun) -> list[CheckResult]:
     return [CheckResult(state=OK, subject="memory", message=message)]
 
 
-def _nearest(path: Path) -> Path:
+def _find_nearest(path: Path) -> Path:
     """The folder itself, or the nearest above it that is there."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if place.is_dir())
 
 
-def _bytes(folder: Path) -> int:
+def _count_bytes(folder: Path) -> int:
     """What lies in a folder; files that vanish meanwhile count as nothing."""
     total = 0
     for place, _, names in os.walk(folder):

@@ -33,7 +33,7 @@ class JobToRun:
     asked: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Any) -> JobToRun:
+    def from_job(cls, job: Any) -> JobToRun:
         """Make a job from one of Snakemake's."""
         memory = job.resources.get("mem_mb", 0)
         return cls(
@@ -75,8 +75,8 @@ class DryRun:
         """List the runs that jobs of a rule are for."""
         return [self.project.run(*of_run) for of_run in self.values(rule, "study", "scale", "method", "seed")]
 
-    def counted(self) -> str:
-        """Count the jobs in words, as in ``26 of pretrain, 1 of table``."""
+    def count_jobs(self) -> str:
+        """Count the jobs as text, as in ``26 of pretrain, 1 of table``."""
         counts = Counter(job.rule for job in self.jobs if job.rule not in HIDDEN)
         return ", ".join(f"{number} of {rule}" for rule, number in sorted(counts.items())) or "nothing to be done"
 
@@ -89,7 +89,7 @@ class DryRunAnswer:
     refused: str
 
 
-#: Who is told of a plan in the place of a person.
+#: Who receives a plan in the place of a person.
 _TOLD: list[list[tuple[Any, Project]]] = []
 
 
@@ -142,7 +142,7 @@ def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
     limit = snakemake_internals.resource_limits(workflow).get("mem_mb")
     return DryRun(
         project=project,
-        jobs=tuple(map(JobToRun.of, jobs)),
+        jobs=tuple(map(JobToRun.from_job, jobs)),
         executor=executor,
         account=account(jobs),
         memory_limit=limit if isinstance(limit, int) and 0 < limit < sys.maxsize else None,
@@ -150,13 +150,13 @@ def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
 
 
 def account(jobs: Iterable[Any]) -> str:
-    """Read the account that Snakemake's jobs give to SLURM; empty where they give none."""
+    """Read the account that Snakemake's jobs give to SLURM; empty if they give none."""
     job = next((job for job in jobs if job.rule.name not in HIDDEN), None)
     return str(job.resources.get("slurm_account", "")) if job is not None else ""
 
 
 def _extract_refusal(output: str) -> str:
-    """What Snakemake refused with, out of all that it said."""
+    """What Snakemake refused with, out of all that it printed."""
     if alone := re.search(r"^error: (.+)", output, re.M | re.S):
         return " ".join(alone[1].split())
     lines = [line.strip() for line in output.splitlines() if line.strip()]

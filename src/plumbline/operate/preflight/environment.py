@@ -57,7 +57,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 
 
 def list_refusals(dry_run: DryRun) -> list[str]:
-    """Say why no job to do that computes with torch would start in this environment, which jobs inherit."""
+    """Explain why no job to do that computes with torch would start in this environment, which jobs inherit."""
     computes = any(dry_run.of(rule) for rule in COMPUTES)
     return [message] if computes and (message := numeric_environment.explain_refusal()) else []
 

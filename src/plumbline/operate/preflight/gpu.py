@@ -64,10 +64,10 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     plan = dry_run.project
     demands = [
         *([f"config/presets/{plan.name}.yaml: device: gpu"] if plan.preset["device"] == "gpu" else []),
-        *([f"machine: {plan.config['machine']}"] if _machine(dry_run).device == "cuda" else []),
+        *([f"machine: {plan.config['machine']}"] if _load_machine(dry_run).device == "cuda" else []),
     ]
     if dry_run.elsewhere:
-        message = f"of {_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
+        message = f"of {_count_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
         return [CheckResult(state=UNKNOWN, subject="device", message=message)]
     here = ask_torch()
     if "fault" in here:
@@ -83,9 +83,8 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     if not demands:
         return [CheckResult(state=OK, subject="device", message=f"processors, which preset {plan.name} is for")]
     message = (
-        f"{' and '.join(demands)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing "
-        "stops, "
-        "but all of it runs on processors"
+        f"{' and '.join(demands)} wants a GPU for {_count_jobs(jobs)}, and torch sees none here ({_why(here)}): "
+        "nothing stops, but all of it runs on processors"
     )
     if short:
         message += (
@@ -99,11 +98,11 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     return [CheckResult(state=NOTE, subject="device", message=f"{message}. {remedy}")]
 
 
-def _jobs(jobs: list[JobToRun]) -> str:
+def _count_jobs(jobs: list[JobToRun]) -> str:
     return f"{format_count(len(jobs), 'job')} of runs"
 
 
-def _machine(dry_run: DryRun) -> machines.Machine:
+def _load_machine(dry_run: DryRun) -> machines.Machine:
     return machines.load(dry_run.project.config["machine"], dry_run.project.root)
 
 

@@ -18,7 +18,7 @@ from plumbline.specs import suites
 
 #: Variables that keep the hub's libraries from asking.
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
-#: What a message of the HTTP client says of this request alone.
+#: What a message of the HTTP client states of this request alone.
 _AT = re.compile(r" at 0x[0-9a-f]+| with url: \S+|\(Request ID: [^)]*\)")
 #: Seconds to wait for the hub.
 PATIENCE = 5.0

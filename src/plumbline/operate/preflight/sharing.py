@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 def require_notes(directory: Path) -> None:
     """Check that this user may write `.snakemake`, where Snakemake keeps notes of every command, dry runs included.
 
-    Where it cannot, Snakemake does not say why.
+    Where it cannot, Snakemake does not state why.
 
     Raises:
         PlumblineError: naming the folder that this user may not write.

@@ -1,4 +1,4 @@
-"""Checks that each benchmark task can have items from where they are asked: its file says how."""
+"""Checks that each benchmark task can have items from where they are asked: its file states how."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.specs.tasks import Task
 
 
 def check(dry_run: DryRun) -> list[CheckResult]:
-    """A line for each task of which no items can be made; what is in folders and on the hub is looked at elsewhere."""
+    """A line for each task of which no items can be made; what is in folders and on the hub is checked elsewhere."""
     results = []
     for (name,) in dry_run.values("items", "suite"):
         for task in suites.suite(name, dry_run.project.root):
@@ -21,7 +21,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 
 
 def _find_obstacle(dry_run: DryRun, task: Task) -> str:
-    """Why a task's file gives no items, and what to write; empty where it gives some."""
+    """Why a task's file gives no items, and what to write; empty if it gives some."""
     source, settings = dry_run.project.evaluation_source, dry_run.project.config["evaluation"]
     if source == "hub" and task.hub is None:
         return "hub: it names no data set, and items come from the hub; add `hub`, or let evaluation.source be local"

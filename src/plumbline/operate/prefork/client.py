@@ -3,7 +3,7 @@
     python -m plumbline.operate.prefork.client -m plumbline.train ...
 
 An interpreter with torch takes two seconds of a processor before a job's first own line, and a table at demo size has
-hundreds of jobs. The third job of a Snakemake starts a process beside it (`plumbline.operate.prefork.server`), which
+hundreds of jobs. The third job of a Snakemake starts a process next to it (`plumbline.operate.prefork.server`), which
 imports the packages once, nothing of Plumbline's among them, and each job after that is a fork of it: a process of its
 own, with its own streams, that ends as it would have ended by itself, signals and the death of this one included.
 profiles/default launches jobs through this where no other profile is named.
@@ -33,10 +33,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-#: The job of a Snakemake that starts the process beside it: a few jobs do not pay for its imports.
+#: The job of a Snakemake that starts the process next to it: a few jobs do not pay for its imports.
 WORTH = 3
 
-#: The Snakemake whose job this is; asked for once, before it can be gone.
+#: The Snakemake whose job this is; read once, before it can be gone.
 _PARENT = os.getppid()
 #: Where packages are; importing one may add to it.
 _PATH = tuple(sys.path)
@@ -56,14 +56,14 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, sign
 
 def main() -> None:
     """Run the job that the command line names, in a fork of the server or by itself, and end as the job ends."""
-    words = sys.argv[1:]
+    arguments = sys.argv[1:]
     place = None if os.environ.get("PLUMBLINE_WARM") == "0" else socket_place()
-    channel = None if place is None else _connected(place)
+    channel = None if place is None else _connect(place)
     if channel is None and place is not None:
         _count(place)
-    code = None if channel is None else _waited(channel, words)
+    code = None if channel is None else _wait_for_job(channel, arguments)
     if code is None:
-        os.execv(sys.executable, [sys.executable, *words])
+        os.execv(sys.executable, [sys.executable, *arguments])
     assert code is not None
     _end_as(code)
 
@@ -72,7 +72,7 @@ def socket_place(folder: Path | None = None, parent: int = _PARENT) -> Path | No
     """Find the place of the socket for jobs like this one, in a folder that this user alone may open.
 
     Its name stands for all that such jobs have in common with the process that they are forked from, which never
-    changes what it was started with: a limit that was lowered could not be raised again. None where there is no such
+    changes what it was started with: a limit that was lowered could not be raised again. None if there is no such
     folder, or that cannot be told.
 
     Args:
@@ -81,12 +81,12 @@ def socket_place(folder: Path | None = None, parent: int = _PARENT) -> Path | No
     folder = folder or Path(f"/tmp/plumbline-prefork-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
         since = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
-        alike = [parent, since, os.getcwd(), sys.executable, list(sys.flags), _handed_down(), _installed()]
+        alike = [parent, since, os.getcwd(), sys.executable, list(sys.flags), _list_inherited(), _list_packages()]
     except OSError:
         return None
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
         return None
     # What the shell says of the command itself is no part of an environment.
     environment = sorted((name, value) for name, value in os.environ.items() if name != "_")
@@ -100,29 +100,29 @@ def forks(names: Iterable[str]) -> list[int]:
     return [int(number) for number in numbers if number.isdecimal()]
 
 
-def _handed_down() -> list[Any]:
-    """What a process has from the one that starts it, beside folder and environment."""
+def _list_inherited() -> list[Any]:
+    """What a process has from the one that starts it, in addition to folder and environment."""
     status = Path("/proc/self/status").read_text().splitlines()
     limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
     scheduled = [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getparam(0).sched_priority]
     if call := _IOPRIO_GET.get(os.uname().machine):
         scheduled.append(ctypes.CDLL(None).syscall(call, 1, 0))  # its class for disks, of `ionice`
-    kept = [Path(f"/proc/self/{name}").read_text() for name in ("cgroup", "oom_score_adj", "personality")]
-    return [[line for line in status if line.startswith(_HANDED_DOWN)], limits, scheduled, kept]
+    texts = [Path(f"/proc/self/{name}").read_text() for name in ("cgroup", "oom_score_adj", "personality")]
+    return [[line for line in status if line.startswith(_HANDED_DOWN)], limits, scheduled, texts]
 
 
-def _installed() -> list[tuple[str, int]]:
+def _list_packages() -> list[tuple[str, int]]:
     """What pip writes of each package when it installs or removes one."""
-    found = []
+    packages = []
     for entry in _PATH:
         with contextlib.suppress(OSError), os.scandir(entry or ".") as files:
             for file in files:
                 if file.name.endswith((".dist-info", ".egg-info", ".pth")):
-                    found.append((file.path, file.stat().st_mtime_ns))
-    return sorted(found)
+                    packages.append((file.path, file.stat().st_mtime_ns))
+    return sorted(packages)
 
 
-def _connected(place: Path) -> socket.socket | None:
+def _connect(place: Path) -> socket.socket | None:
     for number in (0, 1, 2):  # a stream that is closed would be the channel; a job that starts cold does not inherit it
         try:
             os.fstat(number)
@@ -138,7 +138,7 @@ def _connected(place: Path) -> socket.socket | None:
 
 
 def _count(place: Path) -> None:
-    """Note a cold start, and with the right one start the process beside Snakemake, for the jobs to come."""
+    """Note a cold start, and with the right one start the process next to Snakemake, for the jobs to come."""
     try:
         with open(f"{place}.starts", "ab") as starts:
             starts.write(b".")
@@ -154,8 +154,8 @@ def _count(place: Path) -> None:
         return  # a full disk is nothing that a job that can start cold should end for
 
 
-def _waited(channel: socket.socket, words: list[str]) -> int | None:
-    """The exit code of the job that `words` are; minus the signal that ended it. None where it could not be begun."""
+def _wait_for_job(channel: socket.socket, arguments: list[str]) -> int | None:
+    """The exit code of the job with `arguments`; minus the signal that ended it. None if it could not be begun."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         channel.send(str(number).encode())
@@ -165,7 +165,7 @@ def _waited(channel: socket.socket, words: list[str]) -> int | None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
     try:
-        socket.send_fds(channel, [json.dumps(words).encode()], [0, 1, 2])
+        socket.send_fds(channel, [json.dumps(arguments).encode()], [0, 1, 2])
     except OSError:  # for instance longer than a socket takes
         return None
     try:

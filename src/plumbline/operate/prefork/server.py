@@ -51,13 +51,13 @@ _STALE_SECONDS = 7 * 86400
 
 
 def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> list[str] | None:
-    """Fork a process for each job that is asked for at `place`, until process `watched` is gone.
+    """Fork a process for each job that is requested at `place`, until process `watched` is gone.
 
     Returns:
-        In a job: its words, of which it makes its command line. None in the end.
+        In a job: the arguments of its command line. None in the end.
     """
     _sweep(place.parent)
-    since = _started(watched)
+    since = _read_start_time(watched)
     if since is None:
         return None
     environment = dict(os.environ)
@@ -67,7 +67,7 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
     for name in preloaded:
         try:
             importlib.import_module(name)
-        except Exception as error:  # a job that needs it will say so
+        except Exception as error:  # a job that needs it will report it
             print(f"{name}: {error!r}", file=sys.stderr)
     os.environ.clear()  # some set variables
     os.environ.update(environment)
@@ -90,16 +90,16 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(str(place))
     listener.listen(64)
-    told, tell = os.pipe()
-    for end in (told, tell):
+    wakeup_read, wakeup_write = os.pipe()
+    for end in (wakeup_read, wakeup_write):
         os.set_blocking(end, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
     waiting = selectors.DefaultSelector()
     waiting.register(listener, selectors.EVENT_READ)
-    waiting.register(told, selectors.EVENT_READ)
+    waiting.register(wakeup_read, selectors.EVENT_READ)
     jobs: dict[socket.socket, int] = {}
-    while jobs or _started(watched) == since:
+    while jobs or _read_start_time(watched) == since:
         for key, _ in waiting.select(timeout=1.0):
             if key.fileobj is listener:
                 try:
@@ -107,22 +107,22 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
                 except OSError:  # too many files are open: until a job has ended
                     time.sleep(0.1)
                     continue
-                words = _fork(channel, jobs)
-                if words is not None:  # in the job
+                arguments = _fork(channel, jobs)
+                if arguments is not None:  # in the job
                     waiting.close()
                     for inherited in (listener, *jobs):
                         inherited.close()
-                    os.close(told)
-                    os.close(tell)
-                    return words
+                    os.close(wakeup_read)
+                    os.close(wakeup_write)
+                    return arguments
                 if channel in jobs:
                     waiting.register(channel, selectors.EVENT_READ)
-            elif key.fileobj is told:
+            elif key.fileobj is wakeup_read:
                 with contextlib.suppress(BlockingIOError):
-                    os.read(told, 4096)
+                    os.read(wakeup_read, 4096)
             elif key.fileobj in jobs:
-                _passed_on(key.fileobj, jobs[key.fileobj])
-        for channel in _ended(jobs):
+                _pass_on(key.fileobj, jobs[key.fileobj])
+        for channel in _collect_ended(jobs):
             waiting.unregister(channel)
             channel.close()
             del jobs[channel]
@@ -132,7 +132,7 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
 
 
 def _fork(channel: socket.socket, jobs: dict[socket.socket, int]) -> list[str] | None:
-    """Read what is asked for and fork it: its words in the fork, None here. Who is nobody of ours gets no answer; where
+    """Read a request and fork it: its arguments in the fork, None here. Who is nobody of ours gets no answer; where
     no process can be had, the client is told to be the job: those that run are not to end for it."""
     credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     message, child = b"", None
@@ -148,25 +148,25 @@ def _fork(channel: socket.socket, jobs: dict[socket.socket, int]) -> list[str] |
             with contextlib.suppress(OSError):
                 channel.send(b"cold")
     if child == 0:
-        words: list[str] = json.loads(message)
-        _become_a_job(words, channel, streams)
-        return words
+        arguments: list[str] = json.loads(message)
+        _become_a_job(arguments, channel, streams)
+        return arguments
     for stream in streams:
         os.close(stream)
     if child is None:
         channel.close()
     else:
-        with contextlib.suppress(OSError):  # its client is gone, which is seen when it is asked for
+        with contextlib.suppress(OSError):  # its client is gone, which is noticed when it is polled
             channel.send(f"pid {child}".encode())
         jobs[channel] = child
     return None
 
 
-def _become_a_job(words: list[str], channel: socket.socket, streams: list[int]) -> None:
+def _become_a_job(arguments: list[str], channel: socket.socket, streams: list[int]) -> None:
     os.setsid()
     libc = ctypes.CDLL(None)
     libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-    libc.prctl(_SET_NAME, words[1].encode())  # what `top` shows
+    libc.prctl(_SET_NAME, arguments[1].encode())  # what `top` shows
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     channel.close()
@@ -178,7 +178,7 @@ def _become_a_job(words: list[str], channel: socket.socket, streams: list[int]) 
         del sys.modules[name]
 
 
-def _passed_on(channel: socket.socket, child: int) -> None:
+def _pass_on(channel: socket.socket, child: int) -> None:
     """Give a job the signal that its client was given; where the client is gone, so is the job."""
     try:
         message = channel.recv(100)
@@ -193,19 +193,19 @@ def _passed_on(channel: socket.socket, child: int) -> None:
             os.killpg(child, signal.SIGKILL)
 
 
-def _ended(jobs: dict[socket.socket, int]) -> list[socket.socket]:
-    """The jobs that have ended, whose clients are told how."""
+def _collect_ended(jobs: dict[socket.socket, int]) -> list[socket.socket]:
+    """The jobs that have ended, whose clients get the exit code."""
     ended = []
     for channel, child in jobs.items():
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        process, status = os.waitpid(child, os.WNOHANG)
+        if process:
             with contextlib.suppress(OSError):
                 channel.send(str(os.waitstatus_to_exitcode(status)).encode())
             ended.append(channel)
     return ended
 
 
-def _started(pid: int) -> str | None:
+def _read_start_time(pid: int) -> str | None:
     """When a process began; None if it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -222,16 +222,16 @@ def _sweep(folder: Path) -> None:
                 path.unlink()
 
 
-def run(words: list[str]) -> NoReturn:
+def run(arguments: list[str]) -> NoReturn:
     """Run a module with its arguments as `python WORDS` does, and end this process without unloading the packages.
 
     Unloading them takes longer than a fork has saved.
     """
-    assert words[0] == "-m", "jobs are modules"
-    sys.argv = words[1:]
+    assert arguments[0] == "-m", "jobs are modules"
+    sys.argv = arguments[1:]
     code, interrupted = 0, False
     try:
-        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     except SystemExit as ending:
         if ending.code is not None and not isinstance(ending.code, int):
             print(ending.code, file=sys.stderr)

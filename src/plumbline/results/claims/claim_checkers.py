@@ -134,7 +134,7 @@ RATIO, STATISTIC, STATISTIC_APART, COMMON_NAMES = factor(1.25), factor(2), near(
 
 
 def ratio(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
-    """Compare numbers as `number` does, within 25 % unless the claim or the measurement says otherwise."""
+    """Compare numbers as `number` does, within 25 % unless the claim or the measurement states otherwise."""
     if computed.near is None and not claim.tolerance:
         computed = replace(computed, near=RATIO)
     return number(claim, computed)

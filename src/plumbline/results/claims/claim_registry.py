@@ -75,7 +75,7 @@ class ClaimChecks(dict[str, ClaimCheck]):
         compare: Compare | None = None,
         effect: Compare | None = None,
     ) -> Callable:
-        """Register a function (evidence, claim) -> values for the claims `ids`, or for the one of its own name.
+        """Register a function (evidence, claim) -> values for the claims `ids`, or for the claim of its name.
 
         `near`: how near each value must be. `compare`: the rule of `plumbline.results.claims.claim_checkers` by which
         values are compared with the printed ones, if it is not that of the claim's kind. `effect`: a rule (of

@@ -123,7 +123,7 @@ def _format_value(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (float, np.floating)):
-        # What was never reached is infinitely far; what could not be measured is no number at all.
+        # What was never reached is infinitely far; what could not be measured is not a number at all.
         return "no value" if math.isnan(value) else f"{float(value):.4g}".replace("inf", "infinite")
     if isinstance(value, (list, tuple)):
         return " ".join(_format_value(item) for item in value) or "none"

@@ -162,7 +162,7 @@ def thin_curve(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple
 
 
 def save(picture: FigureWithData, out: str | Path) -> list[Path]:
-    """Save a picture as `out` (png) and, beside it, as svg and its numbers as csv; returns the paths."""
+    """Save a picture as `out` (png) and, next to it, as svg and its numbers as csv; returns the paths."""
     out = Path(out)
     paths = [out, out.with_suffix(".svg"), out.with_suffix(".csv")]
     with mpl.rc_context(RC):

@@ -26,7 +26,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.measurements import measurement_file
 from plumbline.specs import study_config, study_parts
 from plumbline.specs.measurement import Measurement
-from plumbline.specs.measurement_code import measurement_code, of_measurement
+from plumbline.specs.measurement_code import hash_measurement, measurement_code
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import PRESETS
 
@@ -74,7 +74,7 @@ def measure(study: Study, name: str, out: Path, report: Callable[[str], None]) -
         "preset": study.preset,
         "options": measurement.options,
     }
-    facts |= {"fingerprint": of_measurement(study, name), "code": measurement_code(measurement, study.root)}
+    facts |= {"fingerprint": hash_measurement(study, name), "code": measurement_code(measurement, study.root)}
     facts |= {"started": started, "seconds": round(seconds, 3)}
     facts |= provenance.describe_code() | {
         "packages": provenance.list_packages(),

@@ -77,16 +77,16 @@ class RunFrames:
         return None if runs.empty else str(runs.index[0])
 
     def task_scores(self, key: str) -> pd.Series:
-        """Read a run's primary metric per task, in the order of its scores; empty where it has no scores."""
+        """Read a run's primary metric per task, in the order of its scores; empty if it has no scores."""
         return self._primary(key)["value"]
 
     def metric_scores(self, key: str, metric: str) -> pd.Series:
-        """Read a run's values of one metric, primary or not, per task; empty where it has none."""
+        """Read a run's values of one metric, primary or not, per task; empty if it has none."""
         rows = self.scores[(self.scores["key"] == key) & (self.scores["metric"] == metric)]
         return rows.set_index("task")["value"]
 
     def examples(self, key: str) -> pd.Series:
-        """Read a run's primary metric item by item, on (task, item), named by the run; empty where it has no scores.
+        """Read a run's primary metric item by item, on (task, item), named by the run; empty if it has no scores.
 
         They are read on demand: at full size they are more than a hundred thousand rows a run.
 

@@ -24,7 +24,7 @@ Value = float | int | str | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """A column of a table: `kind` says whose value it is, `format` how a number is written.
+    """A column of a table: `kind` states whose value it is, `format` how a number is written.
 
     Formats are those of `plumbline.results.tables.number_formats`; a column without one holds texts. `readable`: in the
     pages for people, not in the csv alone; `narrow`: in the terminal's 80 columns too; `paper`: in the table for a

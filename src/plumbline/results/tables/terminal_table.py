@@ -50,7 +50,7 @@ def format_for_terminal(table: Path) -> str:
     )
     left_out = len(content["columns"]) - len(fitting)
     whole = f"{table}" + (f" ({left_out} more columns)" if left_out > 0 else "")
-    paper = content.get("paper", "")  # a table that was made by an earlier version does not say
+    paper = content.get("paper", "")  # a table that was made by an earlier version does not state it
     above = [*content["warnings"], *([f"{content['study']}: {paper}"] if paper else []), content["title"]]
     wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]
     return visible(

@@ -155,7 +155,7 @@ def _single_heading(column: Column, heading: str) -> str:
 def _plan_columns(table: Table, columns: list[Column], *, line: float, share: float = 1.0, most: int = LONG) -> _Layout:
     """Plan columns, in letters of a share of \\small.
 
-    Words of more than `most` signs share what other columns leave of a line of so many points.
+    Texts of more than `most` signs share what other columns leave of a line of so many points.
     """
     sign = SIGN * share
     whole = write_headings(table.columns)

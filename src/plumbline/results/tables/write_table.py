@@ -46,7 +46,7 @@ def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "
 def to_csv(table: Table) -> str:
     """Write all columns of a table as csv, with a last column that states why a number is missing.
 
-    Numbers are in full precision or as printed, empty where there is none.
+    Numbers are in full precision or as printed, empty if there is none.
     """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

@@ -102,7 +102,7 @@ def integrate_paths(
         if state.look >= design.first_keep:
             upper = grid.above(density * keeps)
             z = grid.where(upper, design.alpha * state.look / design.most - kept_error)
-            kept_error += float(grid.at(z, upper))
+            kept_error += float(grid.interpolate(z, upper))
             high = keep[state.look - 1] = t_of_z(z, state.df)
         if design.target_gain_sigmas is not None:
             real = density * np.exp(
@@ -111,7 +111,7 @@ def integrate_paths(
             lower = grid.above((real * both)[::-1])[::-1]
             z = -grid.where(lower[::-1], design.futility * state.look / design.most - lost)
             z = min(z, float(z_of_t(high, state.df)))
-            lost += float(grid.at(z, lower))
+            lost += float(grid.interpolate(z, lower))
             low = discard[state.look - 1] = t_of_z(z, state.df)
         entries.append((state, both, keeps))
     df = tuple(design.df(look) for look in range(1, design.most + 1))

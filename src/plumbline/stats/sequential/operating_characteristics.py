@@ -80,4 +80,4 @@ def chance_above(grid: IntegrationGrid, state: RunArrival, still: np.ndarray, ga
 
 def chance_beyond(grid: IntegrationGrid, state: RunArrival, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
     """Compute the chance of coming to a look and lying above each t there; 0 if that is NaN."""
-    return np.zeros(()) if np.isnan(t).all() else grid.at(z_of_t(t, state.df), above)
+    return np.zeros(()) if np.isnan(t).all() else grid.interpolate(z_of_t(t, state.df), above)

@@ -70,7 +70,7 @@ class IntegrationGrid:
         cells = 13 * (padded[1:-2] + padded[2:-1]) - padded[:-3] - padded[3:]
         return np.concatenate([np.cumsum(cells[::-1])[::-1], [0.0]]) * (self.z[1] - self.z[0]) / 24
 
-    def at(self, z: np.ndarray | float, values: np.ndarray) -> np.ndarray:
+    def interpolate(self, z: np.ndarray | float, values: np.ndarray) -> np.ndarray:
         """Interpolate values of the grid's points, by cubics through four of them; those at its ends beyond them."""
         place = (np.clip(z, self.z[0], self.z[-1]) - self.z[0]) / (self.z[1] - self.z[0])
         first = np.clip(place.astype(np.int64) - 1, 0, len(self.z) - 4)
@@ -85,7 +85,7 @@ class IntegrationGrid:
         low, high = float(self.z[index - 1]), float(self.z[index])
         for _ in range(40):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.at(middle, above) > share else (low, middle)
+            low, high = (middle, high) if self.interpolate(middle, above) > share else (low, middle)
         return (low + high) / 2
 
     def earlier(self, still: np.ndarray, low: float, high: float, before: RunArrival, now: RunArrival) -> np.ndarray:
@@ -119,7 +119,7 @@ class IntegrationGrid:
             z = np.sign(along) * np.sqrt(np.maximum(before.df * logs, 0))
         z = np.nan_to_num(z, nan=0.0, posinf=WIDEST, neginf=-WIDEST)
         inside = (z > z_of_t(low, before.df)) & (z < z_of_t(high, before.df))
-        return (weight * inside * self.at(z, still)).sum(axis=1) / weight.sum(axis=1)
+        return (weight * inside * self.interpolate(z, still)).sum(axis=1) / weight.sum(axis=1)
 
 
 def _roots(bound: float, s: np.ndarray, cosine: np.ndarray, a: float, c: float) -> list[np.ndarray]:

@@ -1,7 +1,7 @@
 """Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
 orders alike.
 
-From a paper's printed tables (``studies/<study>/rank_agreement.yaml``), from runs at hand, and from the runs of the
+From a paper's printed tables (``studies/<study>/rank_order.yaml``), from runs at hand, and from the runs of the
 pages that a user has made so far: each page's numbers keep what it knows of two scales.
 """
 
@@ -35,7 +35,7 @@ NUMBERS = "numbers_sha256"
 class DecisionAccuracy:
     """Decision accuracy: `alike` of `pairs` of methods; a pair that is tied at either scale counts half.
 
-    `source` says whose numbers they are.
+    `source` states whose numbers they are.
     """
 
     source: str
@@ -50,43 +50,43 @@ class DecisionAccuracy:
         return self.alike / self.pairs if self.pairs else math.nan
 
 
-def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: str, metric: str) -> DecisionAccuracy:
+def compare(base: Mapping[str, float], larger: Mapping[str, float], *, source: str, metric: str) -> DecisionAccuracy:
     """Compare the order of every pair of methods that have a value at both scales."""
-    found = order_agreement(base, larger, draws=0)
-    return DecisionAccuracy(source=source, metric=metric, methods=found.methods, alike=found.alike, pairs=found.pairs)
+    order = order_agreement(base, larger, draws=0)
+    return DecisionAccuracy(source=source, metric=metric, methods=order.methods, alike=order.alike, pairs=order.pairs)
 
 
-def files(study: str, root: Path = ROOT) -> list[Path]:
-    """List the files that `printed` reads for a study; none where it has no `rank_agreement.yaml`."""
-    path = study_folders.folder(study, root) / "rank_agreement.yaml"
+def list_files(study: str, root: Path = ROOT) -> list[Path]:
+    """List the files that `read_printed` reads for a study; none if it has no `rank_order.yaml`."""
+    path = study_folders.folder(study, root) / "rank_order.yaml"
     entries = read_yaml(path) if path.exists() else []
     tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
     return [path, *sorted(tables)] if entries else []
 
 
-def printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
+def read_printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
     """Compute decision accuracy from the tables that a study's paper prints; nothing where it has no such table.
 
     Raises:
-        PlumblineError: `rank_agreement.yaml` names a table or a column that is not there.
+        PlumblineError: `rank_order.yaml` names a table or a column that is not there.
     """
-    path = study_folders.folder(study, root) / "rank_agreement.yaml"
-    found = []
+    path = study_folders.folder(study, root) / "rank_order.yaml"
+    accuracies = []
     for entry in read_yaml(path) if path.exists() else []:
         table = read_rows(path.parent / study_folders.PUBLISHED / f"{entry['table']}.csv")
         for key in ("base", "larger"):
             if entry[key] not in table.columns:
                 raise PlumblineError(f"{path}: {key}: {entry['table']}.csv has no column {entry[key]!r}")
-        one, other = (
+        base, larger = (
             {row.cells[table.columns[0]]: float(row.cells[entry[key]] or "nan") for row in table.rows}
             for key in ("base", "larger")
         )
         source = f"{study}, {entry['table']} as printed ({entry['base']}, {entry['larger']})"
-        found.append(ordered(one, other, source=source, metric=entry["metric"]))
-    return found
+        accuracies.append(compare(base, larger, source=source, metric=entry["metric"]))
+    return accuracies
 
 
-def of_pages(folder: Path, without: str) -> list[dict[str, Any]]:
+def read_pages(folder: Path, without: str) -> list[dict[str, Any]]:
     """Read what the pages in a folder know of two scales (`KEY`), in the order of their names.
 
     `without`: the name of a page that is left out.
@@ -114,10 +114,10 @@ def of_pages(folder: Path, without: str) -> list[dict[str, Any]]:
     return entries
 
 
-def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccuracy | None:
+def pool_pages(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccuracy | None:
     """Compute decision accuracy over the pairs of methods of each page, each pair once.
 
-    None where there are no two methods. `label`: what the metric is called on a page.
+    None if there are no two methods. `label`: what the metric is called on a page.
     """
     alike: dict[tuple[Any, ...], float] = {}
     methods = set[str]()

@@ -68,12 +68,12 @@ class FinishedRunReader:
     @property
     def metrics(self) -> list[ComparedMetric]:
         """The metrics that these runs have, the deciding one first."""
-        there = [one for one in METRICS.values() if one.name == "validation_loss" or self.mine.study.suite is not None]
-        return sorted(there, key=lambda one: one.name != self.mine.asked["decides"])
+        metrics = [METRICS["validation_loss"]] if self.mine.study.suite is None else list(METRICS.values())
+        return sorted(metrics, key=lambda metric: metric.name != self.mine.asked["decides"])
 
     @property
     def deciding(self) -> ComparedMetric:
-        """The metric that decides the verdict, as the file says."""
+        """The metric that decides the verdict, as the file states."""
         return METRICS[self.mine.asked["decides"]]
 
     def keys(self, scale: str, method: str) -> list[str]:
@@ -103,22 +103,22 @@ class FinishedRunReader:
         """Collect seed -> value of a metric, of the runs that completed and have one."""
         return self._gather(metric, scale, [method]).values.get(method, {})
 
-    def diverged(self, scale: str, method: str) -> list[str]:
+    def list_diverged(self, scale: str, method: str) -> list[str]:
         """List the runs of a method at a scale that diverged."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == DIVERGED]
 
-    def completed(self, scale: str, method: str) -> list[str]:
+    def list_completed(self, scale: str, method: str) -> list[str]:
         """List the runs of a method at a scale that completed."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
 
-    def unjudged(self, method: str) -> str:
-        """Say why a method is not judged by its runs; empty where it is.
+    def explain_unjudged(self, method: str) -> str:
+        """Explain why a method is not judged by its runs; empty if it is.
 
         A run that diverged has one rule. Of the method's, where none of its baseline did, it is the method's outcome.
-        Of the baseline's, nothing can be judged unless the file said how many may; the method may then lose as many.
+        Of the baseline's, nothing can be judged unless the file states how many may; the method may then lose as many.
         """
         baseline = self.mine.against[method]
-        ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
+        ours, theirs = (self.list_diverged(self.mine.scale, side) for side in (method, baseline))
         if len(theirs) > self.mine.asked["allow_diverged"]:
             return (
                 f"{quote(method)} cannot be judged: {format_count(len(theirs), 'run')} of {quote(baseline)} "
@@ -130,9 +130,9 @@ class FinishedRunReader:
             return write_lost_sentence(method, seeds, len(self.keys(self.mine.scale, method)), baseline, len(theirs))
         return ""
 
-    def lost_larger(self, method: str) -> list[str]:
-        """List the runs of a method that diverged at the larger scale; none where the file asks for no larger scale."""
-        return self.diverged(self.mine.larger, method) if self.mine.larger else []
+    def list_diverged_larger(self, method: str) -> list[str]:
+        """List the runs of a method that diverged at the larger scale; none if the file asks for no larger scale."""
+        return self.list_diverged(self.mine.larger, method) if self.mine.larger else []
 
     def _value(self, metric: ComparedMetric, key: str) -> float:
         if metric.scored_as:
@@ -145,15 +145,15 @@ class FinishedRunReader:
     @cached_property
     def _last_losses(self) -> dict[str, float]:
         """The validation loss of each run, averaged over the evaluations in its last part."""
-        found = {}
+        means = {}
         for key, row in self.frames.runs.iterrows():
             read = self.frames.metrics(str(key))
             begin = (1 - self.mine.asked["last"]) * float(row["steps"])
             losses = read[(read["split"] == "validation") & (read["step"] >= begin)]["loss"].astype(float)
-            found[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
-        return found
+            means[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
+        return means
 
-    def judged(
+    def compare(
         self, method: str, metric: ComparedMetric, *, tries: int = 1, scale: str | None = None
     ) -> BaselineComparison:
         """Judge a method against its baseline by one metric; `tries`: what p is multiplied by.
@@ -166,11 +166,11 @@ class FinishedRunReader:
         if not ours or not theirs:
             raise PlumblineError(f"{method}: no finished run has {metric.label}")
         terms = ledger_costs.terms(self.mine, higher=metric.higher)
-        if metric.name != self.deciding.name:  # the gain that is asked for is in the deciding metric's units
+        if metric.name != self.deciding.name:  # the gain that is requested is in the deciding metric's units
             terms = dataclasses.replace(terms, minimum_gain=0.0)
         return judge(method, ours, theirs, terms, tries=tries)
 
-    def require_gains_at_the_end(self, judged: Mapping[str, BaselineComparison]) -> None:
+    def require_gains_at_the_end(self, comparisons: Mapping[str, BaselineComparison]) -> None:
         """Refuse a gain in averaged losses that is not there in the last evaluation of the runs.
 
         That one alone is computed again of the weights that a run left (`finished_run_checks`); the weights of those
@@ -183,9 +183,9 @@ class FinishedRunReader:
         if self.deciding.name != "validation_loss" or not last:
             return
         losses = self.frames.runs["validation_loss"]
-        for method, comparison in judged.items():
+        for method, comparison in comparisons.items():
             ours, theirs = (
-                float(losses.loc[self.completed(self.mine.scale, side)].astype(float).mean())
+                float(losses.loc[self.list_completed(self.mine.scale, side)].astype(float).mean())
                 for side in (method, self.mine.against[method])
             )
             if comparison.low > comparison.terms.minimum_gain and theirs - ours < SHARE * comparison.gain:
@@ -199,7 +199,7 @@ class FinishedRunReader:
     def tasks(self, method: str) -> tuple[pd.DataFrame, StoufferResult, StoufferResult | None] | None:
         """Compare a method with its baseline task by task: Welch's test of each, and Stouffer's sum of them.
 
-        The second sum takes the tasks' correlation over seeds into account; None where that cannot be estimated. None
+        The second sum takes the tasks' correlation over seeds into account; None if that cannot be estimated. None
         in all without two finished seeds of both, or without a suite.
         """
         sides = [self._of_tasks(side) for side in (method, self.mine.against[method])]
@@ -209,7 +209,7 @@ class FinishedRunReader:
         plain = stouffer(each["p_greater"])
         joint = None
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="correlation of")  # the page says how few seeds it is from
+            warnings.filterwarnings("ignore", message="correlation of")  # the page states how few seeds it is from
             try:
                 correlation = task_correlation(sides).loc[each.index, each.index]
                 joint = stouffer(each["p_greater"], correlation.to_numpy())
@@ -225,11 +225,11 @@ class FinishedRunReader:
     def larger(self, method: str) -> LargerScaleComparison | None:
         """Compare a method with its baseline at the larger scale.
 
-        None where no larger scale was asked for, a side has no finished run, or a seed of either diverged: a gain of
+        None if no larger scale was requested, a side has no finished run, or a seed of either diverged: a gain of
         the others would choose among its runs.
         """
         scale = self.mine.larger
-        if scale is None or self.lost_larger(method) or self.lost_larger(self.mine.against[method]):
+        if scale is None or self.list_diverged_larger(method) or self.list_diverged_larger(self.mine.against[method]):
             return None
         ours, theirs = (self.values(self.deciding, scale, side) for side in (method, self.mine.against[method]))
         if not ours or not theirs:
@@ -237,16 +237,16 @@ class FinishedRunReader:
         mean, mean_baseline = _mean(ours), _mean(theirs)
         sign = 1 if self.deciding.higher else -1
         try:
-            judged = self.judged(method, self.deciding, scale=scale)
+            comparison = self.compare(method, self.deciding, scale=scale)
         except PlumblineError:
-            judged = None
+            comparison = None
         return LargerScaleComparison(
             mean=mean,
             mean_baseline=mean_baseline,
             gain=sign * (mean - mean_baseline),
             seeds=len(ours),
             seeds_baseline=len(theirs),
-            judged=judged,
+            judged=comparison,
         )
 
     def hours(self, scale: str, method: str) -> float:

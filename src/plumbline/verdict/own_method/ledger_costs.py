@@ -18,9 +18,9 @@ def terms(mine: OwnMethodsFile, *, higher: bool) -> ComparisonTerms:
 
     `higher`: whether the metric is better higher.
     """
-    asked = mine.asked
+    settings = mine.asked
     keys = ("alpha", "minimum_gain", "paired", "allow_diverged")
-    return ComparisonTerms(higher=higher, **{key: asked[key] for key in keys})
+    return ComparisonTerms(higher=higher, **{key: settings[key] for key in keys})
 
 
 def baseline(mine: OwnMethodsFile, method: str) -> str:
@@ -32,12 +32,12 @@ def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
     """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the metric is
     read.
 
-    Who adds seeds and looks again has looked twice.
+    Who adds seeds and tests again has tested twice.
     """
-    found = []
+    tries = []
     for method, against in mine.against.items():
         ids = [[run.spec.run_id for run in mine.runs(mine.scale, name)] for name in (method, against)]
-        found.append(
+        tries.append(
             LedgerEntry(
                 kind="spec",
                 name=f"{mine.name}/{method}",
@@ -48,10 +48,10 @@ def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
                 planned_tries=mine.asked["planned_tries"],
             )
         )
-    return found
+    return tries
 
 
-def counted(ledger: Ledger, more: Sequence[LedgerEntry]) -> dict[str, int]:
+def count_tries(ledger: Ledger, more: Sequence[LedgerEntry]) -> dict[str, int]:
     """Count, by baseline, what every p is multiplied by once these entries are in the ledger too."""
     whole = Ledger(ledger.path, (*ledger.entries, *more), ledger.hashes)
     return {entry.baseline: whole.count_tries(entry.baseline, entry.metric) for entry in more}

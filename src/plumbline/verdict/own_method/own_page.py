@@ -1,4 +1,4 @@
-"""Fills in the page of a verdict on a user's own modification, with what the study's targets say of it."""
+"""Fills in the page of a verdict on a user's own modification, with what the study's targets show of it."""
 
 from __future__ import annotations
 
@@ -58,81 +58,84 @@ class VerdictContents:
         }
 
 
-def first(result: VerdictContents) -> str:
+def write_first_sentence(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
     size = describe_size(mine.study.scale_label(mine.scale), mine.study.preset, compared)
-    said = [
-        write_headline(judged, baseline, metric, tries_text=_tried(result))
-        for baseline, judged in result.groups().items()
+    sentences = [
+        write_headline(comparisons, baseline, metric, tries_text=_describe_tries(result))
+        for baseline, comparisons in result.groups().items()
     ]
-    said += [why for method in mine.against if (why := result.seen.unjudged(method))]
-    return f"At {size}: {' '.join([*said, *_diverged_larger(result.seen)])}"
+    sentences += [why for method in mine.against if (why := result.seen.explain_unjudged(method))]
+    return f"At {size}: {' '.join([*sentences, *_list_diverged_larger(result.seen)])}"
 
 
-def _diverged_larger(seen: FinishedRunReader) -> list[str]:
+def _list_diverged_larger(reader: FinishedRunReader) -> list[str]:
     """Who diverged at the larger scale: a sentence each, for a verdict at the smaller one is not to hide it."""
-    mine = seen.mine
+    mine = reader.mine
     if mine.larger is None:
         return []
     return [
         f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
         f"{format_count(len(mine.runs(mine.larger, method)), 'seed')} of {quote(method)} diverged."
         for method in mine.compared
-        if (runs := seen.lost_larger(method))
+        if (runs := reader.list_diverged_larger(method))
     ]
 
 
-def page(result: VerdictContents) -> VerdictPage:
+def make_page(result: VerdictContents) -> VerdictPage:
     """Fill in the page."""
-    seen, mine = result.seen, result.seen.mine
+    reader, mine = result.seen, result.seen.mine
     tests = [
         part
-        for baseline, judged in result.groups().items()
-        for part in pages.write_tests(list(judged.values()), baseline, "paired: true")
+        for baseline, comparisons in result.groups().items()
+        for part in pages.write_tests(list(comparisons.values()), baseline, "paired: true")
     ]
     sections = {
-        "What decides": [_how(result), *tests],
-        "Runs": [tables.runs(seen)],
-        "Before the runs": [_parity(result)],
-        "By study targets": _by_study_targets(result),
-        "What it cost": [tables.cost(seen), write_medians(seen.evidence(seen.deciding, mine.scale).medians, {})],
-        "Ledger": [_ledger(result)],
-        "Limits": [_limits(result)],
-        "How to repeat": [write_repeat(AGAIN, _command(mine), result.page)],
+        "What decides": [_describe_test(result), *tests],
+        "Runs": [tables.write_runs(reader)],
+        "Before the runs": [_write_parity(result)],
+        "By study targets": _write_study_targets(result),
+        "What it cost": [
+            tables.write_cost(reader),
+            write_medians(seen.evidence(seen.deciding, mine.scale).medians, {}),
+        ],
+        "Ledger": [_write_ledger(result)],
+        "Limits": [_list_limits(result)],
+        "How to repeat": [write_repeat(AGAIN, _write_command(mine), result.page)],
     }
     candidates, baselines = (join_with_and(list(map(quote, names))) for names in (mine.against, mine.references))
     return VerdictPage(
         title=f"{candidates} against {baselines}",
-        sentence=first(result),
-        picture=picture(result),
+        sentence=write_first_sentence(result),
+        picture=make_picture(result),
         alt=ALT,
-        details=_each(result),
+        details=_write_methods(result),
         sections={heading: "\n\n".join(filter(None, parts)) for heading, parts in sections.items()},
         checks=result.found,
     )
 
 
-def _by_study_targets(result: VerdictContents) -> list[str]:
+def _write_study_targets(result: VerdictContents) -> list[str]:
     """What the study measures beyond what decides: other metrics, tasks, the larger scale, power, printed numbers."""
-    seen = result.seen
-    sections = ["### By other metrics, not deciding", tables.measures(seen), *tables.downstream(seen)]
-    sections += ["### The larger scale", tables.larger(seen)]
-    for judged in result.groups().values():
-        sections += ["### Power", pages.write_power(list(judged.values())), tables.hours(seen, judged)]
-    sections += ["### What such a verdict is worth at another scale", tables.orders(result.orders)]
-    return [*sections, *tables.published(seen)]
+    reader = result.seen
+    sections = ["### By other metrics, not deciding", tables.write_measures(reader), *tables.write_tasks(reader)]
+    sections += ["### The larger scale", tables.write_larger(reader)]
+    for group in result.groups().values():
+        sections += ["### Power", pages.write_power(list(group.values())), tables.write_hours(reader, group)]
+    sections += ["### What such a verdict is worth at another scale", tables.write_orders(result.orders)]
+    return [*sections, *tables.write_published(reader)]
 
 
-def picture(result: VerdictContents) -> DecisionPicture:
-    """Say what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
-    seen, mine = result.seen, result.seen.mine
+def make_picture(result: VerdictContents) -> DecisionPicture:
+    """State what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
+    reader, mine = result.seen, result.seen.mine
     arms = [
         PicturedArm(
             name=method,
-            values=list(seen.values(seen.deciding, mine.scale, method).items()),
-            lost=["diverged"] * len(seen.diverged(mine.scale, method)),
+            values=list(reader.values(reader.deciding, mine.scale, method).items()),
+            lost=["diverged"] * len(reader.list_diverged(mine.scale, method)),
             baseline=method in mine.references,
         )
         for method in [*mine.references, *(method for method in mine.against if method not in mine.references)]
@@ -146,8 +149,8 @@ def picture(result: VerdictContents) -> DecisionPicture:
     levels = {2 * each.terms.alpha / each.tries for each in result.judged.values()}
     return DecisionPicture(
         title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
-        metric=seen.deciding.name,
-        higher=seen.deciding.higher,
+        metric=reader.deciding.name,
+        higher=reader.deciding.higher,
         arms=arms,
         gains=gains,
         interval=" or ".join(formatting.format_percent(1 - level) for level in sorted(levels)),
@@ -155,7 +158,7 @@ def picture(result: VerdictContents) -> DecisionPicture:
     )
 
 
-def _tried(result: VerdictContents) -> dict[str, str]:
+def _describe_tries(result: VerdictContents) -> dict[str, str]:
     """The tries against each baseline, as it is shown, and where they stand."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     return {
@@ -164,46 +167,46 @@ def _tried(result: VerdictContents) -> dict[str, str]:
     }
 
 
-def _each(result: VerdictContents) -> str:
+def _write_methods(result: VerdictContents) -> str:
     """A sentence for each method where the first names several, and what the larger scale adds."""
-    seen, against, metric = result.seen, result.seen.mine.against, result.seen.deciding.name
-    said = []
+    reader, against, metric = result.seen, result.seen.mine.against, result.seen.deciding.name
+    sentences = []
     if len(result.judged) > 1:
-        tried = _tried(result)
-        said += [
+        tried = _describe_tries(result)
+        sentences += [
             write_sentence(each, against[method], metric, tries_text=tried) for method, each in result.judged.items()
         ]
     for method, each in result.judged.items():
-        if (larger := seen.larger(method)) is not None:
-            assert seen.mine.larger is not None
+        if (larger := reader.larger(method)) is not None:
+            assert reader.mine.larger is not None
             same = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
-            moved = formatting.describe_effect(larger.gain, metric, each.sigma, higher=seen.deciding.higher)
-            said.append(
-                f"At {seen.mine.study.scale_label(seen.mine.larger)} {quote(method)} {moved} "
+            moved = formatting.describe_effect(larger.gain, metric, each.sigma, higher=reader.deciding.higher)
+            sentences.append(
+                f"At {reader.mine.study.scale_label(reader.mine.larger)} {quote(method)} {moved} "
                 f"({format_count(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
-    return write_list(said)
+    return write_list(sentences)
 
 
-def _parity(result: VerdictContents) -> str:
-    rows, said = [], []
+def _write_parity(result: VerdictContents) -> str:
+    rows, sentences = [], []
     for method, entry in result.found["methods"].items():
-        for scale, one in entry["parity"].items():
-            mine, theirs = one["method"], one["baseline"]
+        for scale, parity in entry["parity"].items():
+            mine, theirs = parity["method"], parity["baseline"]
             more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
             flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
             rows.append((quote(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
-        said += [f"{quote(method)}: {text}." for text in entry["flagged"].values()]
+        sentences += [f"{quote(method)}: {text}." for text in entry["flagged"].values()]
     tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
     columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
-    return "\n\n".join(part for part in (write_grid(columns, rows) if rows else "", write_list(said)) if part)
+    return "\n\n".join(part for part in (write_grid(columns, rows) if rows else "", write_list(sentences)) if part)
 
 
-def _how(result: VerdictContents) -> str:
-    mine, asked = result.seen.mine, result.seen.mine.asked
+def _describe_test(result: VerdictContents) -> str:
+    mine, settings = result.seen.mine, result.seen.mine.asked
     loss = ""
     if result.seen.deciding.name == "validation_loss":
-        loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
+        loss = f" A run's loss is the mean of its evaluations in the last {100 * settings['last']:g} % of its steps."
     return (
         f"{quote(format_path(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
         f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
@@ -213,9 +216,9 @@ def _how(result: VerdictContents) -> str:
     )
 
 
-def _ledger(result: VerdictContents) -> str:
+def _write_ledger(result: VerdictContents) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
-    said = []
+    sentences = []
     for baseline, count in result.tries.items():
         there, planned = (
             ask(baseline, metric) for ask in (result.ledger.count_tries_made, result.ledger.count_planned_tries)
@@ -225,60 +228,60 @@ def _ledger(result: VerdictContents) -> str:
         )
         if there > planned > 0:
             more = f"; {planned} were announced (`planned_tries:`), fewer than were made"
-        said.append(
+        sentences.append(
             f"{format_count(there, 'try', 'tries')} against {quote(baseline)} in {quote(metric)}, this "
             f"page's among them{more}: every p is multiplied by {count}."
         )
     ours = sum(result.ledger.count_tries_made(baseline, metric) for baseline in result.tries)
     if other := len({entry.identity for entry in result.ledger.entries}) - ours:
-        said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
-    again = f"Asked for again (`{_command(mine)}`), the page is rebuilt when there are new tries."
-    return "\n\n".join([" ".join([*said, again]), ledgers.write_statement(result.ledger, result.page.parent)])
+        sentences.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
+    again = f"Asked for again (`{_write_command(mine)}`), the page is rebuilt when there are new tries."
+    return "\n\n".join([" ".join([*sentences, again]), ledgers.write_statement(result.ledger, result.page.parent)])
 
 
-def _limits(result: VerdictContents) -> str:
-    seen, mine = result.seen, result.seen.mine
+def _list_limits(result: VerdictContents) -> str:
+    reader, mine = result.seen, result.seen.mine
     every = list(result.judged.values())
-    said = [
+    sentences = [
         f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. It neither "
         "supports nor refutes a claim about a larger model.",
-        *_recipe(mine),
+        *_describe_recipes(mine),
         "A seed varies the initialisation; the order of the data is one for all, so that its noise is not in sigma.",
     ]
     if every:
-        said += pages.list_limits(every)
-    proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
+        sentences += pages.list_limits(every)
+    proxies = sorted(task for task, source in reader.frames.task_sources.items() if "proxy" in source)
     if proxies:
-        said.append(f"Stand-ins made from held-out documents, not benchmarks: {', '.join(proxies)}.")
+        sentences.append(f"Stand-ins made from held-out documents, not benchmarks: {', '.join(proxies)}.")
     if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
-        said.append("The larger scale has one seed of each: its sign is a single draw.")
-    said += [
+        sentences.append("The larger scale has one seed of each: its sign is a single draw.")
+    sentences += [
         f"{quote(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the "
         "other seeds would select among its runs."
         for method in mine.compared
-        if (runs := seen.lost_larger(method))
+        if (runs := reader.list_diverged_larger(method))
     ]
-    said += [
+    sentences += [
         f"{format_count(len(lost), 'run')} of {quote(method)} diverged and {'is' if len(lost) == 1 else 'are'} "
         f"not used: {', '.join(lost)}."
         for method in mine.compared
-        if (lost := seen.diverged(mine.scale, method))
+        if (lost := reader.list_diverged(mine.scale, method))
     ]
-    said += seen.frames.notes
-    return write_list(said)
+    sentences += reader.frames.notes
+    return write_list(sentences)
 
 
-def _recipe(mine: OwnMethodsFile) -> list[str]:
-    """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
-    said = []
+def _describe_recipes(mine: OwnMethodsFile) -> list[str]:
+    """Describe how, apart from the model, a method's training differs from its baseline's: it may cause a gain."""
+    sentences = []
     for method, baseline in mine.against.items():
         if differs := list_differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
-            said.append(f"{quote(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
-    return said or [
+            sentences.append(f"{quote(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+    return sentences or [
         "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
     ]
 
 
-def _command(mine: Any) -> str:
-    configuration = f"--config preset={mine.study.preset} mine={shlex.quote(format_path(mine.path))}"
-    return f"snakemake results/verdict/{mine.name}.md {configuration}"
+def _write_command(mine: Any) -> str:
+    options = f"--config preset={mine.study.preset} mine={shlex.quote(format_path(mine.path))}"
+    return f"snakemake results/verdict/{mine.name}.md {options}"

@@ -1,4 +1,4 @@
-"""Runs a folder's trainer as the arms of an experiment: `CommandTrainer` is what the loop of looks asks for runs."""
+"""Runs a folder's trainer as the arms of an experiment: `CommandTrainer` is what the decision loop asks for runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from plumbline.verdict.own_trainer.requests import (
     Request,
     Result,
     fill_command,
-    interrupted_file,
+    interruption_file,
     read_result,
     seed_variables,
 )
@@ -95,8 +95,8 @@ class CommandTrainer:
     def group(self) -> str:
         """Trainer and budget: the command, how it is given its seed, and its metric."""
         metric = self.file.metric
-        known = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
-        return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(known))[:8]}"
+        identity = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
+        return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(identity))[:8]}"
 
     @property
     def metric(self) -> str:
@@ -105,7 +105,7 @@ class CommandTrainer:
 
     @property
     def at_once(self) -> int:
-        """Runs that stand beside each other."""
+        """The number of concurrent runs."""
         return self._jobs.at_once if self._jobs else len(self.file.where.devices)
 
     def method(self, arm: str) -> str:
@@ -114,8 +114,8 @@ class CommandTrainer:
 
     def run_id(self, arm: str, seed: int) -> str:
         """Name a run: trainer, code, flags, seed."""
-        known = [self.group, self.arms[arm].tree, list(self.arms[arm].flags), seed]
-        return sha256_text(canonical_json(known))[:16]
+        identity = [self.group, self.arms[arm].tree, list(self.arms[arm].flags), seed]
+        return sha256_text(canonical_json(identity))[:16]
 
     def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Make these runs, and give each one as it ends; one that was finished before is read.
@@ -126,39 +126,39 @@ class CommandTrainer:
         if not self._begun:
             self._end_leftovers()
             self._begun = True
-        left: dict[Path, tuple[str, int]] = {}
+        todo: dict[Path, tuple[str, int]] = {}
         ended: list[tuple[str, Result]] = []
         for arm, number in wanted:
-            result = self._finished(arm, number)
+            result = self._find_finished(arm, number)
             if result is None:
-                left[self.request(arm, number)] = (arm, number)
+                todo[self.request(arm, number)] = (arm, number)
             elif arm == BASELINE:
-                yield self._given(arm, result)
+                yield self._make_arm_run(arm, result)
             else:
                 ended.append((arm, result))
-        yield from self._comparable(ended, left)
+        yield from self._comparable(ended, todo)
         make = self._jobs or partial(pool, self.file.where.devices)
-        for path in make(list(left), self.tell) if left else ():
-            arm, number = left.pop(path)
+        for path in make(list(todo), self.tell) if todo else ():
+            arm, number = todo.pop(path)
             result = self._result_of(self.run_id(arm, number))
             if result is None:
                 kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
-                raise self._not_made(arm, number)
+                raise self._describe_interrupted(arm, number)
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
             self.tell_of_shared(arm, result)
             if arm == BASELINE:
-                yield self._given(arm, result)
+                yield self._make_arm_run(arm, result)
             else:
                 ended.append((arm, result))
-            yield from self._comparable(ended, left)
+            yield from self._comparable(ended, todo)
 
-    def _comparable(self, ended: list[tuple[str, Result]], left: Mapping[Path, tuple[str, int]]) -> Iterator[ArmRun]:
+    def _comparable(self, ended: list[tuple[str, Result]], todo: Mapping[Path, tuple[str, int]]) -> Iterator[ArmRun]:
         """Give runs once none of the baseline is left to be made, without which they cannot be compared."""
-        while ended and all(arm != BASELINE for arm, _ in left.values()):
-            yield self._given(*ended.pop(0))
+        while ended and all(arm != BASELINE for arm, _ in todo.values()):
+            yield self._make_arm_run(*ended.pop(0))
 
     def tell_of_shared(self, arm: str, result: Result) -> None:
-        """Tell once of each shared file that changed, and of shared files that were not looked at."""
+        """Report once each shared file that changed, and shared files that were not checked."""
         if new := [path for path in result.touched if path not in self._touched]:
             self._touched.update(new)
             self.tell(
@@ -192,11 +192,11 @@ class CommandTrainer:
         return max((size / 2**30 for size in sizes if size is not None), default=None)
 
     def changed(self, runs: Sequence[ArmRun]) -> list[str]:
-        """Say in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
+        """State in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
         parts = [result.fingerprint for result in self._results_of(runs)]
-        keys = sorted({key for each in parts for key in each})
-        told = ((key, list(dict.fromkeys(each.get(key, "none") for each in parts))) for key in keys)
-        return [f"{key}: {', '.join(values)}" for key, values in told if len(values) > 1]
+        keys = sorted({key for prints in parts for key in prints})
+        values_by_key = ((key, list(dict.fromkeys(prints.get(key, "none") for prints in parts))) for key in keys)
+        return [f"{key}: {', '.join(values)}" for key, values in values_by_key if len(values) > 1]
 
     def request(self, arm: str, number: int) -> Path:
         """Write the request of a run, with the copy that it is made in."""
@@ -222,8 +222,8 @@ class CommandTrainer:
             metric=self.file.metric,
             environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
-            shared=[str(self.file.folder / one) for one in run.share],
-            fingerprint={"data": said} if (said := fingerprint.data(self.file.folder, run.data)) else {},
+            shared=[str(self.file.folder / name) for name in run.share],
+            fingerprint={"data": data} if (data := fingerprint.hash_data(self.file.folder, run.data)) else {},
         )
         path = self._file(arm, number, "request")
         atomic_write_json(path, msgspec.to_builtins(request))
@@ -235,12 +235,12 @@ class CommandTrainer:
     def _result_of(self, run_id: str) -> Result | None:
         return read_result(self.folder.runs / f"{run_id}.result.json")
 
-    def _finished(self, arm: str, number: int) -> Result | None:
+    def _find_finished(self, arm: str, number: int) -> Result | None:
         """The result of a run that was made before; one that crashed is made again, as its cause may be gone."""
-        found = self._result_of(self.run_id(arm, number))
-        return None if found is None or found.outcome in (CRASHED, TIMEOUT) else found
+        result = self._result_of(self.run_id(arm, number))
+        return None if result is None or result.outcome in (CRASHED, TIMEOUT) else result
 
-    def _given(self, arm: str, result: Result) -> ArmRun:
+    def _make_arm_run(self, arm: str, result: Result) -> ArmRun:
         """A run as the loop knows it."""
         if result.borrowed:
             raise PlumblineError(
@@ -249,15 +249,15 @@ class CommandTrainer:
                 "(PYTHONPATH=src:$PYTHONPATH)"
             )
         value = result.others.get(self.metric) if self.held_out else result.value
-        outcome, why, end = result.outcome, result.why, self._compared(arm, result)
+        outcome, why, end = result.outcome, result.why, self._compare_end(arm, result)
         if end.why:
             outcome, why = CRASHED, end.why
             result = msgspec.structs.replace(result, outcome=outcome, why=why)
-            # So that it is made again when it is asked for again, as other crashes are.
+            # So that it is made again when it is requested again, as other crashes are.
             atomic_write_json(self._file(arm, result.seed, "result"), msgspec.to_builtins(result))
         for remark in end.remarks:
             self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
-        if (broken := self._without_effect(arm, result)) or result.exit_code in NO_COMMAND:
+        if (broken := self._explain_seed_without_effect(arm, result)) or result.exit_code in NO_COMMAND:
             if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
                 raise PlumblineError(f"{self.file.path}: {broken or f'run.command: {why}'}")
             outcome, why = CRASHED, broken or why
@@ -276,50 +276,50 @@ class CommandTrainer:
             remarks=tuple(end.remarks),
         )
 
-    def _compared(self, arm: str, result: Result) -> run_end.ComparedEnd:
+    def _compare_end(self, arm: str, result: Result) -> run_end.ComparedEnd:
         """Compare the end of a run that has a value with those of the baseline."""
         base, called = self.compared_with or self.arms[BASELINE].method, self.metric
         if result.outcome != FINISHED:
             return run_end.ComparedEnd(remarks=result.remarks)
         if self.arms[arm].method == base:
             return run_end.tell_of_baseline(result)
-        beside = [one for one in self._results(base).values() if one.run_id != result.run_id]
-        return run_end.compare(result, beside, called, may_be_shorter=self.file.run.fewer_steps)
+        others = [other for other in self._results(base).values() if other.run_id != result.run_id]
+        return run_end.compare(result, others, called, may_be_shorter=self.file.run.fewer_steps)
 
     def _results(self, method: str) -> dict[int, Result]:
         """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""
         if method not in self._known:
-            self._known[method] = self._banked(method)
+            self._known[method] = self._read_banked(method)
         return self._known[method]
 
-    def _without_effect(self, arm: str, result: Result) -> str:
-        """Say that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
+    def _explain_seed_without_effect(self, arm: str, result: Result) -> str:
+        """State that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
         if result.outcome != FINISHED:
             return ""
         way = self.file.run.seed
         if way == INJECT and not result.shifted and (result.left_alone or not result.seeded):
             others = ", ".join(result.left_alone)
-            seen = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
-            seen = f"{others} is left alone" if others else seen
-            return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {seen}; {_BY_HAND}"
-        known = self._results(self.arms[arm].method)
-        known[result.seed] = result
-        texts = {one.text for one in known.values()}
+            reason = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
+            reason = f"{others} is left alone" if others else reason
+            return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {reason}; {_BY_HAND}"
+        results = self._results(self.arms[arm].method)
+        results[result.seed] = result
+        texts = {other.text for other in results.values()}
         digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
-        if len(texts) > 1 or len(known) < (2 if digits >= _DIGITS else _EQUAL):
+        if len(texts) > 1 or len(results) < (2 if digits >= _DIGITS else _EQUAL):
             return ""
-        seeds = ", ".join(map(str, sorted(known)))
-        none = not any(one.shifted for one in known.values())
+        seeds = ", ".join(map(str, sorted(results)))
+        none = not any(other.shifted for other in results.values())
         if way == INJECT:
-            said = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
-            remedy = f"{said}; {_BY_HAND}"
+            calls = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
+            remedy = f"{calls}; {_BY_HAND}"
         else:
             remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
         return f"run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
 
-    def _banked(self, method: str) -> dict[int, Result]:
+    def _read_banked(self, method: str) -> dict[int, Result]:
         """The finished runs of an arm that an earlier try made, by their seeds."""
-        runs = [one.run for one in self.folder.bank().runs if (one.group, one.method) == (self.group, method)]
+        runs = [row.run for row in self.folder.bank().runs if (row.group, row.method) == (self.group, method)]
         return {result.seed: result for result in self._results_of([run for run in runs if run.has_value])}
 
     def _results_of(self, runs: Sequence[ArmRun]) -> list[Result]:
@@ -328,15 +328,15 @@ class CommandTrainer:
     def _others_vary(self, arm: str) -> bool:
         """Whether runs of another arm have gone well here, and differ by their seeds."""
         values: dict[str, set[float | None]] = {}
-        for one in self.folder.bank().runs:
-            if one.group == self.group and one.method != self.method(arm) and one.run.has_value:
-                values.setdefault(one.method, set()).add(one.run.value)
+        for row in self.folder.bank().runs:
+            if row.group == self.group and row.method != self.method(arm) and row.run.has_value:
+                values.setdefault(row.method, set()).add(row.run.value)
         return any(len(each) > 1 for each in values.values())
 
-    def _not_made(self, arm: str, number: int) -> PlumblineError:
-        said = read_json(interrupted_file(self._file(arm, number, "result"))) or {}
+    def _describe_interrupted(self, arm: str, number: int) -> PlumblineError:
+        note = read_json(interruption_file(self._file(arm, number, "result"))) or {}
         full = free_bytes(self.folder.runs) < LEAST_FREE  # where it is full, the reason could not be written
-        why = said.get("why") or ("the disk is full" if full else "its process ended without a word")
+        why = note.get("why") or ("the disk is full" if full else "its process ended without a word")
         self.repository.remove(self.folder.copy(self.run_id(arm, number)))
         return PlumblineError(
             f"{self.arms[arm].words or arm}, seed {number}, was not made, for a reason of this machine and not of the "

@@ -1,6 +1,6 @@
 """Describes on what a run was made, across which means do not go: machine, data, versions; and what it changed of that.
 
-The host stands beside it. The folders that all runs share are the user's own, and can be written to: what changes in
+The host stands next to it. The folders that all runs share are the user's own, and can be written to: what changes in
 them while a run runs is noticed.
 """
 
@@ -31,39 +31,39 @@ _Stamp = tuple[int, int, int]
 LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 
 
-def machine(devices: str = "") -> dict[str, str]:
+def read_machine(devices: str = "") -> dict[str, str]:
     """Name the processor and the GPUs with their driver; `devices` as CUDA_VISIBLE_DEVICES has it."""
     lines: list[str] = []
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    said = {"cpu": named[0] if named else platform.machine()}
+    processors = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    versions = {"cpu": processors[0] if processors else platform.machine()}
     command = ["nvidia-smi", "--query-gpu=index,uuid,name,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
-        return said
+        return versions
     rows = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines() if line.count(",") >= 3]
     visible = devices or os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    chosen = [one.strip() for one in visible.split(",") if one.strip()]
+    chosen = [device.strip() for device in visible.split(",") if device.strip()]
     if chosen:
-        rows = [row for row in rows if row[0] in chosen or any(row[1].startswith(one) for one in chosen)] or rows
+        rows = [row for row in rows if row[0] in chosen or any(row[1].startswith(device) for device in chosen)] or rows
     if rows and not done.returncode:
         names = sorted(row[2] for row in rows)
-        said["gpu"] = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
-        said["driver"] = rows[0][3]
-    return said
+        versions["gpu"] = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+        versions["driver"] = rows[0][3]
+    return versions
 
 
-def data(folder: Path, told: Sequence[str]) -> str:
-    """Hash the content of the data that a `plumbline.toml` tells of; of large files, size, begin and end."""
-    if not told:
+def hash_data(folder: Path, names: Sequence[str]) -> str:
+    """Hash the content of the data that a `plumbline.toml` names; of large files, size, begin and end."""
+    if not names:
         return ""
     parts = []
-    for one in told:
-        path = folder / one
-        files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-        parts += [[one, str(each.relative_to(path)), _content(each)] for each in files]
+    for name in names:
+        path = folder / name
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        parts += [[name, str(file.relative_to(path)), _hash_content(file)] for file in files]
     return sha256_text(canonical_json(parts))[:16]
 
 
@@ -72,7 +72,7 @@ def of_parts(parts: Mapping[str, Any]) -> str:
     return sha256_text(canonical_json(dict(parts)))[:16]
 
 
-def _content(path: Path) -> str:
+def _hash_content(path: Path) -> str:
     """The content's hash.
 
     Raises:
@@ -95,11 +95,11 @@ def _content(path: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What a look saw.
+    """The shared files as they were at one time.
 
     Attributes:
         files: size, time and inode of each file, by its path.
-        folders: those whose every file was looked at.
+        folders: those whose every file was checked.
         left: those that it did not come to.
     """
 
@@ -108,37 +108,37 @@ class Look:
     left: set[str] = field(default_factory=set)
 
 
-def look(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
-    """Look at the files that are shared, folder by folder, as far as the time goes."""
+def scan(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
+    """List the files that are shared, folder by folder, as far as the time goes."""
     until, open_ = time.monotonic() + seconds, list(reversed(shared))
-    seen = Look()
+    looked = Look()
     while open_:
         if time.monotonic() > until:
-            return Look(files=seen.files, folders=seen.folders, left=set(open_))
+            return Look(files=looked.files, folders=looked.folders, left=set(open_))
         path = open_.pop()
         if os.path.isdir(path):
-            files, folders = _listed(path)
-            seen.files.update(_stamps(files))
-            seen.folders.add(path)
+            files, folders = _list_folder(path)
+            looked.files.update(_read_stamps(files))
+            looked.folders.add(path)
             open_ += reversed(folders)
         else:
-            seen.files.update(_stamps([path]))
-    return seen
+            looked.files.update(_read_stamps([path]))
+    return looked
 
 
-def touched(before: Look) -> list[str]:
-    """The files that differ from a look, new ones and those that are gone among them, in what it came to."""
+def list_touched(before: Look) -> list[str]:
+    """The files that differ from `before`, new ones and those that are gone among them, in what it listed."""
     now: dict[str, _Stamp] = {}
-    known = before.folders | before.left
+    listed = before.folders | before.left
     for folder in before.folders:
-        files, folders = _listed(folder)
-        now.update(_stamps(files))
-        now.update(look([new for new in folders if new not in known]).files)
-    now.update(_stamps(path for path in before.files if path not in now))
+        files, folders = _list_folder(folder)
+        now.update(_read_stamps(files))
+        now.update(scan([new for new in folders if new not in listed]).files)
+    now.update(_read_stamps(path for path in before.files if path not in now))
     return sorted(path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path))
 
 
-def _listed(folder: str) -> tuple[list[str], list[str]]:
+def _list_folder(folder: str) -> tuple[list[str], list[str]]:
     """The files and the folders in a folder; links to folders are neither, as `os.walk` has it."""
     files: list[str] = []
     folders: list[str] = []
@@ -151,7 +151,7 @@ def _listed(folder: str) -> tuple[list[str], list[str]]:
     return files, sorted(folders)
 
 
-def _stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
+def _read_stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
     for path in paths:
         with suppress(OSError):  # it was there a moment ago, or is a link to nothing
             there = os.stat(path)
@@ -165,18 +165,18 @@ def read_reports(folder: Path) -> dict[str, Any]:
     listed = {name: set[str]() for name in LISTED}
     memory: list[float] = []
     for path in sorted(folder.glob("*.json")):
-        said = read_json(path)
-        if not isinstance(said, Mapping):
+        report = read_json(path)
+        if not isinstance(report, Mapping):
             continue
-        versions.update(said.get("versions", {}))
-        for name, count in said.get("shifted", {}).items():
+        versions.update(report.get("versions", {}))
+        for name, count in report.get("shifted", {}).items():
             shifted[name] = shifted.get(name, 0) + count
-        for name, found in listed.items():
-            found.update(said.get(name, ()))
-        memory += [said["memory_gb"]] if "memory_gb" in said else []
+        for name, names in listed.items():
+            names.update(report.get(name, ()))
+        memory += [report["memory_gb"]] if "memory_gb" in report else []
     return {
         "versions": versions,
         "shifted": shifted,
-        **{name: sorted(found) for name, found in listed.items()},
+        **{name: sorted(names) for name, names in listed.items()},
         "memory_gb": max(memory, default=None),
     }

@@ -64,13 +64,13 @@ class Folder:
         return Bank(self.own / "runs.jsonl")
 
     def make(self) -> None:
-        """Make the folder, which git is told to ignore first."""
+        """Make the folder, which git is made to ignore first."""
         if not self.own.exists():
             Repository(self.root).leave_out(f"{FOLDER}/", ROWS)
             make_folder(self.own)
 
     @contextmanager
-    def held(self, command: str) -> Iterator[None]:
+    def hold(self, command: str) -> Iterator[None]:
         """Hold the folder: one `try` at a time works in it.
 
         Raises:
@@ -92,7 +92,7 @@ class Folder:
         """Whether a process makes this run: a job of a cluster may outlive all that waits for it.
 
         Raises:
-            OSError: that cannot be told, and a copy is neither made anew nor removed (`locks.is_free` would say no).
+            OSError: that is not known, and a copy is neither made anew nor removed (`locks.is_free` would say no).
         """
         try:
             with open(self.runs / f"{run_id}.result.lock", "rb") as file:
@@ -112,13 +112,13 @@ class Folder:
 
     def baseline(self, repository: Repository) -> Arm:
         """The arm that candidates are compared with: at first what HEAD is, and held from then on."""
-        said = read_json(self.own / "baseline.json")
-        if said is None:
-            arm = repository.arm("HEAD", words="baseline")
+        record = read_json(self.own / "baseline.json")
+        if record is None:
+            arm = repository.arm("HEAD", label="baseline")
             self.move_baseline(repository, arm)
             return arm
         try:
-            return repository.recalled(said)
+            return repository.recall(record)
         except (KeyError, TypeError):
             raise PlumblineError(
                 f"{self.own / 'baseline.json'} names no commit; delete it, and HEAD becomes the baseline"
@@ -163,7 +163,7 @@ class Folder:
 def is_trusted(file: TrainerFile) -> bool:
     """Whether this user has run this folder's command before, as it is now; not where that cannot be read."""
     try:
-        lines = _trust_file().read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = _find_trust_file().read_text(encoding="utf-8", errors="replace").splitlines()
     except (OSError, PlumblineError):
         return False
     key = json.dumps(_trust_key(file))
@@ -178,7 +178,7 @@ def trust(file: TrainerFile) -> str:
     record = {"key": _trust_key(file), "folder": str(file.folder.resolve()), "command": file.run.command, "at": now()}
     record["sha256"] = sha256_file(file.path)
     try:
-        path = _trust_file()
+        path = _find_trust_file()
         make_folder(path.parent)
         with open(path, "a", encoding="utf-8") as out:
             out.write(json.dumps(record) + "\n")
@@ -190,9 +190,9 @@ def trust(file: TrainerFile) -> str:
 
 
 def trust_obstacle() -> str:
-    """Why nothing can be remembered for this user; empty where it can."""
+    """Why nothing can be remembered for this user; empty if it can."""
     try:
-        place = find_nearest(path := _trust_file())
+        place = find_nearest(path := _find_trust_file())
     except PlumblineError as error:
         return str(error)
     can = os.access(place, os.W_OK) and (place == path or place.is_dir())
@@ -204,7 +204,7 @@ def _trust_key(file: TrainerFile) -> str:
     return sha256_text(f"{file.folder.resolve()}\0{file.run.command}\0{file.where.profile}")
 
 
-def _trust_file() -> Path:
+def _find_trust_file() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
     own = Path(state) if state else find_home()
     if own is None:
@@ -213,26 +213,26 @@ def _trust_file() -> Path:
 
 
 def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
-    """Say in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty where none
-    does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is not told.
+    """State in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty if none
+    does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is left out.
     """
-    texts = [("the command", command), *repository.lines_with(_forms(repository.top), commit)]
-    named = dict.fromkeys((where, path) for where, text in texts for path in _paths(text, repository.top))
-    if not named:
+    texts = [("the command", command), *repository.lines_with(_list_forms(repository.top), commit)]
+    places = dict.fromkeys((where, path) for where, text in texts for path in _find_paths(text, repository.top))
+    if not places:
         return ""
-    paths = "\0".join(str(path) for _, path in named)
-    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, given=paths)
-    left = [(where, path) for where, path in named if str(path) not in done.stdout.split("\0")]
-    if not left:
+    paths = "\0".join(str(path) for _, path in places)
+    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, stdin=paths)
+    tracked = [(where, path) for where, path in places if str(path) not in done.stdout.split("\0")]
+    if not tracked:
         return ""
-    told = ", ".join(f"{where} names {path}" for where, path in left[:3])
+    listed = ", ".join(f"{where} names {path}" for where, path in tracked[:3])
     return (
-        f"mind: {told}: there every run reads your own tree, as it is then, and not its arm's copy; write a path below "
-        "the folder"
+        f"mind: {listed}: there every run reads your own tree, as it is then, and not its arm's copy; write a path "
+        "below the folder"
     )
 
 
-def _forms(top: Path) -> list[str]:
+def _list_forms(top: Path) -> list[str]:
     """How a text may write a path: as it is, or from the home folder."""
     forms, own = [str(top)], find_home()
     if own is not None and top != own and top.is_relative_to(own):
@@ -240,8 +240,8 @@ def _forms(top: Path) -> list[str]:
     return forms
 
 
-def _paths(text: str, top: Path) -> Iterable[Path]:
-    for form in _forms(top):
+def _find_paths(text: str, top: Path) -> Iterable[Path]:
+    for form in _list_forms(top):
         for match in re.finditer(rf"(?<![\w./-]){re.escape(form)}((?:/{_END})?)(?![\w.-])", text):
             path = Path(str(top) + match[1].rstrip("."))
             if not path.is_relative_to(top / FOLDER):

@@ -20,30 +20,29 @@ _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", 
 
 
 def git(
-    folder: Path, *words: str, environment: Mapping[str, str] | None = None, check: bool = True, given: str = ""
+    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, check: bool = True, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder; `given` is what it reads.
+    """Run git in a folder; `stdin` is what it reads.
 
     Raises:
-        PlumblineError: it failed, and `check` is asked for.
+        PlumblineError: it failed, and `check` is requested.
     """
     # Git of a hook or an alias names its own repository to its children.
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     done = subprocess.run(
-        ["git", *_QUIET, *words],
+        ["git", *_QUIET, *arguments],
         cwd=folder,
         env={**inherited, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(environment or {})},
         capture_output=True,
         text=True,
         errors="surrogateescape",
-        input=given,
+        input=stdin,
     )
     if check and done.returncode:
-        said = done.stderr.strip().splitlines() or ["no word"]
-        remedy = (
-            "; free some of that disk, and repeat the command: what is finished is used" if _full(folder, said) else ""
-        )
-        raise PlumblineError(f"git {words[0]} in {folder} ended with {done.returncode}: {said[-1]}{remedy}")
+        errors = done.stderr.strip().splitlines() or ["no word"]
+        full = _is_full(folder, errors)
+        remedy = "; free some of that disk, and repeat the command: what is finished is used" if full else ""
+        raise PlumblineError(f"git {arguments[0]} in {folder} ended with {done.returncode}: {errors[-1]}{remedy}")
     return done
 
 
@@ -53,19 +52,19 @@ def free_bytes(folder: Path) -> int:
     return free.f_bavail * free.f_frsize
 
 
-def _full(folder: Path, said: list[str]) -> bool:
-    """Whether the disk is full, by what git says, or by what is left: not every line of git's has the reason."""
-    words = ("No space left on device", "Disk quota exceeded")
-    return free_bytes(folder) < LEAST_FREE or any(word in line for line in said for word in words)
+def _is_full(folder: Path, errors: list[str]) -> bool:
+    """Whether the disk is full, by git's message, or by what is left: not every line of git's has the reason."""
+    reasons = ("No space left on device", "Disk quota exceeded")
+    return free_bytes(folder) < LEAST_FREE or any(reason in line for line in errors for reason in reasons)
 
 
 def require_clean_submodules(top: Path, environment: Mapping[str, str]) -> None:
-    """Refuse submodules with changes of their own, of an index.
+    """Refuse submodules of an index that have changes.
 
     Raises:
         PlumblineError: one has some.
     """
-    for path, _ in _submodules(top, "ls-files", "--stage", "-z", environment=environment):
+    for path, _ in _list_submodules(top, "ls-files", "--stage", "-z", environment=environment):
         there = top / path
         if not (there / ".git").exists():
             continue  # never checked out here: the baseline has none either
@@ -83,28 +82,28 @@ def fill_submodules(top: Path, commit: str, copy: Path) -> None:
     Raises:
         PlumblineError: one has not the commit that is wanted.
     """
-    for path, wanted in _submodules(top, "ls-tree", "-r", "-z", "--full-tree", commit):
+    for path, pinned in _list_submodules(top, "ls-tree", "-r", "-z", "--full-tree", commit):
         there = top / path
         if not (there / ".git").exists():
             continue
         with tempfile.TemporaryDirectory() as folder:
             environment = {"GIT_INDEX_FILE": f"{folder}/index"}
-            read = git(there, "read-tree", wanted, environment=environment, check=False)
+            read = git(there, "read-tree", pinned, environment=environment, check=False)
             if read.returncode:
                 raise PlumblineError(
-                    f"the submodule {path} has no commit {wanted[:7]}, which {commit[:7]} needs: "
+                    f"the submodule {path} has no commit {pinned[:7]}, which {commit[:7]} needs: "
                     f"git submodule update {path}"
                 )
             prefix = f"--prefix={copy / path}{os.sep}"
             git(there, "checkout-index", "--all", "--force", prefix, environment=environment)
 
 
-def _submodules(top: Path, *words: str, environment: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+def _list_submodules(top: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """The submodules, path and commit, of an index or a tree."""
-    found = []
-    for line in git(top, *words, environment=environment).stdout.split("\0"):
+    submodules = []
+    for line in git(top, *arguments, environment=environment).stdout.split("\0"):
         about, _, path = line.partition("\t")
         if about.startswith("160000 "):
             parts = about.split()
-            found.append((path, parts[2] if parts[1] == "commit" else parts[1]))
-    return found
+            submodules.append((path, parts[2] if parts[1] == "commit" else parts[1]))
+    return submodules

@@ -30,13 +30,13 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.escape_sequences import LINE_END, decode
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
-#: Characters of a line that are looked at, and seconds that a whole reading may take.
+#: Characters of a line that are read, and seconds that a whole reading may take.
 LONGEST, SECONDS = 16_384, 60.0
-#: Bytes from the end of a running log that are looked at.
+#: Bytes from the end of a running log that are read.
 TAIL = 2**18
 _BLOCK = 2**20
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
-#: A line that says a metric by its name, whatever else is printed.
+#: A line that gives a metric by its name, whatever else is printed.
 METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
 #: Bytes of a log that are kept: of its begin, and of its end.
 KEPT_HEAD, KEPT_TAIL = 2**22, 2**24
@@ -48,10 +48,10 @@ _HOLE = 0x01 | 0x02
 
 
 class LoggedMetric(Struct, frozen=True):
-    """What a log said.
+    """What a log contains.
 
     Attributes:
-        value: the primary metric; None where it is not there.
+        value: the primary metric; None if it is not there.
         text: the primary metric as it was written: with how many digits a trainer prints.
         others: further metrics that are there.
     """
@@ -85,44 +85,44 @@ def read(
     seconds: float = SECONDS,
     left_out: LeftOut | None = None,
 ) -> LoggedMetric:
-    """Read what a run said: `log` is what it printed, and `folder` where it ran.
+    """Read a run's metrics: `log` is what it printed, and `folder` where it ran.
 
     Args:
-        most: bytes from the end that are looked at; all by default.
+        most: bytes from the end that are read; all by default.
         left_out: what of the log is not there.
 
     Raises:
-        PlumblineError: what was found is no number, or the reading took longer than it may.
+        PlumblineError: what was found is not a number, or the reading took longer than it may.
     """
     with alarm(seconds):
         if metric.json:
-            wanted = {"": metric.json, **metric.others}
-            texts = _rows(wanted, folder, most)
+            keys = {"": metric.json, **metric.others}
+            texts = _read_rows(keys, folder, most)
         elif metric.file:
-            texts = _texts(metric, backwards(folder / metric.file, most))
+            texts = _read_texts(metric, backwards(folder / metric.file, most))
         else:
             gap = left_out or LeftOut()
-            texts = _texts(metric, backwards(log, most, begin=gap.end))
+            texts = _read_texts(metric, backwards(log, most, begin=gap.end))
             if gap.end:
-                texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
-    said = texts.pop("", "")
+                texts = _read_texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
+    primary = texts.pop("", "")
     values = {name: number(text) for name, text in texts.items()}
     others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
-    if not said:
+    if not primary:
         return LoggedMetric(others=others)
-    value = number(said)
+    value = number(primary)
     if value is None:
         raise PlumblineError(
-            f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
+            f"{metric.called} is {primary[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
         )
-    return LoggedMetric(value=value, text=said, others=others)
+    return LoggedMetric(value=value, text=primary, others=others)
 
 
 def has_value(metric: MetricPart, line: str) -> bool:
     """Whether a line of a log, or of the file of rows, has the primary metric."""
     if metric.json:
-        return _below(read_row(line), metric.json.rpartition(":")[2]) is not None
-    return bool(_texts(metric, iter([line])).get(""))
+        return _find_below(read_row(line), metric.json.rpartition(":")[2]) is not None
+    return bool(_read_texts(metric, iter([line])).get(""))
 
 
 def without_value(metric: MetricPart, line: str) -> str:
@@ -137,14 +137,14 @@ def without_value(metric: MetricPart, line: str) -> str:
 
 
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
-    """The last lines of a log that say something, each cut to a width."""
-    found: list[str] = []
+    """The last lines of a log that are not empty, each cut to a width."""
+    lines: list[str] = []
     for line in backwards(path, TAIL):
         if line.strip():
-            found.append(line.rstrip()[:width])
-        if len(found) == count:
+            lines.append(line.rstrip()[:width])
+        if len(lines) == count:
             break
-    return found[::-1]
+    return lines[::-1]
 
 
 def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | None = None) -> Iterator[str]:
@@ -170,51 +170,51 @@ def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | No
             yield decode(rest)
 
 
-def _texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
-    """What lines say, by name, each as the first of them has it; "" is the primary metric."""
+def _read_texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
+    """The metrics of lines, by name, each as the first of them has it; "" is the primary metric."""
     if not metric.pattern:
-        said = _metric_lines(lines)
-        return said | ({"": said.pop(metric.name)} if metric.name in said else {})
+        values = _read_metric_lines(lines)
+        return values | ({"": values.pop(metric.name)} if metric.name in values else {})
     patterns = {"": re.compile(metric.pattern)}
-    return _matches(patterns | {name: re.compile(words) for name, words in metric.others.items()}, lines)
+    return _match_lines(patterns | {name: re.compile(pattern) for name, pattern in metric.others.items()}, lines)
 
 
-def _matches(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _match_lines(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
     for line in lines:
-        for name in patterns.keys() - found.keys():
+        for name in patterns.keys() - texts.keys():
             every = patterns[name].findall(line)
             if every and every[-1]:
-                found[name] = every[-1]
-        if len(found) == len(patterns):
+                texts[name] = every[-1]
+        if len(texts) == len(patterns):
             break
-    return found
+    return texts
 
 
-def _metric_lines(lines: Iterator[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _read_metric_lines(lines: Iterator[str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
     for line in lines:
         if match := METRIC_LINE.match(line):
-            found.setdefault(match[1], match[2])
-    return found
+            texts.setdefault(match[1], match[2])
+    return texts
 
 
-def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _read_rows(names: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
+    texts: dict[str, str] = {}
     files: dict[str, dict[str, str]] = {}
-    for name, words in wanted.items():
-        file, _, key = words.rpartition(":")
+    for name, place in names.items():
+        file, _, key = place.rpartition(":")
         files.setdefault(file, {})[name] = key
     for file, keys in files.items():
         rows = (read_row(line) for line in backwards(folder / file, most))
         for row in whole(folder / file) or rows:
-            for name in keys.keys() - found.keys():
-                value = _below(row, keys[name])
+            for name in keys.keys() - texts.keys():
+                value = _find_below(row, keys[name])
                 if value is not None:
-                    found[name] = str(value)
-            if keys.keys() <= found.keys():
+                    texts[name] = str(value)
+            if keys.keys() <= texts.keys():
                 break
-    return found
+    return texts
 
 
 def whole(path: Path) -> list[Any]:
@@ -236,7 +236,7 @@ def read_row(line: str) -> Any:
         return None
 
 
-def _below(row: Any, key: str) -> Any:
+def _find_below(row: Any, key: str) -> Any:
     """The number below a key, or below a path of keys with dots."""
     if isinstance(row, dict) and key in row:
         value = row[key]
@@ -244,7 +244,7 @@ def _below(row: Any, key: str) -> Any:
         return value if plain else None
     for at, letter in enumerate(key):
         if letter == "." and isinstance(row, dict) and key[:at] in row:
-            return _below(row[key[:at]], key[at + 1 :])
+            return _find_below(row[key[:at]], key[at + 1 :])
     return None
 
 
@@ -285,7 +285,7 @@ def alarm(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def bound(path: Path, said: MetricPart, gap: LeftOut) -> LeftOut:
+def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
     """Take the middle out of a log that is written to; returns what is left out now."""
     begin = max(gap.end, KEPT_HEAD)
     try:
@@ -294,11 +294,11 @@ def bound(path: Path, said: MetricPart, gap: LeftOut) -> LeftOut:
             return gap
         with open(path, "r+b") as file:
             file.seek(end - _BLOCK)
-            end += _after_line(file.read(_BLOCK), last=True) - _BLOCK
+            end += _find_line_start(file.read(_BLOCK), last=True) - _BLOCK
             texts, unread = {}, 0
             try:
                 with alarm(HOLE_SECONDS):
-                    texts = {} if said.files else _texts(said, backwards(path, begin=begin, end=end))
+                    texts = {} if metric.files else _read_texts(metric, backwards(path, begin=begin, end=end))
             except PlumblineError:
                 unread = end - begin
             if not _make_hole(file.fileno(), begin // _PAGE * _PAGE if gap.end else begin, end // _PAGE * _PAGE):
@@ -319,7 +319,7 @@ def _make_hole(descriptor: int, begin: int, end: int) -> bool:
 
 
 def shorten(path: Path) -> None:
-    """Leave out the middle of a log that is longer, and say there how much; in place, as the disk may be full."""
+    """Leave out the middle of a log that is longer, and state there how much; in place, as the disk may be full."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -327,9 +327,9 @@ def shorten(path: Path) -> None:
     if size <= KEPT_HEAD + KEPT_TAIL + _BLOCK:
         return
     with open(path, "r+b") as file:
-        begin = _after_line(file.read(KEPT_HEAD), last=True)
+        begin = _find_line_start(file.read(KEPT_HEAD), last=True)
         file.seek(size - KEPT_TAIL)
-        end = size - KEPT_TAIL + _after_line(file.read(_BLOCK), last=False)
+        end = size - KEPT_TAIL + _find_line_start(file.read(_BLOCK), last=False)
         file.seek(begin)
         file.write(b"\n[plumbline left out %d bytes here]\n" % (end - begin))
         to = file.tell()
@@ -345,7 +345,7 @@ def shorten(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _after_line(block: bytes, *, last: bool) -> int:
+def _find_line_start(block: bytes, *, last: bool) -> int:
     """Where a line begins in a block: after its last line end, or after its first; its end, or 0, without one."""
     at = block.rfind(b"\n") if last else block.find(b"\n")
     return at + 1 if at >= 0 else len(block) if last else 0

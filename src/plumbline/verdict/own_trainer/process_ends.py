@@ -29,7 +29,7 @@ from plumbline.core import process_record
 from plumbline.core.files import read_json
 from plumbline.core.formats import format_count
 
-#: Letters of a command line that are told, and commands that are.
+#: Letters of a command line that are reported, and commands that are.
 _LETTERS, _COMMANDS = 80, 3
 #: What is added to a process that the run itself ended.
 _BY_ITSELF = ", ended by another process of it"
@@ -49,7 +49,7 @@ _REDIRECTION = re.compile(r"\d*>&[\d-]*|&>")
 
 
 class ProcessEnds(Struct, frozen=True):
-    """The processes of a run that failed, each in words such as ``train.py: exit code 1 (...)``.
+    """The processes of a run that failed, each as text such as ``train.py: exit code 1 (...)``.
 
     Attributes:
         of_output: those that had written to the run's output, or may have.
@@ -61,10 +61,10 @@ class ProcessEnds(Struct, frozen=True):
     others: list[str] = []
 
 
-def running(folder: Path) -> set[int]:
+def list_running(folder: Path) -> set[int]:
     """List the processes of this machine that began a run's Python and have not ended."""
     here = platform.node()
-    every = [known["process"] for _, known in _began(folder) if known["host"] == here]
+    every = [note["process"] for _, note in _read_begin_notes(folder) if note["host"] == here]
     return {process for process in every if process_record.read_start_time(process) is not None}
 
 
@@ -85,50 +85,50 @@ def read(
         parts: of pipelines, which ended otherwise than well; a Python process among them, a child of the `shell`, is
             known by its own notes.
     """
-    ends, left = ProcessEnds(), list(parts)
-    every = [(path, known, _report(path)) for path, known in _began(folder)]
-    ended_well = {known["process"]: report for path, known, report in every if not _failure(path, report)}
-    for path, known, report in every:
-        how = _failure(path, report)
-        if known["process"] in left_running:
+    ends, unmatched = ProcessEnds(), list(parts)
+    every = [(path, note, _report(path)) for path, note in _read_begin_notes(folder)]
+    ended_well = {note["process"]: report for path, note, report in every if not _describe_failure(path, report)}
+    for path, note, report in every:
+        how = _describe_failure(path, report)
+        if note["process"] in left_running:
             continue
-        code = _exit_code(path) if known["parent"] == shell else b""
-        if code and (explained := [part for part in left if part.code == code[0]]):
-            left.remove(explained[0])
+        code = _read_exit_code(path) if note["parent"] == shell else b""
+        if code and (explained := [part for part in unmatched if part.code == code[0]]):
+            unmatched.remove(explained[0])
         if not how:
             continue
-        words = f"{_command(known)}: {how}"
-        if _is_ended_by_the_run(folder, known, how, ended_well.get(known["parent"])):
-            ends.others.append(f"{words}{_BY_ITSELF}")
-        elif (_wrote(path.with_suffix(".wrote"), log) and not _is_a_probe(known, report)) or (
-            silent and known["command"][:1] != ["-c"]
+        failure = f"{_shorten_command(note)}: {how}"
+        if _is_ended_by_the_run(folder, note, how, ended_well.get(note["parent"])):
+            ends.others.append(f"{failure}{_BY_ITSELF}")
+        elif (_has_written(path.with_suffix(".wrote"), log) and not _is_a_probe(note, report)) or (
+            silent and note["command"][:1] != ["-c"]
         ):
-            ends.of_output.append(words)
+            ends.of_output.append(failure)
         else:
-            ends.others.append(words)
-    for part in left:
-        (ends.others if part.is_filter else ends.of_output).append(f"{part.name}: {_how(part.code)}")
+            ends.others.append(failure)
+    for part in unmatched:
+        (ends.others if part.is_filter else ends.of_output).append(f"{part.name}: {_describe_code(part.code)}")
     return ends
 
 
-def in_words(ends: Collection[str]) -> str:
+def join_ends(ends: Collection[str]) -> str:
     """Name processes that failed: ``2 processes of it failed (train.py: exit code 1; ...)``."""
     distinct = list(dict.fromkeys(ends))
     more = "; ..." if len(distinct) > _COMMANDS else ""
     return f"{format_count(len(ends), 'process', 'processes')} of it failed ({'; '.join(distinct[:_COMMANDS])}{more})"
 
 
-def kind(words: str) -> str:
-    """The program that failed, and by which code or exception: not what that said, which may be of the run."""
-    begin, _, error = words.removesuffix(_BY_ITSELF).partition(" (")
+def kind(failure: str) -> str:
+    """The program that failed, and by which code or exception: not its message, which may be of the run."""
+    begin, _, error = failure.removesuffix(_BY_ITSELF).partition(" (")
     return f"{begin} {error.partition(':')[0]}"
 
 
-def _began(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _read_begin_notes(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("*.began")):
-        known = read_json(path)
-        if isinstance(known, dict):
-            yield path, known
+        note = read_json(path)
+        if isinstance(note, dict):
+            yield path, note
 
 
 def _report(began: Path) -> dict[str, Any]:
@@ -136,26 +136,26 @@ def _report(began: Path) -> dict[str, Any]:
     return report if isinstance(report, dict) else {}
 
 
-def _how(code: int) -> str:
+def _describe_code(code: int) -> str:
     """How a command ended, by what the shell has as its exit code."""
     with contextlib.suppress(ValueError):
         return signal.Signals(code - 128).name
     return f"exit code {code}"
 
 
-def _exit_code(began: Path) -> bytes:
-    """The exit code of a process; nothing of one that ended by a signal, or does not say it."""
+def _read_exit_code(began: Path) -> bytes:
+    """The exit code of a process; nothing of one that ended by a signal, or does not state it."""
     try:
         return began.with_suffix(".exit").read_bytes()[:1]
     except FileNotFoundError:
         return b""
 
 
-def _failure(began: Path, report: dict[str, Any]) -> str:
+def _describe_failure(began: Path, report: dict[str, Any]) -> str:
     """How a process failed; nothing of one that did not."""
     if report.get("reader_gone"):
         return ""  # as `| head` ends what it reads from
-    code, error = _exit_code(began), report.get("error", "")
+    code, error = _read_exit_code(began), report.get("error", "")
     if code:
         return "" if code == b"\0" else f"exit code {code[0]}{f' ({error})' if error else ''}"
     if report.get("exit_known") is False:
@@ -166,25 +166,25 @@ def _failure(began: Path, report: dict[str, Any]) -> str:
         return _UNKNOWN_SIGNAL
 
 
-def _is_ended_by_the_run(folder: Path, known: dict[str, Any], how: str, parent: dict[str, Any] | None) -> bool:
+def _is_ended_by_the_run(folder: Path, note: dict[str, Any], end: str, parent: dict[str, Any] | None) -> bool:
     """Whether another Python process of the run sent the signal; or a program that the Python above it had asked to, or
     the system when that one had ended, which ended well (`parent`, its report).
     """
     senders: list[str] = []
-    for name in {str(known["process"]), f"group-{known['group']}", f"group-{known['process']}"}:
+    for name in {str(note["process"]), f"group-{note['group']}", f"group-{note['process']}"}:
         with contextlib.suppress(FileNotFoundError):
             senders += (folder / f"{name}.ended").read_text().split()
     if senders or parent is None:
-        return any(sender != str(known["process"]) for sender in senders)
-    return how in _ASKING or (how == _UNKNOWN_SIGNAL and known["process"] in parent.get("left", ()))
+        return any(sender != str(note["process"]) for sender in senders)
+    return end in _ASKING or (end == _UNKNOWN_SIGNAL and note["process"] in parent.get("left", ()))
 
 
-def _is_a_probe(known: dict[str, Any], report: dict[str, Any]) -> bool:
+def _is_a_probe(note: dict[str, Any], report: dict[str, Any]) -> bool:
     """Whether it is code of the command line that only found that a module is not there."""
-    return bool(report.get("import_failed")) and known["command"][:1] == ["-c"]
+    return bool(report.get("import_failed")) and note["command"][:1] == ["-c"]
 
 
-def _wrote(path: Path, log: Path) -> bool:
+def _has_written(path: Path, log: Path) -> bool:
     """Whether a process has written to the run's output, or to one that passed it on."""
     try:
         content = path.read_bytes()
@@ -201,14 +201,15 @@ def _wrote(path: Path, log: Path) -> bool:
             return any(text.find(line) >= 0 for line in lines)
 
 
-def _command(known: dict[str, Any]) -> str:
+def _shorten_command(note: dict[str, Any]) -> str:
     """What a process ran, without the flags and seeds behind that: ``train.py``, ``-m train``, ``-c import torch``."""
-    words = list(known["command"])
+    arguments = list(note["command"])
     at = next(
-        (place for place, word in enumerate(words) if word in ("-m", "-c") or not word.startswith("-")), len(words)
+        (place for place, text in enumerate(arguments) if text in ("-m", "-c") or not text.startswith("-")),
+        len(arguments),
     )
-    words = words[at : at + 2] if words[at : at + 1] in (["-m"], ["-c"]) else words[at : at + 1]
-    line = " ".join(" ".join(words).split()) or "python"
+    arguments = arguments[at : at + 2] if arguments[at : at + 1] in (["-m"], ["-c"]) else arguments[at : at + 1]
+    line = " ".join(" ".join(arguments).split()) or "python"
     return line if len(line) <= _LETTERS else f"{line[: _LETTERS - 3]}..."
 
 
@@ -260,30 +261,30 @@ def read_pipeline(file: Path, code: int, command: str) -> PipelineEnd:
     if code:
         return PipelineEnd(0 if code == NO_READER else code, no_reader=code == NO_READER)
     parts: list[PartEnd] = []
-    pipelines, no_reader = _pipelines(command), False
-    for when, last, codes in _notes(file):
-        seen = codes[:-1] if when == "DEBUG" else codes  # a condition may be what the last one is
+    pipelines, no_reader = _split_pipelines(command), False
+    for when, last, codes in _read_notes(file):
+        ends = codes[:-1] if when == "DEBUG" else codes  # a condition may be what the last one is
         if when == "EXIT" and last == "exit":
             continue
         if when == "EXIT":
             no_reader = NO_READER in codes
-            failed = [one for place, one in enumerate(codes) if one not in (0, NO_READER) and (one > 1 or not place)]
+            failed = [end for place, end in enumerate(codes) if end not in (0, NO_READER) and (end > 1 or not place)]
             if failed and "||" not in command:
                 return PipelineEnd(failed[-1], no_reader=no_reader)
         if len(codes) > 1:
-            parts += [_part(codes, place, pipelines) for place, one in enumerate(seen) if one not in (0, NO_READER)]
+            parts += [_part(codes, place, pipelines) for place, end in enumerate(ends) if end not in (0, NO_READER)]
     return PipelineEnd(0, no_reader=no_reader, parts=list(dict.fromkeys(parts)))
 
 
-def _notes(file: Path) -> Iterator[tuple[str, str, list[int]]]:
+def _read_notes(file: Path) -> Iterator[tuple[str, str, list[int]]]:
     """What bash noted: when, which command it was at, and how the parts of the pipeline before that ended."""
     try:
         text = file.read_text(errors="replace")
     except OSError:  # it never came there
         return
     for note in re.split(r"^:(?=(?:DEBUG|ERR|EXIT)$)", text, flags=re.MULTILINE)[1:]:
-        when, command, *words = note.split("\n")
-        yield when, command, [int(word) for word in words[:-2] if word.isdigit()]
+        when, command, *codes = note.split("\n")
+        yield when, command, [int(code) for code in codes[:-2] if code.isdigit()]
 
 
 def _part(codes: list[int], place: int, pipelines: list[list[str]]) -> PartEnd:
@@ -293,20 +294,20 @@ def _part(codes: list[int], place: int, pipelines: list[list[str]]) -> PartEnd:
     return PartEnd(f"part {place + 1} of {len(codes)} of a pipeline{name}", codes[place], is_filter)
 
 
-def _pipelines(command: str) -> list[list[str]]:
-    """The pipelines of a command, each with the names of its parts' programs, as far as its words tell."""
+def _split_pipelines(command: str) -> list[list[str]]:
+    """The pipelines of a command, each with the names of its parts' programs, as far as its text shows."""
     lexer = shlex.shlex(_REDIRECTION.sub(" ", command), posix=False, punctuation_chars=";&|\n")
     lexer.whitespace = " \t\r"
     try:
-        words = list(lexer)
+        tokens = list(lexer)
     except ValueError:  # a quote without its end, as in a here-document
         return []
     pipelines = [[""]]
-    for word in words:
-        if word in _ENDS:
+    for token in tokens:
+        if token in _ENDS:
             pipelines.append([""])
-        elif word in _BETWEEN:
+        elif token in _BETWEEN:
             pipelines[-1].append("")
-        elif not pipelines[-1][-1] and "=" not in word and word not in _KEYWORDS:
-            pipelines[-1][-1] = word.lstrip("({")
+        elif not pipelines[-1][-1] and "=" not in token and token not in _KEYWORDS:
+            pipelines[-1][-1] = token.lstrip("({")
     return pipelines

@@ -1,7 +1,7 @@
 """Begins the processes of runs, one a device, and ends what a run has started: known by a token that its environment
 carries, by its session, or by its descent.
 
-Launchers (torchrun) put their workers into sessions of their own, which a signal to a process group does not reach. A
+Launchers (torchrun) put their workers into their own sessions, which a signal to a process group does not reach. A
 process that leaves its session and clears its environment is known by its descent, as long as the process that makes
 the run is there, which adopts it (`adopt_orphans`). What cannot be found: such a process after a kill -9 of its
 maker, and what another program starts for the run (a container's daemon, ssh, at).
@@ -32,7 +32,7 @@ from plumbline.verdict.own_trainer.requests import read_request
 TOKEN, REPORT = "PLUMBLINE_RUN", "PLUMBLINE_REPORT"
 #: Seconds that a run is given to end when it is asked to.
 GRACE = 20.0
-#: Seconds between two lines that say how far a run is.
+#: Seconds between two lines that report how far a run is.
 TOLD_EVERY = 30.0
 
 
@@ -55,33 +55,33 @@ def end(mark: str, grace: float, leader: int) -> None:
     seconds).
     """
     until = time.monotonic() + grace
-    for each in carriers(mark, leader) if grace else ():
+    for each in list_carriers(mark, leader) if grace else ():
         with suppress(ProcessLookupError, PermissionError):
             os.kill(each, signal.SIGTERM)
-    while time.monotonic() < until and carriers(mark, leader):
+    while time.monotonic() < until and list_carriers(mark, leader):
         time.sleep(0.1)
     kill_carriers(mark, leader)
 
 
 def kill_carriers(mark: str, leader: int | None = None) -> int:
-    """End the `carriers` of a mark at once; returns how many processes did."""
-    found: set[int] = set()
+    """End the processes of `list_carriers` at once; returns how many processes did."""
+    killed: set[int] = set()
     for _ in range(40):  # a process may start another one meanwhile
-        if not (left := carriers(mark, leader)):
+        if not (alive := list_carriers(mark, leader)):
             break
-        found.update(left)
-        for each in left:
+        killed.update(alive)
+        for each in alive:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(each, signal.SIGKILL)
         time.sleep(0.05)
-    return len(found)
+    return len(killed)
 
 
-def carriers(mark: str, leader: int | None = None) -> list[int]:
+def list_carriers(mark: str, leader: int | None = None) -> list[int]:
     """The processes of this machine whose environment has a variable that begins with a mark, `NAME=value...`; where a
     leader is named, also those of its session, and the descendants of this process, which began it.
     """
-    begin, found, own = mark.encode(), [], set() if leader is None else _descendants()
+    begin, processes, own = mark.encode(), [], set() if leader is None else _list_descendants()
     for entry in os.listdir("/proc"):
         if entry.isdecimal() and int(entry) != os.getpid():
             content, session = b"", 0
@@ -94,22 +94,22 @@ def carriers(mark: str, leader: int | None = None) -> list[int]:
             if (
                 there and process_record.read_start_time(int(entry)) is not None
             ):  # None: it has ended and waits to be noticed
-                found.append(int(entry))
-    return found
+                processes.append(int(entry))
+    return processes
 
 
-def _descendants() -> set[int]:
+def _list_descendants() -> set[int]:
     children: dict[int, list[int]] = {}
     for entry in filter(str.isdecimal, os.listdir("/proc")):
         with suppress(OSError):
             parent = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()[1]
             children.setdefault(int(parent), []).append(int(entry))
-    found, open_ = set[int](), [os.getpid()]
+    descendants, open_ = set[int](), [os.getpid()]
     while open_:
         more = children.get(open_.pop(), [])
-        found.update(more)
+        descendants.update(more)
         open_ += more
-    return found
+    return descendants
 
 
 def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
@@ -120,21 +120,21 @@ def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str],
     """
     waiting, free = list(requests)[::-1], list(devices)[::-1]
     running: dict[Path, tuple[subprocess.Popen[bytes], str, float]] = {}
-    with _asked_to_stop() as asked:
+    with _gather_stops() as stops:
         try:
             while waiting or running:
                 while waiting and free:
                     path, device = waiting.pop(), free.pop()
-                    running[path] = (_started(path, device), device, time.monotonic())
-                for path, (process, device, told) in list(running.items()):
+                    running[path] = (_start_run(path, device), device, time.monotonic())
+                for path, (process, device, last_report) in list(running.items()):
                     if process.poll() is not None:
                         del running[path]
                         free.append(device)
                         yield path
-                    elif time.monotonic() - told > TOLD_EVERY:
+                    elif time.monotonic() - last_report > TOLD_EVERY:
                         running[path] = (process, device, time.monotonic())
                         say_progress(path, tell)
-                if asked:
+                if stops:
                     raise SystemExit(EXIT_RUN_AGAIN)
                 time.sleep(0.05)
         except (KeyboardInterrupt, SystemExit):
@@ -149,16 +149,16 @@ def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str],
 
 
 def say_progress(path: Path, tell: Callable[[str], None]) -> None:
-    """Tell how far the run of a request is, with its last metric."""
+    """Report how far the run of a request is, with its last metric."""
     request = read_request(path)
-    said = read_json(request.progress)
-    if isinstance(said, dict) and "seconds" in said:
-        last = f"; its last line: {said['last'].strip()}" if said.get("last") else ""
-        at = f"{request.metric.called} {said['text']}" if said.get("text") else f"no metric yet{last}"
-        tell(f"{request.words}, seed {request.seed}: {said['seconds']:.0f} s, {at}")
+    progress = read_json(request.progress)
+    if isinstance(progress, dict) and "seconds" in progress:
+        last = f"; its last line: {progress['last'].strip()}" if progress.get("last") else ""
+        at = f"{request.metric.called} {progress['text']}" if progress.get("text") else f"no metric yet{last}"
+        tell(f"{request.words}, seed {request.seed}: {progress['seconds']:.0f} s, {at}")
 
 
-def _started(path: Path, device: str) -> subprocess.Popen[bytes]:
+def _start_run(path: Path, device: str) -> subprocess.Popen[bytes]:
     if device:
         request = msgspec.structs.replace(read_request(path), devices=device)
         atomic_write_json(path, msgspec.to_builtins(request))
@@ -168,7 +168,7 @@ def _started(path: Path, device: str) -> subprocess.Popen[bytes]:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
+def _gather_stops() -> Iterator[list[int]]:
     """Hold a SIGTERM back; yields a list that then holds it."""
     heard: list[int] = []
 

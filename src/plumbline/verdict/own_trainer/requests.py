@@ -1,4 +1,4 @@
-"""Says what a run is asked to be, and how it ended: the two files by which a try and its runs know each other.
+"""States what a run has to be, and how it ended: the two files by which a try and its runs know each other.
 
 A run is given its seed as words of the command, by the environment, or by shifting the seeds that the code sets. What
 a plumbline.toml says of seeds and flags is quoted: the shell runs what `command` says and nothing else. `inject` is for
@@ -25,7 +25,7 @@ from plumbline.verdict.own_trainer.trainer_file import ENVIRONMENT, FLAGS, INJEC
 SCHEMA = 1
 #: How a shell ends where there is no such command, or where it may not be executed.
 NO_COMMAND = {126: "its command cannot be executed", 127: "there is no such command"}
-#: The variable that tells the child's `sitecustomize` the seed to shift by.
+#: The variable that gives the child's `sitecustomize` the seed to shift by.
 SHIFT = "PLUMBLINE_SHIFT_SEEDS"
 #: Calls with a number whose seed is shifted, whatever they are called from; a generator's own `manual_seed` is none.
 _CALL = re.compile(
@@ -37,14 +37,14 @@ _ENDS = frozenset({"|", "||", "&", "&&", ";", "|&"})
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a run is asked to be; all paths are absolute.
+    """What a run has to be; all paths are absolute.
 
     Attributes:
         command: with its seed and flags.
         folder: where it is run: the trainer's folder in the arm's copy.
         top: of the user's own tree, and `copy` of the arm's: modules of the first are looked for in the second.
         result, log, progress: files that are written.
-        environment: variables beside those that are there.
+        environment: variables in addition to those that are there.
         devices: CUDA_VISIBLE_DEVICES of the run; left alone if empty.
         timeout: seconds; None without one.
         fingerprint: parts that are known beforehand (the hash of the data).
@@ -81,15 +81,15 @@ class Result(Struct, frozen=True, kw_only=True):
         memory_gb: the largest memory of a GPU, as torch counts it.
         borrowed: modules that came from the user's tree and not from the arm's copy.
         seeded: modules that were given a first seed; left_alone: modules whose own seeds cannot be shifted.
-        opened: files of the trainer's folder that were opened, where that was asked for; written: those for writing.
+        opened: files of the trainer's folder that were opened, where that was requested; written: those for writing.
         touched: files of what is shared that were written, made or removed while the run ran.
-        looked_at: how many files of what is shared were looked at for that; `unseen`: there are others.
+        looked_at: how many files of what is shared were checked for that; `unseen`: there are others.
         tail: the last lines of the log.
-        failed: its processes that failed and had written to its output, or may have, each in words; None where that
+        failed: its processes that failed and had written to its output, or may have, each as text; None if that
             is not known, as of what an older Plumbline made. `failed_beside`: those that count for nothing.
         signs: of an end before its time, each as it was printed, by its kind.
         place, interval: how far it came (`run_end.LogEnd`).
-        remarks: what else is to be told of its end.
+        remarks: what else is to be reported of its end.
     """
 
     run_id: str
@@ -126,24 +126,24 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def read_result(path: Path) -> Result | None:
-    """Read a result; None where there is none.
+    """Read a result; None if there is none.
 
     Raises:
         PlumblineError: it is none, or of a later Plumbline.
     """
-    said = read_json(path)
-    if said is None:
+    content = read_json(path)
+    if content is None:
         return None
-    if isinstance(said, dict) and said.get("schema", SCHEMA) != SCHEMA:
+    if isinstance(content, dict) and content.get("schema", SCHEMA) != SCHEMA:
         raise PlumblineError(f"{path} is of a later Plumbline; update this one")
     try:
-        return msgspec.convert(said, Result)
+        return msgspec.convert(content, Result)
     except msgspec.ValidationError as error:
         raise PlumblineError(f"{path} is no result of a run ({error}); delete it, and the run is made again") from None
 
 
-def interrupted_file(result: Path) -> Path:
-    """The file beside a result that says why a run was not made, where that is no fault of its arm."""
+def interruption_file(result: Path) -> Path:
+    """The file next to a result that states why a run was not made, where that is no fault of its arm."""
     return result.with_suffix(".again.json")
 
 
@@ -163,15 +163,15 @@ def fill_command(command: str, way: str, seed: int, flags: Sequence[str]) -> str
     """Fill in a command's flags and seed: where they are named, or else at its end.
 
     Raises:
-        PlumblineError: there is no telling which of several commands they belong to.
+        PlumblineError: it is not clear which of several commands they belong to.
     """
-    words = [] if way == INJECT or way.startswith(ENVIRONMENT) else shlex.split(way.replace(SEED, str(seed)))
+    arguments = [] if way == INJECT or way.startswith(ENVIRONMENT) else shlex.split(way.replace(SEED, str(seed)))
     if SEED in command:
-        command, words = command.replace(SEED, str(seed)), []
-    quoted = shlex.join([*words, *flags])
+        command, arguments = command.replace(SEED, str(seed)), []
+    quoted = shlex.join([*arguments, *flags])
     if FLAGS in command:
         return command.replace(FLAGS, quoted)
-    if quoted and _several(command):
+    if quoted and _is_several(command):
         raise PlumblineError(
             f"run.command: {command!r} is more than one command; write {{flags}} where the flags and the seed go"
         )
@@ -194,7 +194,7 @@ def only_a_seed(gone: Sequence[str], come: Sequence[str]) -> bool:
     return bool(gone) and whole and plain[0] == plain[1]
 
 
-def _several(command: str) -> bool:
+def _is_several(command: str) -> bool:
     """Whether a line of the shell holds more than one command."""
     if "\n" in command.strip():
         return True

@@ -9,7 +9,7 @@ by that, any other nan by its line without the numbers. An inf counts for losses
 gradients infinite now and then.
 
 The step or epoch reached is a number behind that name that grows over lines of one shape, or that stands in the only
-line with the metric: what is printed once beside that is a setting.
+line with the metric: what is printed once in addition is a setting.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.verdict.own_trainer.requests import Result
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 #: Seconds that the reading may take; lines before a value in which steps are looked for, and lines at the end of what
-#: was printed in which signs are, where the metric is in a file; and letters of a line that are told.
+#: was printed in which signs are, where the metric is in a file; and letters of a line that are reported.
 SECONDS, LINES, LAST, LETTERS = 10.0, 20_000, 200, 120
 #: Letters before a number that make its shape, and numbers of a line that are read.
 _BEFORE, _MOST = 60, 100
@@ -82,7 +82,7 @@ _PLACE = {
     }.items()
 }
 _NAMES_PLACE = re.compile(r"epoch|step|iter|update", re.IGNORECASE)
-#: Runs of the baseline that must end at one place before an earlier end is a failure: one alone says nothing.
+#: Runs of the baseline that must end at one place before an earlier end is a failure: one alone proves nothing.
 LEAST = 2
 #: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
 #: than that the start is too large a part to say so.
@@ -90,7 +90,7 @@ _AS_LONG, _LONG_SECONDS = 0.03, 10.0
 #: The part of the way, at most, of which one line may be missing at the end, as where steps are counted from 0 or time
 #: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
 _PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
-#: What is said where there is nothing to compare a run's processes with.
+#: What is stated where there is nothing to compare a run's processes with.
 _UNKNOWN = (
     "whether the baseline's runs have that is not known, as an older Plumbline made them: plumbline setup-trainer "
     "--again makes others"
@@ -102,8 +102,8 @@ class LogEnd(Struct, frozen=True):
 
     Attributes:
         diverged: the line with a nan or an inf of the metric or of the loss of training; empty without one.
-        signs: what else may say that it did not go on to its end: each as it was printed, by its kind.
-        beside: what is told and counts for nothing.
+        signs: what else may show that it did not go on to its end: each as it was printed, by its kind.
+        beside: what is reported and counts for nothing.
         place: the largest `epoch` and `step` that it reached, or else how many `values` there are, as far as is known.
         interval: by how much each of them grows from a line to the next, at most.
         unread: whether all of this is not known, as reading it took too long.
@@ -132,14 +132,14 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
                 path = folder / (part.json.rpartition(":")[0] or part.file)
                 rows = [json.dumps(row) for row in metric.whole(path)] if part.json else []
                 signs = _read(part, iter(rows) if rows else metric.backwards(path), places, whole=True)
-                signs = _joined(signs, printed, places)
-            return places.added(signs)
+                signs = _join_end(signs, printed, places)
+            return places.add_reached(signs)
     except PlumblineError:  # it took too long
         return LogEnd(unread=True)
 
 
-def place_words(place: dict[str, float], called: str) -> str:
-    """Say where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
+def format_place(place: dict[str, float], called: str) -> str:
+    """State where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
     if "values" in place:
         return f"value {place['values']:g} of {called}"
     return ", ".join(f"{name} {number:.10g}" for name, number in sorted(place.items()))
@@ -181,7 +181,7 @@ class _Places:
                 if has_value and not at:
                     self._of_metric.setdefault(name, counter)
 
-    def reached(self) -> dict[str, _Counter]:
+    def choose_reached(self) -> dict[str, _Counter]:
         """Choose the counter of each name that came farthest."""
         chosen = {}
         for name, counters in self._counters.items():
@@ -192,9 +192,9 @@ class _Places:
                 chosen[name] = max(growing, key=lambda counter: counter.largest)
         return chosen
 
-    def added(self, end: LogEnd) -> LogEnd:
+    def add_reached(self, end: LogEnd) -> LogEnd:
         """Add what was reached to a run's end."""
-        reached = self.reached()
+        reached = self.choose_reached()
         values = {"values": float(self.values)} if self.values else {}
         place = {name: counter.largest for name, counter in reached.items()} or values
         interval = {name: counter.interval for name, counter in reached.items()}
@@ -213,51 +213,51 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
     else:
         if whole:
             return LogEnd()
-    end = _signs(part.called, after[::-1], without_value)
+    end = _find_signs(part.called, after[::-1], without_value)
     for line in after:
         places.add(line, has_value=line is after[-1] and without_value is not None)
     nulls = set[str]()
     for line in islice(lines, LINES):
         places.add(line, has_value=metric.has_value(part, line))
         nulls.update(_NULL.findall(line) if part.json else ())
-        for kind in _kinds(part.called, line) if end.signs and _ANY.search(line) else ():
+        for kind in _find_kinds(part.called, line) if end.signs and _ANY.search(line) else ():
             if kind in end.signs:
                 end.beside.append(f"{end.signs.pop(kind)}, as it did before its last {part.called}")
     if not whole:
         places.values = 0  # not all of them are there
-    elif not places.reached():
+    elif not places.choose_reached():
         places.values += sum(metric.has_value(part, line) for line in lines)
     if part.json:  # a number that was nan, as many programs write it
         for line in after[:-1]:
             for name in _NULL.findall(line):
                 is_loss = _LOSS.search(name) or name == part.called or part.called.endswith(f".{name}")
                 if name not in nulls and is_loss:
-                    end.signs.setdefault(f"null {name}", _short(line))
+                    end.signs.setdefault(f"null {name}", _shorten(line))
     return end
 
 
-def _joined(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
+def _join_end(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
     """Add what was printed to what the metric's file says: from the last number of a loss on, or else the last line."""
     after = list(islice(printed, LAST))
     for line in chain(after, islice(printed, LINES)):
         places.add(line)
     loss = next((at for at, line in enumerate(after) if _HAS_LOSS.search(line)), None)
-    more = _signs("", _last(after[::-1]) if loss is None else after[loss::-1])
+    more = _find_signs("", _find_last(after[::-1]) if loss is None else after[loss::-1])
     return msgspec.structs.replace(
         end, diverged=end.diverged or more.diverged, signs=more.signs | end.signs, beside=[*end.beside, *more.beside]
     )
 
 
-def _last(lines: list[str]) -> list[str]:
-    """The last line that says something, with the traceback that it ends."""
+def _find_last(lines: list[str]) -> list[str]:
+    """The last line that is not empty, with the traceback that it ends."""
     lines = [line for line in lines if line.strip()]
     at = next((at for at in reversed(range(len(lines))) if _TRACEBACK in lines[at]), None)
     ends = at is not None and not any(line[0].strip() for line in lines[at + 1 : -1])
     return lines[max(0, at - 1) :] if at is not None and ends else lines[-1:]
 
 
-def _signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
-    """What lines say of a run's end, but for its place; `first`: what is read of the first of them."""
+def _find_signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
+    """What lines show of a run's end, except for its place; `first`: what is read of the first of them."""
     end = LogEnd()
     for at, line in enumerate(lines):
         if _TRACEBACK in line:
@@ -265,39 +265,39 @@ def _signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
             below = next((place for place in rest if lines[place][:1].strip()), rest.stop)
             error = lines[below].strip() if below < len(lines) else ""
             around = "\n".join(lines[max(0, at - 1) : below])
-            words = f"a traceback ({error[:LETTERS]})"
+            sign = f"a traceback ({error[:LETTERS]})"
             if _BESIDE.search(around):
-                end.beside.append(words)
+                end.beside.append(sign)
             elif _IGNORED not in lines[max(0, at - 1)] and not error.startswith("BrokenPipeError"):
-                end.signs.setdefault(f"traceback {error.partition(':')[0]}", words)
+                end.signs.setdefault(f"traceback {error.partition(':')[0]}", sign)
         elif _ANY.search(line):
-            kinds = _kinds(called, line if at or first is None else first)
+            kinds = _find_kinds(called, line if at or first is None else first)
             if "" in kinds:
-                return msgspec.structs.replace(end, diverged=_short(line))
+                return msgspec.structs.replace(end, diverged=_shorten(line))
             for kind in kinds:
-                end.signs.setdefault(kind, _short(line))
+                end.signs.setdefault(kind, _shorten(line))
     return end
 
 
-def _kinds(called: str, line: str) -> list[str]:
+def _find_kinds(called: str, line: str) -> list[str]:
     """The kinds of nan and inf in a line: "" is that of the metric or of the loss of training."""
     kinds = []
 
     def name(value: re.Match[str]) -> str:
         """Note a value that has a name, and take it out; leave one that has none."""
-        words = _LEVEL.sub("", value[1][-LETTERS:])
-        is_loss, is_nan = bool(_LOSS.search(words)), value[2][:3].lower() == "nan"
+        label = _LEVEL.sub("", value[1][-LETTERS:])
+        is_loss, is_nan = bool(_LOSS.search(label)), value[2][:3].lower() == "nan"
         if value.re is _AFTER_WORDS and not is_loss:
             return value[0]
         is_best = bool(_BEST.search(re.split(r"\d", line[max(0, value.start() - _BEFORE) : value.end(1)])[-1]))
-        is_metric = bool(called) and _plain(words) == _plain(called)
-        if (is_metric or _TRAINING.fullmatch(words)) and not is_best:
+        is_metric = bool(called) and _normalize_name(label) == _normalize_name(called)
+        if (is_metric or _TRAINING.fullmatch(label)) and not is_best:
             kinds.append("")
         elif is_nan or (is_loss and not is_best):
-            kinds.append(f"nan {_shape(words)}")
+            kinds.append(f"nan {_shape(label)}")
         return " "
 
-    line = _DENIAL.sub(" ", _LIST.sub(_one_value, " ".join(line.split())))
+    line = _DENIAL.sub(" ", _LIST.sub(_join_values, " ".join(line.split())))
     line = _COUNT.sub(" ", _AFTER_WORDS.sub(name, _NAMED.sub(name, line)))
     has_nan = _IS_NAN.search(line) or any(value[1][:3].lower() == "nan" for value in _BARE.finditer(line))
     if has_nan and not _SCALE.search(line):
@@ -305,7 +305,7 @@ def _kinds(called: str, line: str) -> list[str]:
     return kinds
 
 
-def _one_value(numbers: re.Match[str]) -> str:
+def _join_values(numbers: re.Match[str]) -> str:
     """A list of numbers as one: which of them is a nan differs from run to run."""
     rest = _NUMBER.sub("", _BARE.sub("", numbers[1]))
     return "[nan]" if "nan" in numbers[1].lower() and not any(map(str.isalpha, rest)) else numbers[0]
@@ -316,70 +316,70 @@ def _shape(line: str) -> str:
     return _NUMBER.sub("#", " ".join(line.lower().split()))
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name).lower()
 
 
-def _short(line: str) -> str:
+def _shorten(line: str) -> str:
     return repr(" ".join(line.split())[:LETTERS])
 
 
 class ComparedEnd(Struct, frozen=True):
-    """What a comparison says of a run: `why` it counts as crashed, empty if it does not, and `remarks` on its end."""
+    """What a comparison shows of a run: `why` it counts as crashed, empty if it does not, and `remarks` on its end."""
 
     why: str = ""
     remarks: list[str] = []
 
 
-def compare(result: Result, beside: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
-    """Compare a finished run with finished runs of the baseline (`beside`, without itself); `called` is the metric.
+def compare(result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
+    """Compare a finished run with finished runs of the baseline (`others`, without itself); `called` is the metric.
 
-    `may_be_shorter`: an end at an earlier step is told and is no failure.
+    `may_be_shorter`: an end at an earlier step is reported and is not a failure.
     """
     remarks, whys = list(result.remarks), []
-    known = [one for one in beside if one.failed is not None]
-    has = "no run of the baseline has that" if known or not beside else _UNKNOWN
-    theirs = {process_ends.kind(words) for one in known for words in (*(one.failed or ()), *one.failed_beside)}
-    alike = [words for words in result.failed or () if process_ends.kind(words) in theirs]
+    complete = [other for other in others if other.failed is not None]
+    has = "no run of the baseline has that" if complete or not others else _UNKNOWN
+    theirs = {process_ends.kind(end) for other in complete for end in (*(other.failed or ()), *other.failed_beside)}
+    alike = [end for end in result.failed or () if process_ends.kind(end) in theirs]
     if alike:
-        remarks.append(f"{process_ends.in_words(alike)}, as runs of the baseline have it")
-    if others := [words for words in result.failed or () if words not in alike]:
-        whys.append(f"{process_ends.in_words(others)}, and {has}")
+        remarks.append(f"{process_ends.join_ends(alike)}, as runs of the baseline have it")
+    if unmatched := [end for end in result.failed or () if end not in alike]:
+        whys.append(f"{process_ends.join_ends(unmatched)}, and {has}")
     for kind, sign in result.signs.items():
-        words = f"at its end it printed {sign}"
-        if any(kind in one.signs for one in beside):
-            remarks.append(f"{words}, as runs of the baseline do")
+        text = f"at its end it printed {sign}"
+        if any(kind in other.signs for other in others):
+            remarks.append(f"{text}, as runs of the baseline do")
         else:
-            whys.append(f"{words}, and {has}")
-    if early := _early(result, beside, called):
-        words, of_all = early
-        (whys if of_all and not may_be_shorter else remarks).append(words)
+            whys.append(f"{text}, and {has}")
+    if early := _describe_early_end(result, others, called):
+        text, of_all = early
+        (whys if of_all and not may_be_shorter else remarks).append(text)
     return ComparedEnd(why="; ".join(dict.fromkeys(whys)), remarks=list(dict.fromkeys(remarks)))
 
 
 def tell_of_baseline(result: Result) -> ComparedEnd:
-    """Say what is to be told of the end of a run of the baseline, which is compared with none."""
-    failed = [process_ends.in_words(result.failed)] if result.failed else []
+    """List the remarks on the end of a run of the baseline, which is compared with none."""
+    failed = [process_ends.join_ends(result.failed)] if result.failed else []
     signs = [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
 
 
-def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str, bool] | None:
-    """Say that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
+def _describe_early_end(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+    """State that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
 
     The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
     at one place, which the run cannot have reached behind the last of its own lines.
     """
-    ended = f"it ended at {place_words(result.place, called)}"
-    seconds = [other.seconds for other in beside]  # those with a budget of time take as long as the baseline's do
+    ended = f"it ended at {format_place(result.place, called)}"
+    seconds = [other.seconds for other in others]  # those with a budget of time take as long as the baseline's do
     as_long = (1 - _AS_LONG) * min(seconds, default=0) <= result.seconds <= (1 + _AS_LONG) * max(seconds, default=0)
-    sure = len(beside) >= LEAST and not (as_long and min(seconds) >= _LONG_SECONDS)
-    named = [other for other in beside if other.place.keys() & result.place.keys()]
-    if not named and result.place and any(other.place for other in beside):
-        other = next(other for other in beside if other.place)
-        return f"{ended}, and those of the baseline at {place_words(other.place, called)}", False
+    sure = len(others) >= LEAST and not (as_long and min(seconds) >= _LONG_SECONDS)
+    alike = [other for other in others if other.place.keys() & result.place.keys()]
+    if not alike and result.place and any(other.place for other in others):
+        other = next(other for other in others if other.place)
+        return f"{ended}, and those of the baseline at {format_place(other.place, called)}", False
     for name in ("epoch", "step", "values"):
-        theirs = sorted((other for other in named if name in other.place), key=lambda other: other.place[name])
+        theirs = sorted((other for other in alike if name in other.place), key=lambda other: other.place[name])
         if name not in result.place or not theirs:
             continue
         first, last = theirs[0], theirs[-1]
@@ -389,8 +389,8 @@ def _early(result: Result, beside: Collection[Result], called: str) -> tuple[str
             continue
         interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
         within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
-        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(beside)
-        of_first, of_last = (place_words(other.place, called) for other in (first, last))
+        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(others)
+        of_first, of_last = (format_place(other.place, called) for other in (first, last))
         if sure and at_one_place and name != "values" and not within:
             remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
             return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True

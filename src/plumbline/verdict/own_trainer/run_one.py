@@ -4,8 +4,8 @@ The command is run by the shell (bash, or else sh) in a session of its own, in t
 the PATH and the environment of whoever asked. What it prints goes to a log that is kept. How the parts of its pipelines
 and its Python processes ended is read, whatever the shell makes of that. How it ended is written to the result file,
 whole or not at all. A stop
-that was asked for, a disk that is full and a command that does not exist say nothing of the arm: then no result is
-written, the reason is in the file beside it, and the exit code is 75, so that the run is made again. Used by the local
+that was requested, a disk that is full and a command that does not exist prove nothing of the arm: then no result is
+written, the reason is in the file next to it, and the exit code is 75, so that the run is made again. Used by the local
 pool and by the jobs of a profile alike; imports neither numpy nor scipy.
 """
 
@@ -42,19 +42,19 @@ from plumbline.verdict.own_trainer.requests import (
     NO_COMMAND,
     Request,
     Result,
-    interrupted_file,
+    interruption_file,
     read_request,
     read_result,
 )
 
 #: What goes in front of the child's PYTHONPATH.
 CHILD = Path(__file__).parent / "child"
-#: Seconds between looks at a running log.
+#: Seconds between checks of a running log.
 LOOK = 2.0
-#: What a log says of a disk that is full, and how that stands in what is kept of a run that was not made.
+#: What a log states of a disk that is full, and how that stands in what is kept of a run that was not made.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
 SAYS_FULL = "full"
-#: What a log says of memory.
+#: What a log states of memory.
 _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: How a shell ends where it, or its command, was stopped by one of these.
@@ -62,7 +62,7 @@ _STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + numbe
 
 
 class _NotOfTheArm(Exception):
-    """Why a run was not made, where that says nothing of its arm; with the exit code by which that was seen, or
+    """Why a run was not made, where that proves nothing of its arm; with the exit code by which that was seen, or
     `SAYS_FULL` where its log alone says so.
     """
 
@@ -102,20 +102,20 @@ class _Run:
         for number in _STOPS:
             signal.signal(number, self._stop)
         result = Path(self.request.result)
-        again, code = interrupted_file(result), None
+        again, code = interruption_file(result), None
         try:
             for folder in (result.parent, self.log.parent):
                 folder.mkdir(parents=True, exist_ok=True)
             with self._alone(result.with_suffix(".lock")):
                 self.code_before = (read_json(again) or {}).get("code")
                 again.unlink(missing_ok=True)
-                made = read_result(result)
-                if made is not None and made.outcome == FINISHED:
+                finished = read_result(result)
+                if finished is not None and finished.outcome == FINISHED:
                     return 0  # by a job that outlived its try, or whose node was lost and came back
                 shutil.rmtree(self.reports, ignore_errors=True)
                 self.reports.mkdir()
                 try:
-                    atomic_write_json(result, msgspec.to_builtins(self._made()))
+                    atomic_write_json(result, msgspec.to_builtins(self._run_command()))
                     return 0
                 finally:
                     metric.shorten(self.log)
@@ -129,7 +129,7 @@ class _Run:
             why = f"the disk: {error.strerror} ({error.filename})"
         with contextlib.suppress(OSError):
             atomic_write_json(again, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
-        if self.stopped is None or not self.of_pool:  # the pool says itself that it was stopped
+        if self.stopped is None or not self.of_pool:  # the pool reports itself that it was stopped
             print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
         return EXIT_RUN_AGAIN
 
@@ -148,8 +148,8 @@ class _Run:
                     time.sleep(0.2)
             yield
 
-    def _made(self) -> Result:
-        """Run the command to its end, and say how it ended."""
+    def _run_command(self) -> Result:
+        """Run the command to its end, and return how it ended."""
         request, began = self.request, time.monotonic()
         bash = shutil.which("bash")
         parts = self.reports / process_ends.PIPELINE_FILE
@@ -157,9 +157,9 @@ class _Run:
             self.remarks.append("there is no bash here: how the parts of its pipeline ended is not known")
         if not os.path.isdir(request.folder):
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
-        for stale in request.metric.files:  # what the commit has of them is no word of this run
+        for stale in request.metric.files:  # what the commit has of them is not of this run
             Path(request.folder, stale).unlink(missing_ok=True)
-        self.before = fingerprint.look(request.shared)
+        self.before = fingerprint.scan(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],
@@ -174,10 +174,10 @@ class _Run:
             code = self._wait(process, began)
         ends = process_ends.read_pipeline(parts, code, request.command)
         code, self.parts, self.shell = ends.code, ends.parts, process.pid
-        self.left_running = process_ends.running(self.reports)
+        self.left_running = process_ends.list_running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
-        self.touched = fingerprint.touched(self.before)
+        self.touched = fingerprint.list_touched(self.before)
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -197,7 +197,7 @@ class _Run:
             return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
         last = tail[-1] if tail else "it printed nothing"
         if code:
-            kind = "out of memory" if any(map(_MEMORY.search, tail)) else NO_COMMAND.get(code) or _exit_words(code)
+            kind = "out of memory" if any(map(_MEMORY.search, tail)) else NO_COMMAND.get(code) or _describe_exit(code)
             return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
         if read.value is None:
             where = request.metric.json or request.metric.file or "what it printed"
@@ -210,7 +210,7 @@ class _Run:
         self.end = run_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
         if self.end.unread:
             self.remarks.append("what it printed at its end could not be read in time for signs of a failure")
-        self.remarks += [f"it printed {words}, which counts for nothing" for words in self.end.beside]
+        self.remarks += [f"it printed {sign}, which counts for nothing" for sign in self.end.beside]
         if self.end.diverged:
             why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
             return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
@@ -225,10 +225,10 @@ class _Run:
                 shutil.copyfileobj(file, log)
 
     def _require_of_the_arm(self, code: int, tail: list[str]) -> None:
-        """Refuse an end that says nothing of the arm."""
+        """Refuse an end that proves nothing of the arm."""
         last = f": {tail[-1]}" if tail else ""
         if code in _STOPPED and code != self.code_before:  # a second time it is how the arm ends
-            raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})", code)
+            raise _NotOfTheArm(f"something stopped its command by a signal ({_describe_exit(code)})", code)
         says_full = any(map(_FULL.search, tail))
         where = [str(self.log.parent), self.request.folder]
         where += [os.environ.get("TMPDIR", "/tmp"), *self.request.shared] if says_full else []
@@ -241,7 +241,7 @@ class _Run:
     def _result(
         self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
-        request, told, read = self.request, fingerprint.read_reports(self.reports), read or metric.LoggedMetric()
+        request, reports, read = self.request, fingerprint.read_reports(self.reports), read or metric.LoggedMetric()
         ends = process_ends.read(
             self.reports,
             self.log,
@@ -250,7 +250,7 @@ class _Run:
             parts=self.parts,
             shell=self.shell,
         )
-        beside = [f"{process_ends.in_words(ends.others)}, which counts for nothing"] if ends.others else []
+        beside = [f"{process_ends.join_ends(ends.others)}, which counts for nothing"] if ends.others else []
         return Result(
             run_id=request.run_id,
             seed=request.seed,
@@ -260,12 +260,12 @@ class _Run:
             others=read.others,
             seconds=seconds,
             why=why,
-            fingerprint={**fingerprint.machine(request.devices), **told["versions"], **request.fingerprint},
+            fingerprint={**fingerprint.read_machine(request.devices), **reports["versions"], **request.fingerprint},
             host=socket.gethostname(),
             at=process_record.now(),
-            shifted=told["shifted"],
-            memory_gb=told["memory_gb"],
-            **{name: told[name] for name in fingerprint.LISTED},
+            shifted=reports["shifted"],
+            memory_gb=reports["memory_gb"],
+            **{name: reports[name] for name in fingerprint.LISTED},
             touched=self.touched,
             looked_at=len(self.before.files),
             unseen=bool(self.before.left),
@@ -286,13 +286,13 @@ class _Run:
 
     def _environment(self) -> dict[str, str]:
         request = self.request
-        theirs = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one and one != str(CHILD)]
-        named = {"CUDA_VISIBLE_DEVICES": request.devices} if request.devices else {}
+        theirs = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != str(CHILD)]
+        devices = {"CUDA_VISIBLE_DEVICES": request.devices} if request.devices else {}
         return {
             **os.environ,
             "PYTHONUNBUFFERED": "1",
             **request.environment,
-            **named,
+            **devices,
             "PYTHONPATH": os.pathsep.join([str(CHILD), *theirs]),
             TOKEN: self.token,
             REPORT: str(self.reports),
@@ -303,7 +303,7 @@ class _Run:
         }
 
     def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:
-        """Wait for the command, look at its log meanwhile, and stop it when its time is over or a stop is asked for."""
+        """Wait for the command, check its log meanwhile, and stop it when its time is over or a stop is requested."""
         request, looked, readable = self.request, began, True
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -327,8 +327,8 @@ class _Run:
             return False
         with contextlib.suppress(OSError):
             last = metric.last_lines(self.log, count=1, width=100)
-            said = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
-            Path(request.progress).write_text(json.dumps(said))
+            progress = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
+            Path(request.progress).write_text(json.dumps(progress))
         return True
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -351,7 +351,7 @@ def is_full(folder: str, *, probe: bool) -> bool:
     return False
 
 
-def _exit_words(code: int) -> str:
+def _describe_exit(code: int) -> str:
     number = -code if code < 0 else code - 128
     if 0 < number < 65:
         with contextlib.suppress(ValueError):
@@ -365,12 +365,12 @@ def main() -> int:
     parser = command_line.Parser("Makes one run.")
     parser.add_argument("request", type=Path, help="a file that the try wrote")
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this process, the parent, has ended")
-    given = parser.parse_args()
-    if given.end_with:
+    options = parser.parse_args()
+    if options.end_with:
         end_with_parent(signal.SIGTERM)
-        if os.getppid() != given.end_with:  # it ended before the kernel was asked
+        if os.getppid() != options.end_with:  # it ended before the kernel was asked
             return EXIT_RUN_AGAIN
-    return make(read_request(given.request), of_pool=bool(given.end_with))
+    return make(read_request(options.request), of_pool=bool(options.end_with))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Arm:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What a file keeps of the arm; `Repository.recalled` makes it again."""
+        """What a file keeps of the arm; `Repository.recall` makes it again."""
         return {"commit": self.commit, "flags": list(self.flags), "words": self.words}
 
 
@@ -99,7 +99,7 @@ class Repository:
         own = "" if same and not self.prefix else f"/{sha256_text(str(self.folder.absolute()))[:8]}"
         return f"refs/plumbline{own}"
 
-    def arm(self, reference: str, flags: Sequence[str] = (), words: str = "") -> Arm:
+    def arm(self, reference: str, flags: Sequence[str] = (), label: str = "") -> Arm:
         """Make an arm of a commit.
 
         Raises:
@@ -111,7 +111,7 @@ class Repository:
         with self._own_index() as environment:
             self._run("read-tree", commit, environment=environment)
             tree = self._code(environment)
-        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=label or commit[:7])
 
     def has(self, reference: str) -> bool:
         """Whether something names a commit."""
@@ -125,22 +125,22 @@ class Repository:
         """Give the lines of a commit's text files, but for what people read, that have one of some texts, each behind
         its file's name.
         """
-        words = [word for text in texts for word in ("-e", text)]
+        patterns = [word for text in texts for word in ("-e", text)]
         prose = [f":(top,exclude,icase)*.{ending}" for ending in ("md", "rst")]
-        done = self._run("grep", "-I", "--fixed-strings", "--null", *words, commit, "--", ":/", *prose, check=False)
+        done = self._run("grep", "-I", "--fixed-strings", "--null", *patterns, commit, "--", ":/", *prose, check=False)
         for line in done.stdout.splitlines():
             name, _, text = line.removeprefix(f"{commit}:").partition("\0")
             yield name, text
 
-    def changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
+    def list_changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
         """List the lines that two commits do not share, of what is part of an arm: those that go, and those that come.
 
         What is no line (a file's mode, a file that is new, or no text) is in both, as git writes it.
         """
         own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
-        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=0"]
+        arguments = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=0"]
         gone, come, in_head = list[str](), list[str](), True
-        for line in self._out(*words, before, after, "--", ":/", *own).splitlines():
+        for line in self._out(*arguments, before, after, "--", ":/", *own).splitlines():
             in_head = line.startswith("diff --git ") or (in_head and not line.startswith("@@ "))
             if line.startswith(("diff --git ", "@@ ")) or (in_head and line.startswith(("index ", "--- ", "+++ "))):
                 continue
@@ -153,15 +153,15 @@ class Repository:
             "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False
         ).stdout.strip()
 
-    def recalled(self, record: Mapping[str, Any]) -> Arm:
+    def recall(self, record: Mapping[str, Any]) -> Arm:
         """Make an arm again of its record.
 
         Raises:
             PlumblineError: its commit is gone.
         """
-        return self.arm(record["commit"], record["flags"], words=record["words"])
+        return self.arm(record["commit"], record["flags"], label=record["words"])
 
-    def candidate(self, flags: Sequence[str] = (), words: str = "") -> Arm:
+    def candidate(self, flags: Sequence[str] = (), label: str = "") -> Arm:
         """Make an arm of the working tree as it is, and hold its commit by a ref.
 
         Raises:
@@ -177,53 +177,53 @@ class Repository:
             self._run("add", "--all", "--", ":/", environment=environment)
             require_clean_submodules(self.top, environment)
             own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
-            own += [f":(top,literal){name}" for name in self.printed_to()]
+            own += [f":(top,literal){name}" for name in self.list_printed_to()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
             tree = self._code(environment)
         if tree == head.tree:
-            return Arm(commit=head.commit, tree=tree, flags=tuple(flags), words=words or head.words)
-        message = f"plumbline: {words or 'a candidate'}"
+            return Arm(commit=head.commit, tree=tree, flags=tuple(flags), words=label or head.words)
+        message = f"plumbline: {label or 'a candidate'}"
         commit = self._out("commit-tree", "--no-gpg-sign", whole, "-p", head.commit, "-m", message, environment=_AUTHOR)
         self.hold(f"arms/{tree[:12]}", commit)
-        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=label or commit[:7])
 
     def hold(self, name: str, commit: str) -> None:
         """Keep a commit by a ref of Plumbline's own, so that nothing prunes it."""
         self._run("update-ref", f"{self.refs}/{name}", commit)
 
-    def tracked(self, *names: str) -> list[str]:
+    def list_tracked(self, *names: str) -> list[str]:
         """List the files that git tracks of what the folder has of these names, each as the top has it."""
-        return self._listed("--", *map(self._below_top, names))
+        return self._list_files("--", *map(self._below_top, names))
 
     def of_a_loop(self) -> list[str]:
         """List the untracked files of a loop's session, as the top has them."""
         begin = f"{self.prefix}/{AUTO}/" if self.prefix else f"{AUTO}/"
-        return [name for name in self._untracked() if name.startswith(begin)]
+        return [name for name in self._list_untracked() if name.startswith(begin)]
 
-    def to_commit(self, words: str) -> str:
+    def to_commit(self, message: str) -> str:
         """The command that commits the working tree as it was tried: `git commit -a` leaves out new files."""
-        own = [*self.printed_to(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
-        new = [name for name in self._untracked() if name not in own]
+        own = [*self.list_printed_to(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
+        new = [name for name in self._list_untracked() if name not in own]
         begin = f"git add {shlex.join(f':/{name}' for name in new)} && " if new else ""
         begin = "git add -A :/ && " if len(begin) > 200 else begin
-        return f"{begin}git commit -am {shlex.quote(words)}"
+        return f"{begin}git commit -am {shlex.quote(message)}"
 
-    def printed_to(self) -> list[str]:
+    def list_printed_to(self) -> list[str]:
         """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
-        mine = {(one.st_dev, one.st_ino) for one in map(os.fstat, filter(_is_open, (0, 1, 2)))}
-        found = []
-        for name in self._untracked():
+        mine = {(status.st_dev, status.st_ino) for status in map(os.fstat, filter(_is_open, (0, 1, 2)))}
+        files = []
+        for name in self._list_untracked():
             with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
                 there = (self.top / name).stat()
-                found += [name] if (there.st_dev, there.st_ino) in mine else []
-        return found
+                files += [name] if (there.st_dev, there.st_ino) in mine else []
+        return files
 
-    def _untracked(self) -> list[str]:
-        return self._listed("--others", "--exclude-standard", "--", ":/")
+    def _list_untracked(self) -> list[str]:
+        return self._list_files("--others", "--exclude-standard", "--", ":/")
 
-    def _listed(self, *words: str) -> list[str]:
-        return [name for name in self._run("ls-files", "-z", "--full-name", *words).stdout.split("\0") if name]
+    def _list_files(self, *options: str) -> list[str]:
+        return [name for name in self._run("ls-files", "-z", "--full-name", *options).stdout.split("\0") if name]
 
     def leave_out(self, *names: str) -> None:
         """Have git ignore names of the folder by its own `info/exclude`, which no commit has."""
@@ -233,9 +233,9 @@ class Repository:
         with name_in_errors(path), open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
             file.seek(0)
             content = file.read()
-            missing = [one for name in names if (one := below + name) not in content.splitlines()]
+            missing = [line for name in names if (line := below + name) not in content.splitlines()]
             begin = "\n" if missing and content and not content.endswith("\n") else ""
-            file.write(begin + "".join(f"{one}\n" for one in missing))
+            file.write(begin + "".join(f"{line}\n" for line in missing))
 
     def check_out(self, commit: str, copy: Path, share: Sequence[str] = (), output: Sequence[str] = ()) -> Path:
         """Make a copy of a commit to run in, and return the trainer's folder in it; `output` are empty folders of it.
@@ -247,27 +247,27 @@ class Repository:
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._run("worktree", "add", "--detach", "--force", str(copy), commit)
-            return self._filled(commit, copy, share, output)
+            return self._fill_copy(commit, copy, share, output)
         except BaseException:
             self.remove(copy)
             raise
 
-    def _filled(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
+    def _fill_copy(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
         """Put into a copy what its commit has not: submodules, what is shared, empty folders."""
         fill_submodules(self.top, commit, copy)
         here = copy / self.prefix
-        for one in share:
-            if not os.path.lexists(self.folder / one):
+        for name in share:
+            if not os.path.lexists(self.folder / name):
                 raise PlumblineError(
-                    f"{self.folder / NAME}: run.share: there is no {one!r} in {self.folder}; make it, or take it out"
+                    f"{self.folder / NAME}: run.share: there is no {name!r} in {self.folder}; make it, or take it out"
                 )
-            _link(self.folder / one, here / one)
-        for one in output:
-            if os.path.lexists(here / one) and not (here / one).is_dir():
+            _link(self.folder / name, here / name)
+        for name in output:
+            if os.path.lexists(here / name) and not (here / name).is_dir():
                 raise PlumblineError(
-                    f"{self.folder / NAME}: run.output: {one!r} is a file that git has, and no folder; take it out"
+                    f"{self.folder / NAME}: run.output: {name!r} is a file that git has, and no folder; take it out"
                 )
-            make_folder(here / one)
+            make_folder(here / name)
         return here
 
     def remove(self, copy: Path) -> None:
@@ -285,7 +285,7 @@ class Repository:
         return self._out("write-tree", environment=environment)
 
     def _require_addable(self) -> None:
-        sizes, names = {}, self._untracked()
+        sizes, names = {}, self._list_untracked()
         for name in names:
             if name.endswith("/") and git(self.top / name, "rev-parse", "--verify", "HEAD", check=False).returncode:
                 raise PlumblineError(
@@ -307,11 +307,11 @@ class Repository:
     def index_kept(self) -> Iterator[Callable[[], None]]:
         """Put the user's index back as it was after the block, unless what this yields was called."""
         index = self.folder / self._out("rev-parse", "--git-path", "index")
-        before, kept = index.read_bytes() if index.exists() else None, list[bool]()
+        before, calls = index.read_bytes() if index.exists() else None, list[bool]()
         try:
-            yield lambda: kept.append(True)
+            yield lambda: calls.append(True)
         finally:
-            if not kept and before is not None:
+            if not calls and before is not None:
                 atomic_write_bytes(index, before)
 
     @contextlib.contextmanager
@@ -319,13 +319,13 @@ class Repository:
         with tempfile.TemporaryDirectory() as folder:
             yield {"GIT_INDEX_FILE": f"{folder}/index"}
 
-    def _out(self, *words: str, environment: Mapping[str, str] | None = None) -> str:
-        return self._run(*words, environment=environment).stdout.rstrip("\n")
+    def _out(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        return self._run(*arguments, environment=environment).stdout.rstrip("\n")
 
     def _run(
-        self, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
+        self, *arguments: str, environment: Mapping[str, str] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        return git(self.folder, *words, environment=environment, check=check)
+        return git(self.folder, *arguments, environment=environment, check=check)
 
 
 def _is_open(descriptor: int) -> bool:
@@ -340,5 +340,5 @@ def _link(source: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(source.absolute())
     elif source.is_dir() and target.is_dir() and not target.is_symlink():
-        for one in source.iterdir():
-            _link(one, target / one.name)
+        for child in source.iterdir():
+            _link(child, target / child.name)

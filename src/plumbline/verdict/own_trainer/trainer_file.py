@@ -25,7 +25,7 @@ FLAGS, SEED = "{flags}", "{seed}"
 #: Seeds by a variable of the environment begin with this; `INJECT` shifts those that the code sets.
 ENVIRONMENT, INJECT = "env:", "inject"
 
-#: Variables that say what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
+#: Variables that set what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
 _STEERING = re.compile(
     r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|IFS|PATH|HOME|LD_\w+|PYTHON(?!HASHSEED)\w*|PLUMBLINE_\w+|GIT_\w+"
 )
@@ -42,7 +42,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
         share: what git ignores and a run needs, linked into each copy.
         output: what git ignores and a run writes into: a folder that is empty in each copy.
         timeout: the longest that a run may take, such as 15 min; none if empty.
-        size: how large the model is and how long it trains, as a verdict is to say it; not said if empty.
+        size: how large the model is and how long it trains, as a verdict is to state it; not stated if empty.
         data: files and folders whose content is part of what means do not cross.
         fewer_steps: a run may end at an earlier step than those of the baseline; else such a one was not finished.
     """
@@ -58,12 +58,12 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def timeout_seconds(self) -> float | None:
-        """The timeout in seconds; None where a run may take as long as it likes."""
+        """The timeout in seconds; None if a run may take as long as it likes."""
         return parse_duration(self.timeout) if self.timeout else None
 
 
 class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a run says its metric: by a pattern, in JSON lines, or as lines `METRIC name=value`.
+    """Where a run writes its metric: by a pattern, in JSON lines, or as lines `METRIC name=value`.
 
     Attributes:
         pattern: a regular expression with one group; its last match counts.
@@ -85,21 +85,21 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def files(self) -> list[str]:
-        """The files in which a run says its metrics, below the trainer's folder."""
-        rows = [words.rpartition(":")[0] for words in (self.json, *self.others.values())] if self.json else []
+        """The files in which a run writes its metrics, below the trainer's folder."""
+        rows = [place.rpartition(":")[0] for place in (self.json, *self.others.values())] if self.json else []
         return [*dict.fromkeys(rows), *([self.file] if self.file else [])]
 
     @property
     def called(self) -> str:
-        """The metric's name: as the file says, or the last word of the key or of the pattern."""
+        """The metric's name: as the file states, or the last word of the key or of the pattern."""
         if self.name:
             return self.name
-        words = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _literal(self.pattern))
-        return words[-1] if words else "metric"
+        names = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _strip_pattern(self.pattern))
+        return names[-1] if names else "metric"
 
 
 class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What decides, as the options of `plumbline try` of the same names say it for once.
+    """What decides, as the options of `plumbline try` of the same names do for once.
 
     Attributes:
         alpha: the one-sided level.
@@ -128,7 +128,7 @@ class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         gpus: a run a device, such as `0,1`; `0+1,2+3` is two devices a run.
-        at_once: runs beside each other where no devices are named: one, or as many as the profile's jobs, if 0.
+        at_once: concurrent runs where no devices are named: one, or as many as the profile's jobs, if 0.
         profile: a Snakemake profile, whose jobs the runs are.
     """
 
@@ -138,13 +138,13 @@ class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """What each run that stands beside others sees as CUDA_VISIBLE_DEVICES; an empty text leaves it alone."""
-        named = [one.strip().replace("+", ",") for one in self.gpus.split(",") if one.strip()]
-        return tuple(named) or ("",) * max(1, self.at_once)
+        """What each concurrent run sees as CUDA_VISIBLE_DEVICES; an empty text leaves it alone."""
+        groups = [group.strip().replace("+", ",") for group in self.gpus.split(",") if group.strip()]
+        return tuple(groups) or ("",) * max(1, self.at_once)
 
 
 class TrainerFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `plumbline.toml` says; `path` is where it lies."""
+    """What `plumbline.toml` states; `path` is where it lies."""
 
     run: RunPart
     metric: MetricPart
@@ -171,36 +171,36 @@ def load(folder: Path) -> TrainerFile:
     try:
         text = path.read_text(encoding="utf-8")
         check_keys(text)
-        said = tomllib.loads(text)
+        content = tomllib.loads(text)
     except FileNotFoundError:
         raise PlumblineError(f"{folder} has no {NAME}; plumbline setup-trainer COMMAND writes one") from None
     except (ValueError, RecursionError) as error:  # decoding, TOML, and keys that would take hours
         raise PlumblineError(f"{path} is not TOML ({error}); regular expressions go in 'single quotes'") from None
-    return parsed(said, path)
+    return parse(content, path)
 
 
-def parsed(said: dict[str, object], path: Path) -> TrainerFile:
-    """Check what a `plumbline.toml` says.
+def parse(content: dict[str, object], path: Path) -> TrainerFile:
+    """Check what a `plumbline.toml` states.
 
     Raises:
         PlumblineError: as `load`.
     """
-    if unknown := sorted(set(said) - set(_PARTS)):
+    if unknown := sorted(set(content) - set(_PARTS)):
         raise PlumblineError(
             f"{path}: there is no part [{unknown[0]}]{nearest(unknown[0], _PARTS)} (there are {sorted(_PARTS)})"
         )
     parts = {}
     for name, kind in _PARTS.items():
-        given = said.get(name, {})
-        if not isinstance(given, dict):
+        part = content.get(name, {})
+        if not isinstance(part, dict):
             raise PlumblineError(f"{path}: {name}: is a part, not a value; write [{name}]")
-        if name in said or name in ("run", "metric"):
-            parts[name] = convert(kind, given, f"{path}: {name}")
+        if name in content or name in ("run", "metric"):
+            parts[name] = convert(kind, part, f"{path}: {name}")
     file = TrainerFile(**parts, path=path)  # type: ignore[arg-type]
     _check_run(file.run, path)
     _check_metric(file.metric, path)
     for name in file.metric.files:
-        if shared := [one for one in file.run.share if Path(name).is_relative_to(one)]:
+        if shared := [folder for folder in file.run.share if Path(name).is_relative_to(folder)]:
             raise PlumblineError(
                 f"{path}: metric: {name} lies in {shared[0]}, which run.share gives to all runs, so that each would "
                 f"read what another wrote; write {shared[0]} to run.output, which is a run's own"
@@ -210,11 +210,11 @@ def parsed(said: dict[str, object], path: Path) -> TrainerFile:
     return file
 
 
-def _below(name: str) -> bool:
+def _is_below(name: str) -> bool:
     return not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
-def _literal(pattern: str) -> str:
+def _strip_pattern(pattern: str) -> str:
     """A pattern without its escapes, groups and classes: what a reader would call it."""
     return re.sub(r"\\.|\(.*?\)|\[.*?\]", " ", pattern)
 
@@ -241,14 +241,14 @@ def _check_run(run: RunPart, path: Path) -> None:
         shlex.split(run.seed)
     except ValueError as error:
         raise PlumblineError(f"{path}: run.seed: {run.seed!r} has {str(error).lower()}") from None
-    for key, each in (("share", run.share), ("output", run.output), ("data", run.data)):
-        for one in each:
-            if not one.strip() or (key != "data" and not _below(one)):
-                raise PlumblineError(f"{path}: run.{key}: {one!r} is no path below the folder")
-            if key != "data" and (Path(one).parts or (".",))[0] in _NOT_A_RUNS:
+    for key, names in (("share", run.share), ("output", run.output), ("data", run.data)):
+        for entry in names:
+            if not entry.strip() or (key != "data" and not _is_below(entry)):
+                raise PlumblineError(f"{path}: run.{key}: {entry!r} is no path below the folder")
+            if key != "data" and (Path(entry).parts or (".",))[0] in _NOT_A_RUNS:
                 raise PlumblineError(
-                    f"{path}: run.{key}: {one!r} is what git or Plumbline keeps, or all of the folder; name what a run "
-                    "reads or writes"
+                    f"{path}: run.{key}: {entry!r} is what git or Plumbline keeps, or all of the folder; name what a "
+                    "run reads or writes"
                 )
     try:
         _ = run.timeout_seconds
@@ -264,24 +264,24 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             f"{path}: metric: names no metric; write pattern = '^val_bpb:\\s+(\\S+)', json = \"run.jsonl:val_bpb\", or "
             'name = "val_bpb" for lines METRIC val_bpb=0.99'
         )
-    others = {f"metric.others.{name}": words for name, words in metric.others.items()}
+    others = {f"metric.others.{name}": text for name, text in metric.others.items()}
     patterns = {"metric.pattern": metric.pattern} if metric.pattern else {}
-    for key, words in (patterns if metric.json else patterns | others).items():
+    for key, text in (patterns if metric.json else patterns | others).items():
         try:
-            groups = re.compile(words).groups
+            groups = re.compile(text).groups
         except (re.error, OverflowError, RecursionError) as error:
-            raise PlumblineError(f"{path}: {key}: {words!r} is no regular expression ({error})") from None
-        if re.search(r"\x1b|\\(?:x1b|033|u001b)", words, re.IGNORECASE):
+            raise PlumblineError(f"{path}: {key}: {text!r} is no regular expression ({error})") from None
+        if re.search(r"\x1b|\\(?:x1b|033|u001b)", text, re.IGNORECASE):
             raise PlumblineError(
-                f"{path}: {key}: {words!r} has an escape character, and lines are matched without their escape "
+                f"{path}: {key}: {text!r} has an escape character, and lines are matched without their escape "
                 "sequences (colours); leave them out of the pattern"
             )
         if groups != 1:
-            raise PlumblineError(f"{path}: {key}: {words!r} has {groups} groups; put the number, and only it, in (...)")
-    for key, words in ({"metric.json": metric.json} | others if metric.json else {}).items():
-        if not all(words.rpartition(":")[::2]) or not _below(words.rpartition(":")[0]):
-            raise PlumblineError(f"{path}: {key}: {words!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
-    if metric.file and not _below(metric.file):
+            raise PlumblineError(f"{path}: {key}: {text!r} has {groups} groups; put the number, and only it, in (...)")
+    for key, text in ({"metric.json": metric.json} | others if metric.json else {}).items():
+        if not all(text.rpartition(":")[::2]) or not _is_below(text.rpartition(":")[0]):
+            raise PlumblineError(f"{path}: {key}: {text!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
+    if metric.file and not _is_below(metric.file):
         raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
     if metric.held_out and metric.held_out not in metric.others:
         near = nearest(metric.held_out, metric.others)

@@ -22,7 +22,7 @@ from plumbline.specs.spec import RunSpec
 
 #: The name of the check.
 REPLACED_CODE = "replaced code"
-#: Modules of torch whose functions are compared beside all of Plumbline's.
+#: Modules of torch whose functions are compared in addition to all of Plumbline's.
 TORCH = ("torch", "torch.nn.functional", "torch.autograd", "torch.special")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, staticmethod, classmethod, property)
 
@@ -31,18 +31,18 @@ Names = dict[str, Any]
 
 def list_code() -> Names:
     """Note what every function and method stands for, by its whole name."""
-    return dict(_functions())
+    return dict(_list_functions())
 
 
 def find_replaced(before: Names) -> str | None:
     """Name the first function that another one stands for since; None if all are as they were."""
-    for name, value in _functions():
+    for name, value in _list_functions():
         if before.get(name, value) is not value:
             return f"{name} is replaced by other code while the component is loaded or called: leave it as it is"
     return None
 
 
-def _functions() -> Iterator[tuple[str, Any]]:
+def _list_functions() -> Iterator[tuple[str, Any]]:
     for name, module in list(sys.modules.items()):
         if module is None or not (name in TORCH or name.startswith("plumbline.")):
             continue

@@ -45,23 +45,23 @@ class CostParity:
     @property
     def parameters(self) -> float:
         """Percent more parameters than the baseline."""
-        return _percent_more(self.method.parameters, self.baseline.parameters)
+        return _compute_percent_more(self.method.parameters, self.baseline.parameters)
 
     @property
     def operations(self) -> float:
         """Percent more operations than the baseline."""
-        return _percent_more(self.method.operations, self.baseline.operations)
+        return _compute_percent_more(self.method.operations, self.baseline.operations)
 
     @property
     def run(self) -> float:
         """Percent more operations than the baseline as torch sees them run, 0 where they are fewer.
 
-        Fewer say nothing: a mixer that works in chunks reads fewer keys than the baseline's fused kernel is counted
+        Fewer prove nothing: a mixer that works in chunks reads fewer keys than the baseline's fused kernel is counted
         with.
         """
         if self.method.run is None or self.baseline.run is None:
             return 0.0
-        return max(0.0, _percent_more(self.method.run, self.baseline.run))
+        return max(0.0, _compute_percent_more(self.method.run, self.baseline.run))
 
     @property
     def excess(self) -> float:
@@ -75,7 +75,7 @@ class CostParity:
 
     @property
     def words(self) -> str:
-        """A sentence that says what is flagged, and what would restore parity; empty if nothing is."""
+        """A sentence that states what is flagged, and what would restore parity; empty if nothing is."""
         if not self.flagged:
             return ""
         sentence = (
@@ -88,8 +88,8 @@ class CostParity:
             return f"{sentence}; no width of the FFN restores parity"
         return (
             f"{sentence}; model.ffn_width: {self.ffn_width} would leave "
-            f"{_percent_more(self.restored.parameters, self.baseline.parameters):+.2f} % and "
-            f"{_percent_more(self.restored.operations, self.baseline.operations):+.2f} %"
+            f"{_compute_percent_more(self.restored.parameters, self.baseline.parameters):+.2f} % and "
+            f"{_compute_percent_more(self.restored.operations, self.baseline.operations):+.2f} %"
         )
 
 
@@ -128,5 +128,5 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
     return replace(parity, ffn_width=width, restored=restored)
 
 
-def _percent_more(mine: int, theirs: int) -> float:
+def _compute_percent_more(mine: int, theirs: int) -> float:
     return 100 * (mine - theirs) / theirs

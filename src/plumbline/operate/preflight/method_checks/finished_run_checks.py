@@ -1,8 +1,8 @@
-"""Looks at finished runs again, with the weights that they were trained to: a leak may open in training, or on text.
+"""Checks finished runs again, with the weights that they were trained to: a leak may open in training, or on text.
 
 The whole model, at its trained context and depth, reads the run's own held-out sequences in batches of as many rows as
 it was trained with: as it was validated, and as it was trained. Its loss there has to be that of the same tokens read
-one after another, and the loss that the run says: that one is reproduced by calls in which causality held, or what was
+one after another, and the run's recorded loss: that one is reproduced by calls in which causality held, or what was
 gained is not in the weights. One run of each arm and scale, that of the first seed that completed; of the others the
 loss is computed again.
 
@@ -99,7 +99,7 @@ class TrainedModel:
                 [decoded_losses.compute_losses_at_once(self.model, each) for each in tokens_BT.split(self.rows)]
             )
 
-    def of_sequences(self, tokens_BT: torch.Tensor) -> np.ndarray:
+    def compute_losses(self, tokens_BT: torch.Tensor) -> np.ndarray:
         """The loss of each sequence (B,)."""
         return self.select_tokens(tokens_BT).mean(axis=1)
 
@@ -122,7 +122,7 @@ class TrainedModel:
         reported, every = outcome.get("validation_loss"), self.spec.train.validation_sequences
         if reported is None:
             return None, ""
-        losses_B = self.of_sequences(tokens_BT[:every])
+        losses_B = self.compute_losses(tokens_BT[:every])
         computed, number = float(losses_B.mean()), len(losses_B)
         error = 0.0
         if number < every:
@@ -197,7 +197,7 @@ class TrainedLook:
 
 
 def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
-    """Look at all runs of an arm: at the first whole, at the others' losses, and at what they gained elsewhere.
+    """Check all runs of an arm: the first whole, the others' losses, and what they gained elsewhere.
 
     Args:
         work: a preset's folder, with its packs.
@@ -283,10 +283,10 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
     if not others or len(own) < 2 * BLOCKS:
         return TrainedLook(key=spec.key)
     groups = [torch.from_numpy(each) for each in (own, *others.values())]
-    theirs = [TrainedModel(baseline).of_sequences(each) for each in groups]
+    theirs = [TrainedModel(baseline).compute_losses(each) for each in groups]
     for run in runs:
         trained = TrainedModel(run)
-        gains = [base_S - trained.of_sequences(each) for base_S, each in zip(theirs, groups, strict=True)]
+        gains = [base_S - trained.compute_losses(each) for base_S, each in zip(theirs, groups, strict=True)]
         for name, elsewhere_S in zip(others, gains[1:], strict=True):
             if (short := describe_missing_gain(gains[0], elsewhere_S)) is not None:
                 return TrainedLook(
@@ -324,7 +324,7 @@ def _find_leak_in_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.
 
 
 def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
-    """Look at the runs of each arm and scale; returns words for the page, by scale and arm.
+    """Check the runs of each arm and scale; returns text for the page, by scale and arm.
 
     `completed`: gives the runs of a scale and arm that did not diverge.
 
@@ -342,11 +342,11 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
             if not runs:
                 continue
             theirs = there.get(mine.against.get(arm, ""), [])
-            one = check_arm(runs, work, theirs[0] if theirs else None)
-            if one.leak is not None:
+            check = check_arm(runs, work, theirs[0] if theirs else None)
+            if check.leak is not None:
                 raise PlumblineError(
-                    f"{mine.path}: {arm}: with the weights that it was trained to ({one.key}), {one.leak}; it has no "
-                    "verdict: what it gained may be the tokens that it was to predict"
+                    f"{mine.path}: {arm}: with the weights that it was trained to ({check.key}), {check.leak}; it has "
+                    "no verdict: what it gained may be the tokens that it was to predict"
                 )
-            looks[f"{scale}/{arm}"] = one.words
+            looks[f"{scale}/{arm}"] = check.words
     return looks

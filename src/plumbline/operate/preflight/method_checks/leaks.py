@@ -65,10 +65,10 @@ def make_uniform_source(vocabulary: int) -> Source:
     )
 
 
-def _fix_first_row(drawn: Callable[[int, int, torch.Generator], torch.Tensor]) -> Source:
+def _fix_first_row(draw: Callable[[int, int, torch.Generator], torch.Tensor]) -> Source:
     def source(rows: int, length: int) -> torch.Tensor:
         parts = [(1, 7), *([(rows - 1, 8)] if rows > 1 else [])]
-        return torch.cat([drawn(many, length, torch.Generator().manual_seed(seed)) for many, seed in parts])
+        return torch.cat([draw(many, length, torch.Generator().manual_seed(seed)) for many, seed in parts])
 
     return source
 
@@ -105,7 +105,7 @@ def make_pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mode:
-    """A way in which a model is called. `compiled`: what asks whether it is being compiled is told that it is."""
+    """A way in which a model is called. `compiled`: code that checks for compilation finds it."""
 
     training: bool = False
     gradients: bool = False
@@ -121,7 +121,7 @@ class Mode:
             "in bfloat16": self.half,
             "while it is compiled": self.compiled,
         }
-        return " " + ", ".join(words for words, is_so in parts.items() if is_so) if any(parts.values()) else ""
+        return " " + ", ".join(text for text, is_so in parts.items() if is_so) if any(parts.values()) else ""
 
     @contextmanager
     def of(self, model: Decoder) -> Iterator[None]:
@@ -142,7 +142,7 @@ class Mode:
             model.eval()
 
 
-#: The plainest first, so that what it shows is not told of a longer one.
+#: The plainest first, so that what it shows is not reported of a longer one.
 MODES = (
     *(
         Mode(half=half, training=training, gradients=gradients)
@@ -349,7 +349,7 @@ def find_leak(
     again: Source | None = None,
     shortest: int = 1,
 ) -> Leak | None:
-    """Look for a leak in all `calls` (mode, rows) of one length; it is told of the shortest input that shows it.
+    """Look for a leak in all `calls` (mode, rows) of one length; the shortest input that shows it is reported.
 
     What lies between that length and the `shortest` is halved.
     """

@@ -31,7 +31,7 @@ SHORT = range(2, 9)
 #: How many tokens are decoded at a time where one at a time would take long.
 STRIDE = 7
 
-#: What is said to have failed if something is raised at the trained size.
+#: What is reported as failed if something is raised at the trained size.
 AT_SIZE = "trained size"
 
 Check = Callable[[ModelSpec, ModelSpec], str | None]
@@ -117,15 +117,15 @@ def check_padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     model = create_moved_model(spec)
     for tokens_BT in _make_inputs(spec, LONG, spec.context - 3):  # with its padding no longer than a model has to take
         expected = model(tokens_BT)
-        for left, right in ((1, 0), (0, 1), (3, 0), (0, 3)):
-            padded_BT = torch.nn.functional.pad(tokens_BT, (left, right))
-            padding_BT = torch.nn.functional.pad(torch.zeros_like(tokens_BT), (left, right), value=1).bool()
-            padded_1TV = model(padded_BT, padding_BT=padding_BT)[:, left : left + tokens_BT.shape[1]]
+        for before, after in ((1, 0), (0, 1), (3, 0), (0, 3)):
+            padded_BT = torch.nn.functional.pad(tokens_BT, (before, after))
+            padding_BT = torch.nn.functional.pad(torch.zeros_like(tokens_BT), (before, after), value=1).bool()
+            padded_1TV = model(padded_BT, padding_BT=padding_BT)[:, before : before + tokens_BT.shape[1]]
             off = leaks.find_difference(padded_1TV, expected)
             if off is not None:
-                side = "left" if left else "right"
+                side = "left" if before else "right"
                 return (
-                    f"{left + right} of padding on the {side} of {_describe_tokens(tokens_BT)} moves the logits at "
+                    f"{before + after} of padding on the {side} of {_describe_tokens(tokens_BT)} moves the logits at "
                     f"token {off[0]} by {off[1]:.2g}"
                 )
     return None
@@ -244,7 +244,7 @@ def run_checks(
     that are trained, of which those that a processor reads in seconds are examined as they are.
 
     A check cannot be made if something was raised, by the component or by what it needs of its environment. What
-    several raise alike is said once. A model that cannot be built fails as `build`, and no other check is made of it.
+    several raise is reported once. A model that cannot be built fails as `build`, and no other check is made of it.
     """
     failures: dict[str, str] = {}
     raised: list[str] = []
@@ -283,7 +283,7 @@ def _build(spec: ModelSpec, baseline: ModelSpec) -> None:
 
 
 def _set_modes(model: Decoder) -> Iterator[str]:
-    """Set the model to evaluation, then to training; the words that say so, none for evaluation."""
+    """Set the model to evaluation, then to training; the text that states it, none for evaluation."""
     model.eval()
     yield ""
     model.train()
@@ -307,7 +307,7 @@ def _other_random_state() -> Iterator[None]:
 
 
 def _read_counters(model: Decoder) -> dict[str, float]:
-    """The numbers that the parts of a model hold beside their tensors."""
+    """The numbers that the parts of a model hold in addition to their tensors."""
     return {
         f"{name}.{key}": value
         for name, part in model.named_modules()

@@ -21,7 +21,7 @@ from plumbline.operate.preflight.method_checks.leaks import BATCHES, LONG, MODES
 from plumbline.specs.checked_models import TrainedSize
 from plumbline.specs.spec import ModelSpec
 
-#: What is examined beside causality, rows and decoding.
+#: What is examined in addition to causality, rows and decoding.
 CHECKS = ("loss",)
 #: Layers of the model that is called at the trained context.
 LAYERS = 2
@@ -57,7 +57,7 @@ def list_calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
 
 
 def find_leak(model: Decoder, size: TrainedSize) -> Leak | None:
-    """Look for a leak from the shortest input to the trained context; it is told of the shortest that shows it."""
+    """Look for a leak from the shortest input to the trained context; the shortest that shows it is reported."""
     before = 1
     source, again = leaks.make_text_source(model.spec.vocabulary), leaks.make_uniform_source(model.spec.vocabulary)
     for length in sorted({*(short_length for short_length in SHORT if short_length < size.context), size.context}):

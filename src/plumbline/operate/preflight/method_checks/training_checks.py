@@ -44,7 +44,7 @@ from plumbline.train.trainer_settings import TrainerSettings
 STEPS = (8, 24)
 #: Sequences of a step's batch, and held-out ones of which the loss is computed; as many or more lie behind those.
 BATCH, VALIDATION = 4, 8
-#: What a run leaves that says how it was made, which may differ between two runs of one spec.
+#: What a run leaves that states how it was made, which may differ between two runs of one spec.
 ABOUT = ("manifest.json", "outcome.json")
 #: The names under which something fails.
 CHECKS = ("training", "resume", "held-out tokens")
@@ -65,7 +65,7 @@ class _StopAfter(StopRequest):
         return self._left == 0
 
     def poll(self) -> None:
-        """Never leave a step at work."""
+        """Never leave a step in progress."""
 
 
 def make_tiny_run(spec: RunSpec) -> RunSpec:
@@ -235,7 +235,7 @@ def _find_other_output(folder: Path, other_folder: Path) -> str:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep what the trainer tells of its progress."""
+    """Keep what the trainer reports of its progress."""
     output = io.StringIO()
     with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
         yield
@@ -267,7 +267,7 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
         return None
     with join_ranks("cpu") as group:
         numerics(group.device)
-        loops = [build_loop(spec, one, StopRequest(), group) for one in (*settings, settings[1])]
+        loops = [build_loop(spec, each, StopRequest(), group) for each in (*settings, settings[1])]
         names = [hook.name for hook in loops[0].parts.interventions]
         declared = [hook.name for hook in loops[0].parts.interventions if hook.held_out != "none"]
         states: list[list[Any]] = []
@@ -275,8 +275,8 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
             message = _take_steps(loop, states, replayed=number == 2)
             if message is not None:
                 return message
-    one, two, replayed = ([value.detach() for value in loop.parts.model.parameters()] for loop in loops)
-    if _equal(one, two):
+    first, second, replayed = ([value.detach() for value in loop.parts.model.parameters()] for loop in loops)
+    if _are_equal(first, second):
         return None
     if not declared:
         components_text = f"interventions {names} and probes {[probe.name for probe in spec.probes]}"
@@ -285,7 +285,7 @@ def check_held_out(spec: RunSpec, settings: Sequence[TrainerSettings]) -> str | 
             "write "
             'held_out = "apart" in the class of an intervention that decides by them'
         )
-    if not _equal(one, replayed):
+    if not _are_equal(first, replayed):
         return (
             f"other held-out tokens give other weights although {declared} decided the same: parameters may be "
             "changed by decisions that state() gives a checkpoint, and not by the tokens themselves"
@@ -333,7 +333,7 @@ def _take_steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) 
 
 
 class _ChangedBy(Exception):
-    """Says which intervention changed parameters where it may only read."""
+    """States which intervention changed parameters where it may only read."""
 
 
 def _guard_parameters(
@@ -363,10 +363,10 @@ def _guard_parameters(
 
 
 def _are_changed(before: list[Any], parameters: list[Any]) -> bool:
-    return not _equal(before, parameters) or any(value.grad is not None for value in parameters)
+    return not _are_equal(before, parameters) or any(value.grad is not None for value in parameters)
 
 
-def _equal(values: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
+def _are_equal(values: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
     return all(torch.equal(a.detach(), b.detach()) for a, b in zip(values, others, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Notes how a Python process of a run ends, for whoever made the run; `sitecustomize` beside it begins this.
+"""Notes how a Python process of a run ends, for whoever made the run; `sitecustomize` next to it begins this.
 
 Files in the folder of reports, each named `PID-WORD` and an ending:
 
@@ -101,15 +101,15 @@ def at_exit():
     _notice_other_streams()
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     _reopen()
-    known = {"exit_known": _stream is not None, "import_failed": isinstance(error, ImportError)}
-    known["left"] = _living_children()
+    end = {"exit_known": _stream is not None, "import_failed": isinstance(error, ImportError)}
+    end["left"] = _living_children()
     if error is not None:
-        known["error"] = f"{type(error).__name__}: {error}".split("\n")[0][:200]
+        end["error"] = f"{type(error).__name__}: {error}".split("\n")[0][:200]
     broken = [number for number in (1, 2) if _reader_is_gone(number)]
-    known["reader_gone"] = bool(broken) and (error is None or isinstance(error, BrokenPipeError))
+    end["reader_gone"] = bool(broken) and (error is None or isinstance(error, BrokenPipeError))
     if broken and isinstance(error, BrokenPipeError) and _library is not None:
         _end_by_sigpipe(broken[0])
-    return known
+    return end
 
 
 def _write_began():
@@ -117,8 +117,8 @@ def _write_began():
     _begun = True
     with open("/proc/self/cmdline", "rb") as file:
         command = [word.decode(errors="replace") for word in file.read().split(b"\0")[1:-1]]
-    known = {"command": command, "process": _PROCESS, "parent": os.getppid(), "group": os.getpgid(0)}
-    _put(".began", json.dumps({**known, "host": os.uname().nodename}))
+    note = {"command": command, "process": _PROCESS, "parent": os.getppid(), "group": os.getpgid(0)}
+    _put(".began", json.dumps({**note, "host": os.uname().nodename}))
 
 
 def _path(ending):
@@ -174,10 +174,10 @@ def _noting(note, real):
     """The function that leaves a note first; what fails in that is not the caller's."""
 
     @functools.wraps(real)
-    def call(*arguments, **named):
+    def call(*arguments, **keywords):
         with contextlib.suppress(Exception):
-            note(*arguments, **named)
-        return real(*arguments, **named)
+            note(*arguments, **keywords)
+        return real(*arguments, **keywords)
 
     return call
 
@@ -205,8 +205,8 @@ def _waiting(real):
     """The function that waits for a child, which notes by which signal that ended."""
 
     @functools.wraps(real)
-    def wait(*arguments, **named):
-        answer = real(*arguments, **named)
+    def wait(*arguments, **keywords):
+        answer = real(*arguments, **keywords)
         if os.WIFSIGNALED(answer[1]):
             with contextlib.suppress(Exception), open(os.path.join(_folder, f"{answer[0]}.signal"), "w") as file:
                 file.write(str(os.WTERMSIG(answer[1])))
@@ -250,13 +250,13 @@ def _leaving(real):
     """The function that becomes another program, which takes the note of the begin away."""
 
     @functools.wraps(real)
-    def become(*arguments, **named):
+    def become(*arguments, **keywords):
         mine = _begun and os.getpid() == _PROCESS
         if mine:
             with contextlib.suppress(OSError):
                 os.unlink(_path(".began"))
         try:
-            return real(*arguments, **named)
+            return real(*arguments, **keywords)
         finally:  # there is no such program
             if mine:
                 with contextlib.suppress(OSError):
@@ -286,8 +286,8 @@ def _is_read_above(pipe):
             for number in os.listdir(folder + "fd"):
                 if os.readlink(folder + "fd/" + number) == of_pipe:
                     with open(folder + "fdinfo/" + number) as file:
-                        words = file.read().split()
-                    if int(words[words.index("flags:") + 1], 8) & os.O_ACCMODE == os.O_RDONLY:
+                        fields = file.read().split()
+                    if int(fields[fields.index("flags:") + 1], 8) & os.O_ACCMODE == os.O_RDONLY:
                         return True
         except OSError:  # another user's
             pass

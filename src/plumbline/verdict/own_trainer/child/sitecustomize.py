@@ -4,13 +4,13 @@ It belongs to the user's Python, of whatever version and packages: it imports no
 what fails in it is told in its report and never to the trainer. In the order of a process:
 
 - modules that the user's own tree is installed from (`pip install -e .`) are looked for in the arm's copy instead;
-- functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is asked for, and each
+- functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is requested, and each
   of these modules is given a first seed in the first process of a run, for scripts that set none (workers that are
   started later keep streams of their own);
 - the `sitecustomize` that would have run without this one is run;
 - at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
-  of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for;
-- how it ends is noted (`plumbline_process_end`, beside this file).
+  of a GPU, modules that came from the user's tree, and the files that were opened, where that is requested;
+- how it ends is noted (`plumbline_process_end`, next to this file).
 
 A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
 choose the data of an evaluation.
@@ -62,19 +62,19 @@ def _new(seed):
 
 def _wrapped(function, name, first):
     @functools.wraps(function)
-    def shift(*arguments, **named):
+    def shift(*arguments, **keywords):
         if getattr(_state, "inside", False):  # torch.manual_seed calls torch.cuda.manual_seed_all
-            return function(*arguments, **named)
-        given = arguments[0] if arguments else named.get(first)
-        if given is not None and _new(given) is not given:
+            return function(*arguments, **keywords)
+        seed = arguments[0] if arguments else keywords.get(first)
+        if seed is not None and _new(seed) is not seed:
             _shifted[name] = _shifted.get(name, 0) + 1
             if arguments:
-                arguments = (_new(given), *arguments[1:])
+                arguments = (_new(seed), *arguments[1:])
             else:
-                named[first] = _new(given)
+                keywords[first] = _new(seed)
         _state.inside = True
         try:
-            return function(*arguments, **named)
+            return function(*arguments, **keywords)
         finally:
             _state.inside = False
 
@@ -159,7 +159,7 @@ def _of_the_tree(path):
     if path != _TOP and not path.startswith(_TOP + os.sep):
         return False
     parts = path[len(_TOP) + 1 :].split(os.sep)
-    python = any(one.startswith("python") and parts[at - 1 : at] == ["lib"] for at, one in enumerate(parts))
+    python = any(part.startswith("python") and parts[place - 1 : place] == ["lib"] for place, part in enumerate(parts))
     return ".plumbline" not in parts and "site-packages" not in parts and not python
 
 
@@ -186,22 +186,22 @@ def _watched(event, arguments):
 def _report(**more):
     folder = os.environ.get("PLUMBLINE_REPORT", "")
     try:
-        said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
-        said.update(more)
-        said.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
-        said["left_alone"] = [name for name in _OTHERS if name in sys.modules]
-        for name in said["left_alone"]:
-            said["versions"][name] = str(getattr(sys.modules[name], "__version__", ""))
+        report = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
+        report.update(more)
+        report.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
+        report["left_alone"] = [name for name in _OTHERS if name in sys.modules]
+        for name in report["left_alone"]:
+            report["versions"][name] = str(getattr(sys.modules[name], "__version__", ""))
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "__version__"):
-            said["versions"]["torch"] = str(torch.__version__)
+            report["versions"]["torch"] = str(torch.__version__)
             cuda = getattr(torch, "cuda", None)
             if cuda is not None and cuda.is_initialized():
                 peaks = [cuda.max_memory_allocated(device) for device in range(cuda.device_count())]
-                said["memory_gb"] = max(peaks) / 2**30
+                report["memory_gb"] = max(peaks) / 2**30
         path = os.path.join(folder, _ends.name() + ".json")
         with open(path + ".new", "w") as file:
-            json.dump(said, file)
+            json.dump(report, file)
         os.replace(path + ".new", path)
     except Exception:  # a folder that is gone, a process that is ending: nobody is left to tell
         pass
@@ -209,11 +209,11 @@ def _report(**more):
 
 def _report_end():
     try:
-        known = _ends.at_exit()
+        end = _ends.at_exit()
     except Exception as error:
-        known = {}
+        end = {}
         _problems.append(f"its end: {error!r}")
-    _report(**known)
+    _report(**end)
 
 
 def _next_one():
