@@ -99,7 +99,7 @@ def make_page(result: VerdictContents) -> VerdictPage:
         "By study targets": _write_study_targets(result),
         "What it cost": [
             tables.write_cost(reader),
-            write_medians(seen.evidence(seen.deciding, mine.scale).medians, {}),
+            write_medians(reader.evidence(reader.deciding, mine.scale).medians, {}),
         ],
         "Ledger": [_write_ledger(result)],
         "Limits": [_list_limits(result)],
