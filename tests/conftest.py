@@ -90,8 +90,8 @@ def pytest_collection(session: pytest.Session) -> None:
     would, every 700 objects, among millions that stay."""
     gc.disable()
     kernels = REPOSITORY / "tests" / "model" / "kernels"
-    asked = (Path(argument.partition("::")[0]).resolve() for argument in session.config.args)
-    if any(kernels.is_relative_to(path) for path in asked):
+    paths = (Path(argument.partition("::")[0]).resolve() for argument in session.config.args)
+    if any(kernels.is_relative_to(path) for path in paths):
         import_module("tests.model.kernels.conftest")
 
 

@@ -27,9 +27,9 @@ def read() -> list[dict[str, Any]]:
 
 def printed(promises: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Give the lines: each page with its promises, and below each of them what holds it, or why nothing does."""
-    for page, said in itertools.groupby(promises, lambda each: each["said_in"]):
+    for page, group in itertools.groupby(promises, lambda each: each["said_in"]):
         yield page
-        for each in said:
+        for each in group:
             yield f"  {each['promise']}"
             yield from (f"    {test}" for test in each["held_by"])
             if not each["held_by"]:

@@ -83,13 +83,13 @@ def last(node: ast.expr) -> str:
 
 def touched(lines: Iterable[bytes]) -> Iterator[str]:
     """The private parts that a source touches. Snakemake's language has Python's words, so they are read as such."""
-    words = [
+    tokens = [
         token.string.strip("'\"")
         for token in tokenize.tokenize(iter(lines).__next__)
         if token.type in (tokenize.NAME, tokenize.OP, tokenize.STRING)
     ]
-    for place, word in enumerate(words):
-        before, owner, after = words[place - 1 : place], words[place - 2 : place - 1], words[place + 1 : place + 3]
+    for place, word in enumerate(tokens):
+        before, owner, after = tokens[place - 1 : place], tokens[place - 2 : place - 1], tokens[place + 1 : place + 3]
         if word == "snakemake" and before in (["from"], ["import"]):
             module = ".".join([word, *after[1:]]) if after[:1] == ["."] else word
             if module not in PUBLIC:

@@ -61,7 +61,7 @@ def called(name: str, numbers: list[object]) -> Expression:
 
 def test_every_function_is_here() -> None:
     named_function("t_two_sided_p")
-    ours = {name for name, one in FUNCTIONS.items() if one.module.startswith("plumbline.audit")}
+    ours = {name for name, function in FUNCTIONS.items() if function.module.startswith("plumbline.audit")}
     assert ours == {*GIVEN, "count"}  # a count is a sum of comparisons: tests/audit/test_counting.py
 
 
@@ -75,10 +75,10 @@ def test_its_interval_holds_what_the_printed_numbers_give(name: str, data: st.Da
     except (PlumblineError, ArithmeticError):
         return  # refused, not answered
     draw = random.Random(seed)
-    drawn = [[near(x, draw) for x in one] if isinstance(one, list) else near(one, draw) for one in numbers]
+    inputs = [[near(x, draw) for x in one] if isinstance(one, list) else near(one, draw) for one in numbers]
     values = [value]
     with contextlib.suppress(PlumblineError, ArithmeticError):
-        values.append(called(name, drawn).one()[0])
+        values.append(called(name, inputs).one()[0])
     for one in values:
         middle = (low(one) + high(one)) / 2
         slack = 1e-9 * max(1.0, abs(middle))

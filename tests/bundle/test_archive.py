@@ -51,10 +51,10 @@ def members(path: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
 
 def rewritten(path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]) -> Path:
     """The archive with other members, as somebody's tar would write it."""
-    found = members(path)
-    change(found)
+    entries = members(path)
+    change(entries)
     with tarfile.open(path, "w:xz") as tar:
-        for member, content in found:
+        for member, content in entries:
             member.size = len(content) if member.isreg() else 0
             tar.addfile(member, io.BytesIO(content))
     return path
@@ -80,47 +80,47 @@ def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: 
     assert archive.read_file(made, "README.md") == b"Hello.\n"
 
 
-def outside(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1][0].name = "bundle/../../outside"
+def outside(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1][0].name = "bundle/../../outside"
 
 
-def absolute(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1][0].name = "/tmp/outside"
+def absolute(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1][0].name = "/tmp/outside"
 
 
-def listed_outside(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def listed_outside(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     """The crate itself lists it, so that the two agree."""
-    found[0] = (found[0][0], found[0][1].replace(b'"README.md"', b'"../outside"'))
-    found[1][0].name = "bundle/../outside"
+    entries[0] = (entries[0][0], entries[0][1].replace(b'"README.md"', b'"../outside"'))
+    entries[1][0].name = "bundle/../outside"
 
 
-def link(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1][0].type, found[1][0].linkname = tarfile.SYMTYPE, "/etc/passwd"
+def link(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1][0].type, entries[1][0].linkname = tarfile.SYMTYPE, "/etc/passwd"
 
 
-def edited(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1] = (found[1][0], b"Jello.\n")
+def edited(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1] = (entries[1][0], b"Jello.\n")
 
 
-def added(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found.append((tarfile.TarInfo("bundle/more"), b"more"))
+def added(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries.append((tarfile.TarInfo("bundle/more"), b"more"))
 
 
-def twice(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found.append(found[1])
+def twice(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries.append(entries[1])
 
 
-def left_out(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    del found[-1]
+def left_out(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    del entries[-1]
 
 
-def endless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def endless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     """Longer than Python turns into a number."""
-    found[0] = (found[0][0], found[0][1].replace(b'"contentSize": "7"', b'"contentSize": "%s"' % (b"7" * 5000)))
+    entries[0] = (entries[0][0], entries[0][1].replace(b'"contentSize": "7"', b'"contentSize": "%s"' % (b"7" * 5000)))
 
 
-def headless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    del found[0]
+def headless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    del entries[0]
 
 
 @pytest.mark.parametrize(
@@ -211,19 +211,19 @@ def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Pat
 
 
 def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, out, sparse = bomb(tmp_path / "made.tar.xz"), tmp_path / "out", tmp_path / "sparse"
+    bundle, out, sparse = bomb(tmp_path / "made.tar.xz"), tmp_path / "out", tmp_path / "sparse"
     with sparse.open("wb") as file:
         file.truncate(40 << 20)
     free = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: free._replace(free=1 << 20))
     with pytest.raises(PlumblineError, match=r"--into .*out: the 1 files .* take 41,943,040 bytes, and 1,048,576 a"):
-        archive.unpack(made, out, {})
+        archive.unpack(bundle, out, {})
     monkeypatch.undo()
     monkeypatch.setattr(archive, "FREELY", 1 << 20)
     says = r"bytes would become 41,943,040 \(results/big.csv 41,943,040\), .* no bundle"
     for attack in (
-        lambda: archive.unpack(made, out, {}),
-        lambda: archive.read_file(made, "results/big.csv"),
+        lambda: archive.unpack(bundle, out, {}),
+        lambda: archive.read_file(bundle, "results/big.csv"),
         lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, described()),
     ):
         with pytest.raises(PlumblineError, match=says):
@@ -232,21 +232,21 @@ def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pyt
 
 
 def test_no_file_that_is_read_whole_may_be_large(tmp_path: Path) -> None:
-    made = bomb(tmp_path / "made.tar.xz", "plumbline.json")
+    bundle = bomb(tmp_path / "made.tar.xz", "plumbline.json")
     with pytest.raises(PlumblineError, match=r"plumbline\.json has 41,943,040 bytes; it is not a Plumbline bundle"):
-        archive.read_file(made, "plumbline.json")
+        archive.read_file(bundle, "plumbline.json")
     for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):  # which tarfile reads into memory
         header = tarfile.TarInfo("x")
         header.type, header.size = kind, 4 << 30
-        made.write_bytes(lzma.compress(header.tobuf() + bytes(1 << 20)))
+        bundle.write_bytes(lzma.compress(header.tobuf() + bytes(1 << 20)))
         with pytest.raises(PlumblineError, match=r"cannot be read \(a header of 4,294,967,296 bytes\)"):
-            archive.unpack(made, tmp_path / "out", {})
+            archive.unpack(bundle, tmp_path / "out", {})
 
 
 def test_a_sparse_file_is_no_plain_one(tmp_path: Path, made: Path) -> None:
     """Of which tar itself would make as many zeros as it says."""
-    found = members(made)
-    metadata, readme = found[0][1], b"results"
+    entries = members(made)
+    metadata, readme = entries[0][1], b"results"
     header = tarfile.TarInfo("bundle/README.md")
     header.type, header.size = tarfile.GNUTYPE_SPARSE, len(readme)
     block = bytearray(header.tobuf(format=tarfile.GNU_FORMAT))
@@ -254,7 +254,7 @@ def test_a_sparse_file_is_no_plain_one(tmp_path: Path, made: Path) -> None:
     block[148:156] = b"%06o\0 " % (sum(block[:148]) + 8 * 32 + sum(block[156:512]))
     with io.BytesIO() as raw:
         with tarfile.open(fileobj=raw, mode="w") as tar:
-            first = found[0][0]
+            first = entries[0][0]
             first.size = len(metadata)
             tar.addfile(first, io.BytesIO(metadata))
             raw.write(bytes(block) + readme.ljust(512, b"\0"))

@@ -31,8 +31,8 @@ SPLITS = ("train", "validation")
 
 def gathered(folder: Path, *flags: str) -> dict[str, Any]:
     out = folder.parent / f"out{'-'.join(flags)}"
-    given = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(folder)]
-    documents.main([*given, "--validation-percent", "30", "--out", str(out), *flags])
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(folder)]
+    documents.main([*args, "--validation-percent", "30", "--out", str(out), *flags])
     return read_documents(out / "documents.json") | {"folder": out}
 
 
@@ -44,12 +44,12 @@ def texts(facts: dict[str, Any], split: str) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Each text once, twice or three times, in two files."""
-    made = tmp_path / "texts"
-    made.mkdir()
+    root = tmp_path / "texts"
+    root.mkdir()
     for name, step in (("a", 1), ("b", 2), ("c", 3)):
         lines = (json.dumps({"text": text}) + "\n" for text in TEXTS[::step])
-        (made / f"{name}.jsonl").write_text("".join(lines))
-    return made
+        (root / f"{name}.jsonl").write_text("".join(lines))
+    return root
 
 
 @pytest.mark.parametrize("part_lines", [1 << 21, 5])
@@ -86,8 +86,8 @@ def test_a_text_is_compared_without_what_stands_around_it(tmp_path: Path) -> Non
 
 def test_each_text_once_on_the_side_that_is_said(folder: Path) -> None:
     """The order of what stays is as before; the counts are those of the files; twice gives the same bytes."""
-    kept = gathered(folder)
-    both = {split: texts(kept, split) for split in SPLITS}
+    result = gathered(folder)
+    both = {split: texts(result, split) for split in SPLITS}
     for side, other in (SPLITS, SPLITS[::-1]):
         rule = f"once_in_{side}"
         facts = gathered(folder, "--copies", rule)
@@ -104,23 +104,23 @@ def test_each_text_once_on_the_side_that_is_said(folder: Path) -> None:
 
 
 def test_a_side_of_nothing_but_copies_is_refused_with_a_remedy_that_is_one(tmp_path: Path) -> None:
-    made = tmp_path / "texts"
-    made.mkdir()
-    (made / "a.jsonl").write_text('{"text": "the same"}\n' * 60)
+    root = tmp_path / "texts"
+    root.mkdir()
+    (root / "a.jsonl").write_text('{"text": "the same"}\n' * 60)
     every = (
         r"mine.yaml: copies: once_in_{}: every document of {} is on the other side as well, and none would be left; "
     )
     for side, other in (SPLITS, SPLITS[::-1]):
         with pytest.raises(PlumblineError, match=every.format(side, other) + r"each text is on both sides: give more"):
-            gathered(made, "--copies", f"once_in_{side}")
+            gathered(root, "--copies", f"once_in_{side}")
     lines = '{"text": "the same"}\n' * 60
     for number in range(100):  # until train has a text of its own
-        (made / "a.jsonl").write_text(lines + json.dumps({"text": f"alone {number}"}) + "\n")
-        facts = gathered(made)
+        (root / "a.jsonl").write_text(lines + json.dumps({"text": f"alone {number}"}) + "\n")
+        facts = gathered(root)
         if f"alone {number}" in texts(facts, "train"):
             with pytest.raises(PlumblineError, match=every.format("train", "validation") + r"keep them on this side"):
-                gathered(made, "--copies", "once_in_train")
-            assert texts(gathered(made, "--copies", "once_in_validation"), "validation") == ["the same"]
+                gathered(root, "--copies", "once_in_train")
+            assert texts(gathered(root, "--copies", "once_in_validation"), "validation") == ["the same"]
             break
 
 

@@ -66,10 +66,10 @@ def test_corpora_of_before_come_out_byte_for_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sizes", [{}, {"write_bytes": 700}, {"sort_bytes": 1}, {"write_bytes": 1, "sort_bytes": 900}])
 def test_files_that_are_split_again_change_no_order(tmp_path: Path, sizes: dict[str, int]) -> None:
     rows = corpus(600)
-    wanted = sorted(rows, key=lambda row: hashlib.sha256(f"order\n{row['id']}".encode()).digest())
+    expected = sorted(rows, key=lambda row: hashlib.sha256(f"order\n{row['id']}".encode()).digest())
     shuffle = filled(tmp_path / "a", rows[::-1], **sizes)
     assert [bytes(line).decode() for line in shuffle.lines()] == [
-        json.dumps(row, ensure_ascii=False) + "\n" for row in wanted
+        json.dumps(row, ensure_ascii=False) + "\n" for row in expected
     ]
     assert len(list(tmp_path.rglob("*"))) <= 1 + 256, "only the first files stay"
 
@@ -109,14 +109,14 @@ def test_a_long_text_costs_its_own_size(tmp_path: Path) -> None:
     rows = [{"id": f"{number}", "source": "s", "text": "short"} for number in range(2000)]
     shuffle = filled(tmp_path / "a", rows, **SMALL)
     assert peak(lambda: shuffle.add("long", "s", text)) < size / 2, "written in parts"
-    found: list[str] = []
+    hashes: list[str] = []
 
     def drain() -> None:
-        found.extend(hashlib.sha256(line).hexdigest() for line in shuffle.lines() if len(line) > size)
+        hashes.extend(hashlib.sha256(line).hexdigest() for line in shuffle.lines() if len(line) > size)
 
     assert peak(drain) < 1.5 * size  # as JSON it is a fifth longer
     line = json.dumps({"id": "long", "source": "s", "text": text}, ensure_ascii=False) + "\n"
-    assert found == [hashlib.sha256(line.encode()).hexdigest()]
+    assert hashes == [hashlib.sha256(line.encode()).hexdigest()]
 
 
 @pytest.mark.parametrize("sort_bytes", [10, 10**6])

@@ -40,20 +40,20 @@ print("COUNTED", count["taken"], count["written"])
 """
 
 
-def gather(texts: Path, out: Path, *, taken: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
+def gather(texts: Path, out: Path, *, reads: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
     """The documents of a folder by a process of its own, killed where it is said."""
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
-    words += ["--validation-percent", "10"]
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
+    args += ["--validation-percent", "10"]
     return subprocess.run(
-        [sys.executable, "-c", PROCESS, str(taken), str(written), *words], capture_output=True, text=True
+        [sys.executable, "-c", PROCESS, str(reads), str(written), *args], capture_output=True, text=True
     )
 
 
 def counted(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
     """Documents that a process took, and lines that it wrote."""
     assert done.returncode == 0, done.stderr
-    found = re.search(r"COUNTED (\d+) (\d+)", done.stdout)
-    return int(found[1]), int(found[2])
+    match = re.search(r"COUNTED (\d+) (\d+)", done.stdout)
+    return int(match[1]), int(match[2])
 
 
 def made(out: Path) -> dict[str, bytes]:
@@ -73,8 +73,8 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What one process makes that is not interrupted, without any of this."""
     out = tmp_path_factory.mktemp("whole")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
-    documents.main([*words, "--validation-percent", "10"])
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
+    documents.main([*args, "--validation-percent", "10"])
     assert set(made(out)) == set(FILES)
     return made(out)
 
@@ -85,30 +85,30 @@ def saved_documents(texts: Path) -> float:
     return 2 * SAVED / size * DOCUMENTS + 1
 
 
-@pytest.mark.parametrize("at", [1, 180, 1500, 2999])
-def test_killed_while_it_reads(texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int) -> None:
-    killed = gather(texts, tmp_path, taken=at)
+@pytest.mark.parametrize("number", [1, 180, 1500, 2999])
+def test_killed_while_it_reads(texts: Path, whole: dict[str, bytes], tmp_path: Path, number: int) -> None:
+    killed = gather(texts, tmp_path, reads=number)
     assert killed.returncode == -signal.SIGKILL and not (tmp_path / "train.jsonl").exists(), killed.stderr
     done = gather(texts, tmp_path)
-    again = counted(done)[0] - (DOCUMENTS - (at - 1))
+    again = counted(done)[0] - (DOCUMENTS - (number - 1))
     assert 0 <= again <= saved_documents(texts), f"{again} documents were taken twice"
     assert made(tmp_path) == whole, "the same bytes, and nothing is left beside them"
 
 
-@pytest.mark.parametrize("at", [1, 1200, 2999])
-def test_killed_while_it_writes(texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int) -> None:
-    killed = gather(texts, tmp_path, written=at)
+@pytest.mark.parametrize("number", [1, 1200, 2999])
+def test_killed_while_it_writes(texts: Path, whole: dict[str, bytes], tmp_path: Path, number: int) -> None:
+    killed = gather(texts, tmp_path, written=number)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     done = gather(texts, tmp_path)
-    taken, written = counted(done)
-    assert taken == 0
-    assert 0 <= written - (DOCUMENTS - (at - 1)) <= saved_documents(texts) + 3 * DOCUMENTS / 256
+    reads, written = counted(done)
+    assert reads == 0
+    assert 0 <= written - (DOCUMENTS - (number - 1)) <= saved_documents(texts) + 3 * DOCUMENTS / 256
     assert made(tmp_path) == whole
 
 
 def test_killed_again_and_again_it_comes_to_its_end(texts: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
     for _ in range(5):
-        assert gather(texts, tmp_path, taken=700).returncode == -signal.SIGKILL or made(tmp_path) == whole
+        assert gather(texts, tmp_path, reads=700).returncode == -signal.SIGKILL or made(tmp_path) == whole
         if (tmp_path / "documents.json").exists():
             break
     for _ in range(6):
@@ -157,9 +157,9 @@ def test_text_files_go_on_as_well(tmp_path: Path) -> None:
     texts.mkdir()
     for number in range(300):
         (texts / f"{number:03d}.txt").write_text(f"harbour {number} lantern meadow " * 20)
-    assert gather(texts, tmp_path / "out", taken=250).returncode == -signal.SIGKILL
-    taken, _ = counted(gather(texts, tmp_path / "out"))
-    assert 51 <= taken < 51 + SAVED / 400
+    assert gather(texts, tmp_path / "out", reads=250).returncode == -signal.SIGKILL
+    reads, _ = counted(gather(texts, tmp_path / "out"))
+    assert 51 <= reads < 51 + SAVED / 400
     gather(texts, tmp_path / "anew")
     assert made(tmp_path / "out") == made(tmp_path / "anew")
 
@@ -168,8 +168,8 @@ def test_a_mistake_keeps_nothing_small(texts: Path, tmp_path: Path, capsys: pyte
     own = tmp_path / "texts"
     own.mkdir()
     (own / "a.jsonl").write_bytes((texts / "a.jsonl").read_bytes() + b"{\n")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
     with pytest.raises(documents.PlumblineError, match="not a line of JSON"):
-        documents.main([*words, "--out", str(tmp_path / "out")])
+        documents.main([*args, "--out", str(tmp_path / "out")])
     assert not made(tmp_path / "out") and "are kept there" not in capsys.readouterr().err
     assert read_cache.SAVE_BYTES > 10**8 and split.WRITE_BYTES > 10**7

@@ -23,17 +23,17 @@ from tests.data.conftest import Stages, run_pack
 def own(stages: Stages, tmp_path: Path) -> Stages:
     """A corpus that a test may change, with what each file says of itself."""
     root = stages.tokenizer.parent
-    made = Stages(
+    copies = Stages(
         documents=tmp_path / "documents",
         tokenizer=tmp_path / "tokenizer.json",
         tokens=[tmp_path / path.name for path in stages.tokens],
         packs=tmp_path / "packs",
     )
-    shutil.copytree(root / "documents", made.documents)
+    shutil.copytree(root / "documents", copies.documents)
     for path in (stages.tokenizer, *stages.tokens):
         for file in path.parent.glob(f"{path.stem}.*"):  # with what lies beside it
             shutil.copy2(file, tmp_path)
-    return made
+    return copies
 
 
 def replaced(path: Path, content: bytes) -> Path:
@@ -47,37 +47,37 @@ def replaced(path: Path, content: bytes) -> Path:
 def permuted(path: Path) -> None:
     content = json.loads(path.read_text())
     numbers = content["model"]["vocab"]
-    one, other = [word for word, number in numbers.items() if number in (7, 8)]
-    numbers[one], numbers[other] = numbers[other], numbers[one]
+    first, other = [word for word, number in numbers.items() if number in (7, 8)]
+    numbers[first], numbers[other] = numbers[other], numbers[first]
     replaced(path, json.dumps(content).encode())
 
 
 def retokenized(own: Stages) -> None:
-    words = ["--documents", str(own.documents / "train.jsonl"), "--tokenizer", str(own.tokenizer)]
-    tokenize.main([*words, "--shard-number", "0", "--shard-count", "3", "--out", str(own.tokens[0])])
+    args = ["--documents", str(own.documents / "train.jsonl"), "--tokenizer", str(own.tokenizer)]
+    tokenize.main([*args, "--shard-number", "0", "--shard-count", "3", "--out", str(own.tokens[0])])
 
 
 def decoded(own: Stages) -> None:
     """Token files, whose documents are decoded with the tokenizer."""
     (own.packs / "in").mkdir(parents=True)
     np.save(own.packs / "in/a.npy", np.array([5, 6, 0], "<u2"))
-    words = [
+    args = [
         *["--corpus", "mine", "--documents-source", "local", "--local-texts-folder"],
         f"{own.packs}/in",
         "--out",
         f"{own.packs}/out",
     ]
-    documents.main([*words, "--document-end", "0", "--token-files-tokenizer", str(own.tokenizer)])
+    documents.main([*args, "--document-end", "0", "--token-files-tokenizer", str(own.tokenizer)])
 
 
 def test_a_tokenizer_that_was_replaced_encodes_nothing(own: Stages) -> None:
     before = sha256_file(own.tokenizer)
     permuted(own.tokenizer)
-    said = (
+    message = (
         rf"{own.tokenizer} is not the file that was made: its sha256 is {sha256_file(own.tokenizer)}, and .* {before}"
     )
     for read in (retokenized, lambda own: run_pack(own, own.packs, "base=300"), decoded):
-        with pytest.raises(PlumblineError, match=said):
+        with pytest.raises(PlumblineError, match=message):
             read(own)
 
 
@@ -86,8 +86,8 @@ def test_tokens_of_another_tokenizer_are_not_packed_as_this_ones(own: Stages) ->
     before = sha256_file(own.tokenizer)
     permuted(own.tokenizer)
     fingerprint_file.sidecar_path(own.tokenizer).unlink(missing_ok=True)
-    said = rf"train-0000\.npy was not made with {own.tokenizer} as it is now: .* {before}, and now it is "
-    with pytest.raises(PlumblineError, match=said + sha256_file(own.tokenizer)):
+    message = rf"train-0000\.npy was not made with {own.tokenizer} as it is now: .* {before}, and now it is "
+    with pytest.raises(PlumblineError, match=message + sha256_file(own.tokenizer)):
         run_pack(own, own.packs, "base=300")
 
 

@@ -68,14 +68,14 @@ class Folder:
 
     def documents(self, *more: str) -> dict[str, Any]:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
-        words = [
+        args = [
             *["--corpus", "mine", "--documents-source", "local", "--local-texts-folder"],
             str(self.path),
             "--out",
             str(self.out),
         ]
-        words += [*dtype, "--document-end", str(self.end), "--token-files-tokenizer", str(self.tokenizer)]
-        documents.main([*words, *more])
+        args += [*dtype, "--document-end", str(self.end), "--token-files-tokenizer", str(self.tokenizer)]
+        documents.main([*args, *more])
         return json.loads((self.out / "documents.json").read_text())
 
     def lines(self, split: str) -> list[dict[str, Any]]:
@@ -85,11 +85,11 @@ class Folder:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
         paths = [self.out / f"{split}-{shard:04d}.npy" for shard in range(shards)]
         for shard, path in enumerate(paths):
-            words = ["--documents", f"{self.out}/{split}.jsonl", "--tokenizer", str(self.tokenizer)]
-            words += ["--shard-number", str(shard), "--shard-count", str(shards), "--out", str(path)]
+            args = ["--documents", f"{self.out}/{split}.jsonl", "--tokenizer", str(self.tokenizer)]
+            args += ["--shard-number", str(shard), "--shard-count", str(shards), "--out", str(path)]
             tokenize.main(
                 [
-                    *words,
+                    *args,
                     "--local-texts-folder",
                     str(self.path),
                     "--corpus",
@@ -103,8 +103,8 @@ class Folder:
 
 
 def texts(stages: Stages) -> list[list[int]]:
-    words = Tokenizer(stages.tokenizer)
-    return [words.encode(row["text"]) for row in corpus(200)]
+    encoder = Tokenizer(stages.tokenizer)
+    return [encoder.encode(row["text"]) for row in corpus(200)]
 
 
 def folder(stages: Stages, tmp_path: Path, dtype: str = "uint16") -> Folder:
@@ -130,22 +130,22 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
     write(mine.path / f"b{ending}", joined(rows[150:], mine.end)[:-1])  # which its end ends
     manifest = mine.documents("--validation-percent", "20")
     counts = {f"a{ending}": (150, 0), f"b{ending}": (50, 1)}
-    said = manifest["tokens"]["files"]
-    assert {file: (one["documents"], one["unended"]) for file, one in said.items()} == counts
-    found = {split: mine.tokens(split) for split in documents.SPLITS}
-    assert {ids.dtype.str for ids in found.values()} == {"<u2"}
-    whole = [row for split in documents.SPLITS for row in cut(found[split].tolist(), mine.end) if row]
+    files = manifest["tokens"]["files"]
+    assert {file: (facts["documents"], facts["unended"]) for file, facts in files.items()} == counts
+    arrays = {split: mine.tokens(split) for split in documents.SPLITS}
+    assert {ids.dtype.str for ids in arrays.values()} == {"<u2"}
+    whole = [row for split in documents.SPLITS for row in cut(arrays[split].tolist(), mine.end) if row]
     assert sorted(whole) == sorted((*row, mine.end) for row in rows)
-    words = Tokenizer(stages.tokenizer)
+    encoder = Tokenizer(stages.tokenizer)
     for split in documents.SPLITS:
         lines = mine.lines(split)
         assert [line["text"] for line in lines] == [
-            words.decode(row[:-1]) for row in cut(found[split].tolist(), mine.end) if row
+            encoder.decode(row[:-1]) for row in cut(arrays[split].tolist(), mine.end) if row
         ]
         assert all(is_held_out(line["id"], 20) is (split == "validation") for line in lines)
         out = tmp_path / "packs" / split
         sizes = ["--pack-size", "some=all", "--context", "16", "--document-end", str(mine.end), "--out", str(out)]
-        made = [
+        args = [
             "--token-shards",
             str(mine.out),
             "--shard-count",
@@ -155,9 +155,9 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
             "--split",
             split,
         ]
-        pack.main([*made, "--documents", f"{mine.out}/documents.json", *sizes])
+        pack.main([*args, "--documents", f"{mine.out}/documents.json", *sizes])
         packed = np.fromfile(out / split / "shard-00000.bin", "<u2")
-        np.testing.assert_array_equal(packed, found[split][: len(packed)])
+        np.testing.assert_array_equal(packed, arrays[split][: len(packed)])
         assert json.loads((out / "some.json").read_text())["separator"] == mine.end
 
 
@@ -173,8 +173,8 @@ def test_documents_are_what_lies_between_ends(tmp_path_factory: pytest.TempPathF
     mine = Folder(path=root / "in", tokenizer=root / "tokenizer.json", dtype="uint32", end=0)
     mine.documents()
     expected = [row for row in "".join(map(str, ids)).split("0") if row]
-    found = "".join(map(str, mine.tokens("train", 2)))
-    assert sorted(found.split("0")[:-1]) == sorted(expected)
+    digits = "".join(map(str, mine.tokens("train", 2)))
+    assert sorted(digits.split("0")[:-1]) == sorted(expected)
 
 
 def test_small_batches_and_long_documents(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,8 +307,8 @@ def test_a_file_that_changed_since_it_was_cut_is_named(stages: Stages, tmp_path:
 
 def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
     """Also of a tokenizer that has no <|endoftext|>, or another one for something else; ids may have gaps."""
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "a": 1, "b": 2, "z": 9}, unk_token="a"))
-    words.save(str(tmp_path / "tokenizer.json"))
+    encoder = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "a": 1, "b": 2, "z": 9}, unk_token="a"))
+    encoder.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "in").mkdir()
     mine = Folder(path=tmp_path / "in", tokenizer=tmp_path / "tokenizer.json", dtype="uint16", end=2)
     FORMATS["uint16"][1](mine.path / "a.bin", [2, 1, 9, 2, 0, 2])
@@ -323,7 +323,7 @@ def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
 
 def test_a_given_tokenizer_is_copied_or_refused(stages: Stages, tmp_path: Path) -> None:
     copy = tmp_path / "tokenizer.json"
-    words = [
+    args = [
         "given",
         "--corpus",
         "mine",
@@ -334,15 +334,15 @@ def test_a_given_tokenizer_is_copied_or_refused(stages: Stages, tmp_path: Path) 
         "--out",
         str(copy),
     ]
-    tokenizer.main([*words, "--vocabulary-size", "320"])
+    tokenizer.main([*args, "--vocabulary-size", "320"])
     assert copy.read_bytes() == stages.tokenizer.read_bytes()
     with pytest.raises(PlumblineError, match=r"mine\.yaml: tokenizer\.vocabulary of the preset: 1024, but .* has 320"):
-        tokenizer.main([*words, "--vocabulary-size", "1024"])
+        tokenizer.main([*args, "--vocabulary-size", "1024"])
 
 
-def require(root: Path, **given: Any) -> None:
+def require(root: Path, **facts: Any) -> None:
     files = [path for path in sorted(root.iterdir()) if path.suffix in token_files.SUFFIXES]
-    here: dict[str, Any] = {"kind": "given", "dtype": "", "document_end": None} | given
+    here: dict[str, Any] = {"kind": "given", "dtype": "", "document_end": None} | facts
     kind = here.pop("kind")
     token_files.require("mine", "smoke", kind, root, files, **here)
 

@@ -180,11 +180,11 @@ def test_a_full_disk_costs_a_message(
 
 
 def test_those_of_one_machine_take_turns(packs: Path, read: list[str]) -> None:
-    found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(verify_once(Pack(packs / "base.json")))) for _ in range(4)]
+    counts: list[int] = []
+    threads = [threading.Thread(target=lambda: counts.append(verify_once(Pack(packs / "base.json")))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == [0, 0, 0, 3]
+    assert sorted(counts) == [0, 0, 0, 3]
     assert read == shards(packs / "base.json")

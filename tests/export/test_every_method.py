@@ -58,11 +58,11 @@ def tokens() -> torch.Tensor:
 
 def stream_before(model: Decoder, layer: int, tokens_BT: torch.Tensor) -> torch.Tensor:
     """What a layer is given."""
-    given: list[torch.Tensor] = []
-    hook = model.blocks[layer].register_forward_pre_hook(lambda _, inputs: given.append(inputs[0][0]))
+    streams: list[torch.Tensor] = []
+    hook = model.blocks[layer].register_forward_pre_hook(lambda _, inputs: streams.append(inputs[0][0]))
     model(tokens_BT)
     hook.remove()
-    return given[0]
+    return streams[0]
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def test_the_same_logits_loss_and_tokens(name: str, outside: dict[str, torch.Ten
     logits_BTV = model(tokens_BT)
     assert torch.equal(theirs["logits"], logits_BTV)
     counted = torch.cat([logits_BTV[0, 2:-1], logits_BTV[1, :-1]])
-    wanted = torch.cat([tokens_BT[0, 3:], tokens_BT[1, 1:]])
-    torch.testing.assert_close(theirs["loss"], cross_entropy(counted, wanted))
+    targets = torch.cat([tokens_BT[0, 3:], tokens_BT[1, 1:]])
+    torch.testing.assert_close(theirs["loss"], cross_entropy(counted, targets))
     # Greedy, each token from a whole new reading.
     written_BT = tokens_BT[:, :5]
     for _ in range(4):

@@ -72,8 +72,8 @@ def test_a_component_of_an_installed_package_goes_along_with_its_package(site: S
     # transformers looks for files by `from .module import name` alone.
     for name in set(files) - {"modeling_plumbline.py"}:
         assert re.search(rf"^from \.{name.removesuffix('.py')} import \w", files["modeling_plumbline.py"], re.M), name
-    found = sources(small(mixer={"name": "theirs"}))
-    assert found.requires == ("einops",) and found.packages == ("plumbline", "theirs")
+    result = sources(small(mixer={"name": "theirs"}))
+    assert result.requires == ("einops",) and result.packages == ("plumbline", "theirs")
     for name, text in files.items():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.level:
@@ -97,10 +97,10 @@ def test_modules_beside_a_module_by_itself_go_along(site: Site) -> None:
     mixer = mixer.replace("from theirs.deep import FACTOR", "FACTOR = 1").replace(".later", "sibling")
     mixer = mixer.replace("import LATE", "import SIXTH as LATE")
     site.install("alone", {"mixers.alone": "alone"}, {"alone.py": mixer, "sibling.py": "OTHER, SIXTH = 5, 6\n"})
-    found = sources(small(mixer={"name": "alone"}))
-    assert {"alone.py", "sibling.py"} <= set(found.files) and found.packages == ("alone", "plumbline", "sibling")
-    assert "\nfrom . import sibling as sibling\nimport math\n" in found.files["alone.py"]
-    assert found.files["sibling.py"].startswith("# installed with alone, sibling.py, licence: not stated.\n")
+    result = sources(small(mixer={"name": "alone"}))
+    assert {"alone.py", "sibling.py"} <= set(result.files) and result.packages == ("alone", "plumbline", "sibling")
+    assert "\nfrom . import sibling as sibling\nimport math\n" in result.files["alone.py"]
+    assert result.files["sibling.py"].startswith("# installed with alone, sibling.py, licence: not stated.\n")
 
 
 def test_two_files_of_one_flat_name(site: Site) -> None:
@@ -114,5 +114,5 @@ def test_two_files_of_one_flat_name(site: Site) -> None:
 def test_two_models_are_never_one_class_in_a_process() -> None:
     """transformers goes by the configuration's file alone where two folders have the same last name."""
     softpick, ssmax = (small(mixer={"name": name}) for name in ("softpick", "ssmax"))
-    one, same, other = (sources(spec).files["configuration_plumbline.py"] for spec in (softpick, softpick, ssmax))
-    assert one == same != other
+    first, same, other = (sources(spec).files["configuration_plumbline.py"] for spec in (softpick, softpick, ssmax))
+    assert first == same != other

@@ -45,7 +45,7 @@ def used_by(golden: str) -> dict[str, Path]:
         run = trainings.spec(golden)
         model = run.model
         chosen = [("optimizer", run.optimizer.name), ("schedule", run.schedule.name)]
-        chosen += [("intervention", given["name"]) for given in run.interventions]
+        chosen += [("intervention", entry["name"]) for entry in run.interventions]
         chosen += [("probe", probe.name) for probe in run.probes]
     chosen += [(slot, model.slot(slot).name) for slot in SLOTS]
     files = {(kind, name): Path(available(kind)[name]) for kind, name in chosen}
@@ -63,12 +63,12 @@ def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -
         proven: those of them whose golden numbers are all as recorded.
     """
     after = {component: dict(classes) for component, classes in before.items()}
-    for component, found in present.items():
+    for component, digest in present.items():
         classes = after.setdefault(component, {})
         last = list(classes.values())[-1:]
-        own = classes.pop(found, None)  # and put last again
-        joined = last[0] if last and component in proven else found
-        classes[found] = joined if own is None else own
+        own = classes.pop(digest, None)  # and put last again
+        joined = last[0] if last and component in proven else digest
+        classes[digest] = joined if own is None else own
     return after
 
 
@@ -82,8 +82,8 @@ def record(golden: list[str], same: dict[str, bool]) -> Classes:
     files = {name: used_by(name) for name in golden}
     paths = {component: path for used in files.values() for component, path in used.items()}
     present = {component: code_hash.tree_hash(code_hash.component_files(path)) for component, path in paths.items()}
-    seen = {component: [same[name] for name in same if component in files[name]] for component in present}
-    proven = {component for component, verdicts in seen.items() if verdicts and all(verdicts)}
+    matches = {component: [same[name] for name in same if component in files[name]] for component in present}
+    proven = {component for component, verdicts in matches.items() if verdicts and all(verdicts)}
     classes = recorded_again(read(), present, proven)
     lines = ",\n".join(f'  "{component}": {_ordered(classes[component])}' for component in sorted(classes))
     atomic_write_text(code_hash.CLASSES, f"{{\n{lines}\n}}\n")
@@ -97,4 +97,4 @@ def read() -> Classes:
 
 def _ordered(classes: dict[str, str]) -> str:
     """JSON that keeps the order, which canonical JSON does not."""
-    return "{" + ", ".join(f"{canonical_json(found)}: {canonical_json(to)}" for found, to in classes.items()) + "}"
+    return "{" + ", ".join(f"{canonical_json(digest)}: {canonical_json(to)}" for digest, to in classes.items()) + "}"

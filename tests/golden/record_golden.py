@@ -43,10 +43,10 @@ def main() -> None:
         FILE,
         f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(found)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n',
     )
-    known = code_classes.record(
+    classes = code_classes.record(
         [*found, *trained], {name: moved <= TOLERANCES.get(name, TOLERANCE) for name, moved in gaps.items()}
     )
-    print(f"{len(found)} methods, {len(trained)} trainings -> {FILE}\n{len(known)} components -> {code_hash.CLASSES}")
+    print(f"{len(found)} methods, {len(trained)} trainings -> {FILE}\n{len(classes)} components -> {code_hash.CLASSES}")
 
 
 def _lines(golden: dict[str, Any]) -> str:

@@ -44,16 +44,16 @@ def parts(run: RunSpec) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from run.model.slots.items()
     yield "optimizer", {"name": run.optimizer.name, **run.optimizer.options}
     yield "schedule", {"name": run.schedule.name, **run.schedule.options}
-    yield from (("intervention", given) for given in run.interventions)
+    yield from (("intervention", entry) for entry in run.interventions)
     yield from (("probe", {"name": probe.name, **probe.options}) for probe in run.probes if probe.every)
 
 
 def values(run: RunSpec) -> Iterator[tuple[str, str, Any]]:
     """Component, option and value for every option that is no number: a value of such a one can be a branch."""
-    for kind, given in parts(run):
-        for name, option in components.options(kind, given["name"]).items():
+    for kind, entry in parts(run):
+        for name, option in components.options(kind, entry["name"]).items():
             if option.kind not in ("int", "float"):
-                yield f"{components.folder(kind)}.{given['name']}", name, given[name]
+                yield f"{components.folder(kind)}.{entry['name']}", name, entry[name]
 
 
 def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
@@ -70,7 +70,7 @@ def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
         for preset in ("smoke", "demo", "mini", "paper")
         for run in study_config.load(study, preset).runs.values()
     ]
-    chosen = {f"{components.folder(kind)}.{given['name']}" for run in shipped for kind, given in parts(run)}
+    chosen = {f"{components.folder(kind)}.{entry['name']}" for run in shipped for kind, entry in parts(run)}
     assert chosen <= used
     lacking = {value for run in shipped for value in values(run)} - {value for run in golden for value in values(run)}
     assert not lacking, f"{sorted(lacking, key=str)}: let a training of tests/golden/trainings.py set them"
@@ -154,7 +154,7 @@ def test_a_refactor_keeps_its_class_once_it_is_recorded_and_a_change_gets_its_ow
     table.write_text("{}")
     first, first_muon = code_classes(copy)
     recorded_first = {"mixers.softpick": first, "optimizers.muon": first_muon, "mixers.of_no_method": "1"}
-    table.write_text(json.dumps({name: {found: found} for name, found in recorded_first.items()}))
+    table.write_text(json.dumps({name: {digest: digest} for name, digest in recorded_first.items()}))
     edit(copy, SOFTPICK, THRESHOLD, THRESHOLD.replace("return 1 /", "one = 1\n        return one /"))
     text = (copy / MUON).read_text()
     assert text.count("buffer") > 3

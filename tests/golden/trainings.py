@@ -115,7 +115,7 @@ def curves(training: str) -> Curves:
     optimizer = RunOptimizer(model, model.parameter_roles, run.optimizer, hooks)
     online = OnlineProbes(run)
     share = make_schedule(run.schedule, STEPS)
-    found: Curves = {LOSS: []}
+    result: Curves = {LOSS: []}
     for step in range(1, STEPS + 1):
         for hook in hooks:
             hook.begin(step)
@@ -129,22 +129,22 @@ def curves(training: str) -> Curves:
         optimizer.zero_grad()
         for hook in hooks:
             hook.end(step)
-        found[LOSS].append(loss.item())
+        result[LOSS].append(loss.item())
         for probe_value in read_all(model, online.due(step), _held_out(run), "float32", init_seed=run.init_seed):
-            found.setdefault(probe_value.probe, []).append(probe_value.value)
+            result.setdefault(probe_value.probe, []).append(probe_value.value)
     for _, name, value, _ in (probe_value for hook in hooks for probe_value in hook.measurements()):
         if name not in COUNTS:
-            found.setdefault(name, []).append(value)
-    assert all(math.isfinite(value) for values in found.values() for value in values), training
-    return {name: [round(value, 6) for value in values] for name, values in found.items()}
+            result.setdefault(name, []).append(value)
+    assert all(math.isfinite(value) for values in result.values() for value in values), training
+    return {name: [round(value, 6) for value in values] for name, values in result.items()}
 
 
-def apart(one: Curves, other: Curves) -> float:
+def apart(first: Curves, other: Curves) -> float:
     """The largest difference of two trainings' numbers, of those above 1 in parts of themselves; infinite where they do
     not keep the same ones."""
-    if {name: len(values) for name, values in one.items()} != {name: len(values) for name, values in other.items()}:
+    if {name: len(values) for name, values in first.items()} != {name: len(values) for name, values in other.items()}:
         return math.inf
-    pairs = [pair for name, values in one.items() for pair in zip(values, other[name], strict=True)]
+    pairs = [pair for name, values in first.items() for pair in zip(values, other[name], strict=True)]
     return max(abs(a - b) / max(1.0, abs(b)) for a, b in pairs)
 
 
@@ -156,7 +156,7 @@ def _attached(run: RunSpec, model: Decoder) -> list[Intervention]:
     pack: Any = SimpleNamespace(
         sequences=len(rows_BT), separator=None, path="made up", rows=lambda indices: rows_BT[np.asarray(indices)]
     )
-    silent: Any = SimpleNamespace(say=lambda text: None, event=lambda *given, **details: None)
+    silent: Any = SimpleNamespace(say=lambda text: None, event=lambda *args, **details: None)
     for hook in hooks:
         hook.attach(InterventionInputs(spec=run, model=model, ranks=ranks, validation=pack, progress=silent))
     return hooks

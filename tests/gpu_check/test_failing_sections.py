@@ -182,17 +182,17 @@ def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         ('{"format": 1}', "not a state of this check"),
         ('{"format": 1, "machine": {}, "sections": {"kernel_accuracy": {}}}', "not a state of this check"),
         ('{"format": 1, "machine": {}, "sections": {}}', r"does not say what it was measured on \(told\)"),
     ],
 )
-def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, words: str) -> None:
+def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "gpu_check_a.json").write_text(content)
     (tmp_path / "gpu_check_a.md").touch()
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(PlumblineError, match=message):
         command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
     assert not (tmp_path / "now").exists()
     (tmp_path / "gpu_check_a.json").unlink()

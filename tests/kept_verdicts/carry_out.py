@@ -164,8 +164,8 @@ def _text(title: str, text: str, case: VerdictInput, top: Path) -> str:
         title, text = f"words of {title}", words_of_picture(text)
     if title.endswith(".html"):
         title, text = f"words of {title}", words_of_page(text)
-    shown = normalise_json(text, top, trains=case.trains) or normalise(text, top, trains=case.trains)
-    return f"=== {title}\n{shown.rstrip()}"
+    clean = normalise_json(text, top, trains=case.trains) or normalise(text, top, trains=case.trains)
+    return f"=== {title}\n{clean.rstrip()}"
 
 
 def _is_printed(text: str, printed: str) -> bool:

@@ -104,7 +104,7 @@ def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
     def made(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
         from plumbline.verdict.decision.outcome import FINISHED, ArmRun
 
-        known = self.folder.bank().runs
+        runs = self.folder.bank().runs
         for arm, seed in wanted:
             value = round(3 - gain(self.arms[arm].words, seed) + (seed * 41 % 101 - 50) / 5000, 6)
             yield ArmRun(
@@ -114,7 +114,7 @@ def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
                 outcome=FINISHED,
                 seconds=2.5,
                 run_id=self.run_id(arm, seed),
-                fingerprint=known[0].run.fingerprint if known else "made up",
+                fingerprint=runs[0].run.fingerprint if runs else "made up",
             )
 
     return {"plumbline.verdict.own_trainer.command_trainer.CommandTrainer.run": made}

@@ -173,12 +173,12 @@ def test_narrow_parts_to_the_same_bits(
         inputs(9)[0].detach().float().requires_grad_(),
         ForwardContext(attention_mask=attention_mask, cache=None),
     )
-    found = []
+    both = []
     for narrow in (16, 0):
         monkeypatch.setattr(positions, "NARROW", narrow)
         turned = Rotary(small()).rotate(head, context, splits)
-        found.append((turned, *torch.autograd.grad(turned.sin().sum(), head)))
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+        both.append((turned, *torch.autograd.grad(turned.sin().sum(), head)))
+    assert all(torch.equal(first, other) for first, other in zip(*both, strict=True))
 
 
 def test_sizes_that_do_not_fit_are_named() -> None:

@@ -27,12 +27,12 @@ def test_memory_is_linear_in_time(mixer: dict) -> None:
 
 def test_what_is_kept_is_counted_once_and_only_while_it_is() -> None:
     x_N, scale_N = (torch.ones(1000, requires_grad=True) for _ in range(2))  # of 4,000 bytes each
-    kept = HeldByAutograd(scale_N)
-    with kept.count():
+    counter = HeldByAutograd(scale_N)
+    with counter.count():
         (x_N * 2.0).exp().sum().backward()  # keeps exp's result, until backward
-        assert (kept.now, kept.most) == (0, 4000)
+        assert (counter.now, counter.most) == (0, 4000)
         product_N = x_N * scale_N  # keeps both, of which the parameter is not counted
         product_N = product_N.view(10, 100) * product_N.view(10, 100)  # two views of one storage
-    assert (kept.now, kept.most) == (8000, 8000)
+    assert (counter.now, counter.most) == (8000, 8000)
     del product_N
-    assert (kept.now, kept.most) == (0, 8000)
+    assert (counter.now, counter.most) == (0, 8000)

@@ -120,10 +120,10 @@ def test_three_tokens_by_hand() -> None:
     z = torch.zeros(HEADS, 3, 3, dtype=torch.float64)
     z[:, 2] = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).log()
     z[::PER_GROUP, 2] = torch.tensor([5.0, 4.0, 7.0], dtype=torch.float64).log()
-    left = torch.tensor([1.0, 0.5, 3.0], dtype=torch.float64)
+    parts = torch.tensor([1.0, 0.5, 3.0], dtype=torch.float64)
     for mask, total in (("after", 6.0), ("before", 4.5)):
         weights = mixer("selective", mask=mask).weights(*with_scores(z), plain(3))
-        torch.testing.assert_close(weights[0, :, 2], (left / total).expand(6, 3))
+        torch.testing.assert_close(weights[0, :, 2], (parts / total).expand(6, 3))
         torch.testing.assert_close(weights[0, :, 1, :2], torch.full((6, 2), 0.5, dtype=torch.float64))
 
 

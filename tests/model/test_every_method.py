@@ -199,8 +199,8 @@ def start(name: str, **changes) -> Decoder:
 def test_shared_parameters_start_the_same(name: str) -> None:
     model = start(name)
     spec = model.spec
-    kept = {"init_std": spec.init_std, "residual_init_scaling": spec.residual_init_scaling}
-    baseline = dict(start("baseline", **kept).named_parameters())
+    init = {"init_std": spec.init_std, "residual_init_scaling": spec.residual_init_scaling}
+    baseline = dict(start("baseline", **init).named_parameters())
     shared = [key for key, value in model.named_parameters() if key in baseline and baseline[key].shape == value.shape]
     assert "embedding" in shared and len(shared) >= 20
     for key in shared:

@@ -55,5 +55,5 @@ def test_untied_with_biases():
     spec = small(tied_embeddings=False, projections={"name": "grouped_query", "bias": True})
     plain = small()
     biases = 4 * (8 * 8 + 2 * 2 * 8 + 64)
-    parameters = [sum(value.numel() for value in on_meta(one).parameters()) for one in (spec, plain)]
+    parameters = [sum(value.numel() for value in on_meta(each).parameters()) for each in (spec, plain)]
     assert parameters[0] - parameters[1] == 97 * 64 + biases

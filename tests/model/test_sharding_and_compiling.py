@@ -29,11 +29,11 @@ def gradients(model: Decoder, forward=None) -> dict[str, torch.Tensor]:
     return whole
 
 
-def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_same(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert actual.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(
-            found[name], value, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}"
+            actual[name], value, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}"
         )
 
 

@@ -46,11 +46,11 @@ def run(command: list[str], folder: Path, environment: dict[str, str], typed: by
 
 def screens(written: str) -> list[str]:
     """The screen each time before lines are cleared, and at the end; lines longer than the terminal stay long."""
-    lines, row, column, found, clearing = [""], 0, 0, [], False
+    lines, row, column, texts, clearing = [""], 0, 0, [], False
     for piece in _PIECES.finditer(written):
         if piece[2] == "K":
             if not clearing:
-                found.append(_joined(lines))
+                texts.append(_joined(lines))
             clearing = True
             lines[row] = ""
         elif piece[2] == "A":
@@ -64,7 +64,7 @@ def screens(written: str) -> list[str]:
             clearing = False
             lines[row] = lines[row].ljust(column)[:column] + piece[0] + lines[row][column + len(piece[0]) :]
             column += len(piece[0])
-    return [*found, _joined(lines)]
+    return [*texts, _joined(lines)]
 
 
 def _joined(lines: list[str]) -> str:

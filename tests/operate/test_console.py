@@ -39,11 +39,11 @@ def environment(repository: Path) -> dict[str, str]:
 def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs Snakemake on the stand-in, without a terminal."""
 
-    def run(*words: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
+    def run(*args: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
         chosen = ["--logger", logger] if logger else []
         return warm_processes.module(
             "snakemake",
-            ("--cores", "1", "--latency-wait", "1", *words, *chosen),
+            ("--cores", "1", "--latency-wait", "1", *args, *chosen),
             folder,
             environment,
             timeout=300,
@@ -147,22 +147,22 @@ def own_words(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str], l
 
 
 @pytest.mark.parametrize(
-    "words", [("--dry-run",), ("--lint",), ("--rulegraph", "--forceall"), ("--quiet", "all")], ids=" ".join
+    "args", [("--dry-run",), ("--lint",), ("--rulegraph", "--forceall"), ("--quiet", "all")], ids=" ".join
 )
-def test_snakemakes_own_words_are_as_ever_where_they_are_asked_for(snakemake, folder: Path, words) -> None:
-    with_console = own_words(snakemake(*words))
-    if words == ("--dry-run",):
+def test_snakemakes_own_words_are_as_ever_where_they_are_asked_for(snakemake, folder: Path, args) -> None:
+    with_console = own_words(snakemake(*args))
+    if args == ("--dry-run",):
         assert {"Job stats:", "fetch             2", "total            18"} <= set(with_console[1])
-    for made in ("packages", ".snakemake", "runs", "state", "scores", "logs", "documents.jsonl"):
-        shutil.rmtree(folder / made) if (folder / made).is_dir() else (folder / made).unlink(missing_ok=True)
-    assert with_console == own_words(snakemake(*words, logger=None))
+    for name in ("packages", ".snakemake", "runs", "state", "scores", "logs", "documents.jsonl"):
+        shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink(missing_ok=True)
+    assert with_console == own_words(snakemake(*args, logger=None))
 
 
 def test_verbose_brings_the_whole_account_and_an_unknown_target_its_error(snakemake) -> None:
-    told = snakemake("--verbose", "packages/one.whl").stderr
-    assert "rule fetch:" in told and "Finished jobid" in told and "To do" not in told
-    told = snakemake("no_such_target").stderr
-    assert told.startswith("MissingRuleException:\nNo rule to produce no_such_target") and "SNAKEMAKE" not in told
+    stderr = snakemake("--verbose", "packages/one.whl").stderr
+    assert "rule fetch:" in stderr and "Finished jobid" in stderr and "To do" not in stderr
+    stderr = snakemake("no_such_target").stderr
+    assert stderr.startswith("MissingRuleException:\nNo rule to produce no_such_target") and "SNAKEMAKE" not in stderr
 
 
 def test_a_fault_ends_no_workflow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,8 +176,8 @@ def test_a_fault_ends_no_workflow(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         vars(record).update({"event": event, "stats": {}} if event else {})
         handler.handle(record)
     handler.close()
-    told = capsys.readouterr().err
-    assert told == "warning: no more short messages: RuntimeError: no bars today\nJob stats\nmore\n"
+    stderr = capsys.readouterr().err
+    assert stderr == "warning: no more short messages: RuntimeError: no bars today\nJob stats\nmore\n"
 
 
 def test_names_lose_their_beginning_at_a_slash() -> None:

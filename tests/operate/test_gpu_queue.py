@@ -38,9 +38,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     (tmp_path / "job.py").write_text(JOB)
 
     def begin(seconds: float, number: int = 1, names: str = "0,1,2") -> subprocess.Popen[str]:
-        words = [sys.executable, "-m", "plumbline.operate.gpu_queue", "--devices", str(number)]
+        command = [sys.executable, "-m", "plumbline.operate.gpu_queue", "--devices", str(number)]
         process = subprocess.Popen(
-            [*words, sys.executable, "job.py", str(seconds)],
+            [*command, sys.executable, "job.py", str(seconds)],
             cwd=tmp_path,
             env=os.environ | {"PLUMBLINE_DEVICES": names, "PLUMBLINE_DEVICE_LOCKS": str(tmp_path / "locks")},
             stderr=subprocess.PIPE,

@@ -52,9 +52,9 @@ def looks(folder: Path, call: str) -> int:
     folder.mkdir()
     source = str(Path(__file__).resolve().parents[2] / "src")
     (folder / "Snakefile").write_text(SNAKEFILE.format(source=source, call=call))
-    words = ("all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all")
+    args = ("all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE")}
-    done = warm_processes.module("snakemake", words, folder, environment, timeout=300, together=True)
+    done = warm_processes.module("snakemake", args, folder, environment, timeout=300, together=True)
     assert done.returncode == 0, done.stdout
     return int((folder / "looked").read_text())
 

@@ -208,9 +208,9 @@ def test_the_slower_of_two_clears_nothing(
     directory: Path, without_locks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = record(directory, machine=process_record.machine(), pid=2**22 + 1)
-    judged, read = process_record.read(path), process_record.read
+    stale, read = process_record.read(path), process_record.read
     record(directory, token="the faster one's")
-    monkeypatch.setattr(process_record, "read", lambda asked: judged if asked == path else read(asked))
+    monkeypatch.setattr(process_record, "read", lambda file: stale if file == path else read(file))
     with pytest.raises(PlumblineError, match="is held by"):
         workflow_lock.clear(directory)
     assert locked(directory) and "the faster one's" in path.read_text()

@@ -27,5 +27,5 @@ def demo(tmp_path: Path) -> Project:
 def every_paper(tmp_path: Path) -> Project:
     """All studies that come with the project."""
     names = ["transfer", "premature", "query_free", "quack", "key_norms"]
-    words = {"studies": names, "preset": "paper", "work": str(tmp_path), "machine": "h100"}
-    return load(load_config() | words)
+    options = {"studies": names, "preset": "paper", "work": str(tmp_path), "machine": "h100"}
+    return load(load_config() | options)

@@ -25,7 +25,7 @@ def rows(repository: Path) -> dict[str, list[str]]:
 
 
 def figures(text: str) -> list[float]:
-    return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", text)]
+    return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
 
 
 def planned(preset: str, work: Path) -> Project:

@@ -59,10 +59,10 @@ def made(name: str, folder: Path) -> Path:
     return folder
 
 
-def probed(monkeypatch: pytest.MonkeyPatch, folder: Path, *given: Any) -> pd.DataFrame:
+def probed(monkeypatch: pytest.MonkeyPatch, folder: Path, *args: Any) -> pd.DataFrame:
     """The frame that the command writes."""
     out = folder.parent / "probes.parquet"
-    words = ["probes", "--checkpoint", folder, "--out", out, "--device", "cpu", *given]
+    words = ["probes", "--checkpoint", folder, "--out", out, "--device", "cpu", *args]
     monkeypatch.setattr(sys, "argv", [str(word) for word in words])
     command.main()
     return frames.read(out, "probes")

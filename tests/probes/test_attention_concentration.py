@@ -46,11 +46,11 @@ def by_hand(weights: list[list[float]], logits: list[list[float]] | None = None,
 
 def test_by_hand() -> None:
     """Rows may have signs, sum to anything, or be empty; the row of one key does not count."""
-    found = by_hand([[9.0, 0, 0, 0], [-0.3, 0.1, 0, 0], [0, 0, 0, 0], [0.1, 0.1, 0.1, 0.1]])
-    assert found["concentration"].value == pytest.approx((0.75 + 0.0 + 0.25) / 3)
-    assert found["largest_weight"].value == pytest.approx((0.3 + 0.0 + 0.1) / 3)
-    assert found["weight_sum"].value == pytest.approx((0.4 + 0.0 + 0.4) / 3)
-    assert found["concentration"].null == found["largest_weight"].null == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
+    values = by_hand([[9.0, 0, 0, 0], [-0.3, 0.1, 0, 0], [0, 0, 0, 0], [0.1, 0.1, 0.1, 0.1]])
+    assert values["concentration"].value == pytest.approx((0.75 + 0.0 + 0.25) / 3)
+    assert values["largest_weight"].value == pytest.approx((0.3 + 0.0 + 0.1) / 3)
+    assert values["weight_sum"].value == pytest.approx((0.4 + 0.0 + 0.4) / 3)
+    assert values["concentration"].null == values["largest_weight"].null == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
 
 
 def test_the_share_of_logits_beyond_is_of_visible_keys_on_either_side() -> None:
@@ -61,13 +61,13 @@ def test_the_share_of_logits_beyond_is_of_visible_keys_on_either_side() -> None:
 
 
 def test_weights_that_are_no_numbers_give_no_number() -> None:
-    found = by_hand([[1.0, 0], [math.nan, 0.5]])
-    assert all(math.isnan(found[name].value) for name in ("concentration", "largest_weight", "weight_sum"))
+    values = by_hand([[1.0, 0], [math.nan, 0.5]])
+    assert all(math.isnan(values[name].value) for name in ("concentration", "largest_weight", "weight_sum"))
 
 
 def test_one_key_alone_has_logits_and_nothing_to_concentrate() -> None:
-    found = read(create(small(), init_seed=1), [AttentionConcentration()], tokens(create(small(), init_seed=1))[:, :2])
-    assert {probe_value.probe for probe_value in found} == {"logits_beyond"}
+    values = read(create(small(), init_seed=1), [AttentionConcentration()], tokens(create(small(), init_seed=1))[:, :2])
+    assert {probe_value.probe for probe_value in values} == {"logits_beyond"}
 
 
 def whole(model: Any, batch_BT: torch.Tensor) -> Iterator[tuple[Mixer, torch.Tensor, torch.Tensor]]:
@@ -86,7 +86,7 @@ def test_as_computed_naively_for_every_mixer(monkeypatch: pytest.MonkeyPatch, na
     monkeypatch.setattr(Mixer, "smallest_chunk", 5)
     model = scrambled(**copy.deepcopy(MIXERS[name]))
     batch_BT = tokens(model, 2)
-    found = keyed(read(model, [AttentionConcentration(beyond=BOUND)], batch_BT))
+    values = keyed(read(model, [AttentionConcentration(beyond=BOUND)], batch_BT))
     for layer, (mixer, logits_BMQK, weights_BHQK) in enumerate(whole(model, batch_BT)):
         heads, maps = weights_BHQK.shape[1], logits_BMQK.shape[1] // weights_BHQK.shape[1]
         assert heads == mixer.output_heads or "official" in name
@@ -102,7 +102,7 @@ def test_as_computed_naively_for_every_mixer(monkeypatch: pytest.MonkeyPatch, na
                 "logits_beyond": float((every.abs() > BOUND).double().mean()),
             }
             for probe_value, value in expected.items():
-                assert found[probe_value, layer, head].value == pytest.approx(value, rel=1e-9), (
+                assert values[probe_value, layer, head].value == pytest.approx(value, rel=1e-9), (
                     probe_value,
                     layer,
                     head,
@@ -150,13 +150,13 @@ def test_uniform_attention_has_the_null_and_attention_to_one_key_one() -> None:
 
     def with_queries(change: Callable[[torch.Tensor], torch.Tensor]) -> list[Any]:
         hooks = [
-            block.attention.mixer.register_forward_pre_hook(lambda _, given: (change(given[0]), *given[1:]))
+            block.attention.mixer.register_forward_pre_hook(lambda _, args: (change(args[0]), *args[1:]))
             for block in model.blocks
         ]
-        found = read(model, [AttentionConcentration()], batch_BT)
+        values = read(model, [AttentionConcentration()], batch_BT)
         for hook in hooks:
             hook.remove()
-        return [probe_value for probe_value in found if probe_value.probe == "concentration"]
+        return [probe_value for probe_value in values if probe_value.probe == "concentration"]
 
     for probe_value in with_queries(torch.zeros_like):
         assert probe_value.value == pytest.approx(probe_value.null, rel=1e-6)
@@ -170,9 +170,9 @@ def test_a_cap_does_not_hide_what_it_clips() -> None:
     shares, attention = [], []
     for mixer in ({"name": "softmax"}, {"name": "softmax_cap", "cap": 0.5}):
         model = scrambled(mixer=mixer)
-        found = keyed(read(model, [AttentionConcentration(beyond=0.5)], tokens(model)))
-        shares.append([found["logits_beyond", 0, head].value for head in range(model.spec.heads)])
-        attention.append([found["concentration", 0, head].value for head in range(model.spec.heads)])
+        values = keyed(read(model, [AttentionConcentration(beyond=0.5)], tokens(model)))
+        shares.append([values["logits_beyond", 0, head].value for head in range(model.spec.heads)])
+        attention.append([values["concentration", 0, head].value for head in range(model.spec.heads)])
     assert shares[0] == shares[1] and min(shares[0]) > 0.1
     assert all(capped < free for free, capped in zip(*attention, strict=True))
 

@@ -91,11 +91,11 @@ def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert frames.metadata(tmp_path / "probes.parquet")["text"] == "Python's language reference"
     assert not built_in.equals(text)
     backend.save(str(tmp_path / "tokenizer.json"))
-    given = ["--tokenizer", tmp_path / "tokenizer.json"]
-    assert probed(monkeypatch, folder, "--text", tmp_path / "text.txt", *given, *chosen).equals(text)
+    options = ["--tokenizer", tmp_path / "tokenizer.json"]
+    assert probed(monkeypatch, folder, "--text", tmp_path / "text.txt", *options, *chosen).equals(text)
     (tmp_path / "text.txt").write_text("the quick brown fox")
     with pytest.raises(PlumblineError, match=r"text.txt has 19 tokens, less than one sequence of 160"):
-        probed(monkeypatch, made("gpt_neox", tmp_path / "neox"), "--text", tmp_path / "text.txt", *given)
+        probed(monkeypatch, made("gpt_neox", tmp_path / "neox"), "--text", tmp_path / "text.txt", *options)
 
 
 def test_a_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -104,11 +104,11 @@ def test_a_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     folder = made("llama", tmp_path / "llama")
     np.save(tmp_path / "ids.npy", np.random.default_rng(1).integers(0, 90, (2, 40)))
-    given = ("--token-ids", tmp_path / "ids.npy", "--picture", tmp_path / "picture.png")
-    frame = probed(monkeypatch, folder, *given)
+    options = ("--token-ids", tmp_path / "ids.npy", "--picture", tmp_path / "picture.png")
+    frame = probed(monkeypatch, folder, *options)
     content = (tmp_path / "picture.png").read_bytes()
     assert content.startswith(b"\x89PNG")
-    probed(monkeypatch, folder, *given)
+    probed(monkeypatch, folder, *options)
     assert (tmp_path / "picture.png").read_bytes() == content
     figure = _picture.draw(frame, "title")
     panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
@@ -117,8 +117,8 @@ def test_a_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert [list(line.get_ydata()) for line in dashed] == [[1.0] * 5]
     means = frame[frame.probe == "entropy"].groupby("layer").value.mean().tolist()
     assert any(list(line.get_ydata()) == means for line in panels["entropy"].lines)
-    [words] = [text.get_text() for text in panels["of no layer (null)"].texts]
-    assert [line.split()[0] for line in words.split("\n")] == frame[frame.layer.isna()].probe.tolist()
+    [label] = [text.get_text() for text in panels["of no layer (null)"].texts]
+    assert [line.split()[0] for line in label.split("\n")] == frame[frame.layer.isna()].probe.tolist()
 
 
 def test_a_text_without_repetitions_gives_no_score_and_no_picture(
@@ -126,16 +126,16 @@ def test_a_text_without_repetitions_gives_no_score_and_no_picture(
 ) -> None:
     folder, picture = made("llama", tmp_path / "llama"), tmp_path / "picture.png"
     np.save(tmp_path / "ids.npy", np.arange(3, 43)[None])
-    given = ("--token-ids", tmp_path / "ids.npy", "--probes", "lower_copy", "--picture", picture)
-    assert probed(monkeypatch, folder, *given).empty and not picture.exists()
-    said = capfd.readouterr().err
-    assert "1 whole sequences of 40 tokens, not 8" in said and "these probes read nothing here" in said
+    options = ("--token-ids", tmp_path / "ids.npy", "--probes", "lower_copy", "--picture", picture)
+    assert probed(monkeypatch, folder, *options).empty and not picture.exists()
+    stderr = capfd.readouterr().err
+    assert "1 whole sequences of 40 tokens, not 8" in stderr and "these probes read nothing here" in stderr
 
 
 def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ours: Path) -> None:
-    def refused(match: str, folder: Path, *given: Any) -> None:
+    def refused(match: str, folder: Path, *args: Any) -> None:
         with pytest.raises(PlumblineError, match=match):
-            probed(monkeypatch, folder, *given)
+            probed(monkeypatch, folder, *args)
 
     ids, long = tmp_path / "ids.npy", tmp_path / "long.npy"
     np.save(ids, np.zeros((1, 20), dtype=int))
@@ -181,17 +181,17 @@ def test_a_sliding_window_is_refused_where_it_bites(monkeypatch: pytest.MonkeyPa
     config = transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=16)
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "mistral")
     np.save(tmp_path / "ids.npy", np.arange(60) % 9)
-    given = ("--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics")
+    options = ("--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics")
     with pytest.raises(PlumblineError, match=r"attention with a mask that is not causal alone \(a sliding window"):
-        probed(monkeypatch, tmp_path / "mistral", *given, "--context", 30)
-    assert len(probed(monkeypatch, tmp_path / "mistral", *given, "--context", 10)) == 5 * 4 * 5
-    given = ("--token-ids", tmp_path / "ids.npy", "--probes", "ffn_write", "--context", 30)
-    assert len(probed(monkeypatch, tmp_path / "mistral", *given)) == 5
+        probed(monkeypatch, tmp_path / "mistral", *options, "--context", 30)
+    assert len(probed(monkeypatch, tmp_path / "mistral", *options, "--context", 10)) == 5 * 4 * 5
+    options = ("--token-ids", tmp_path / "ids.npy", "--probes", "ffn_write", "--context", 30)
+    assert len(probed(monkeypatch, tmp_path / "mistral", *options)) == 5
 
 
 def test_flags_of_the_other_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refused(match: str, *given: str) -> None:
-        monkeypatch.setattr(sys, "argv", ["probes", "--run", str(tmp_path), "--out", "x", *given])
+    def refused(match: str, *args: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["probes", "--run", str(tmp_path), "--out", "x", *args])
         with pytest.raises(PlumblineError, match=match):
             command.main()
 

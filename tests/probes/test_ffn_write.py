@@ -17,12 +17,12 @@ from tests.probes.naive_computations import keyed, scrambled, seen, tokens
 def test_as_computed_naively_in_float64() -> None:
     model = scrambled()
     batch_BT = tokens(model, 3)
-    found = keyed(read(model, [FFNWrite()], batch_BT))
-    assert len(found) == model.spec.layers
+    values = keyed(read(model, [FFNWrite()], batch_BT))
+    assert len(values) == model.spec.layers
     for layer, (_, write_BTD) in enumerate(seen(model, lambda block: block.ffn, batch_BT)):
         squares = [value**2 for value in write_BTD.flatten().tolist()]
         expected = math.sqrt(sum(squares) / len(squares))
-        assert found["ffn_write_rms", layer, None].value == pytest.approx(expected, rel=1e-12)
+        assert values["ffn_write_rms", layer, None].value == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -112,13 +112,13 @@ def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tm
     ids = np.random.default_rng(3).integers(3, 40, (3, 150))
     np.save(tmp_path / "ids.npy", ids)
     frame = probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--sequences", 3)
-    found = {(row.probe, row.layer, row.head): row for row in frame.fillna(-1).itertuples()}
+    values = {(row.probe, row.layer, row.head): row for row in frame.fillna(-1).itertuples()}
     own = Independent(folder, torch.from_numpy(ids))
     checked = set()
 
     def check(probe: str, layer: int, head: int, value: float, null: float = -1) -> None:
-        assert found[probe, layer, head].value == pytest.approx(value, rel=1e-5, abs=1e-6), (probe, layer, head)
-        assert found[probe, layer, head].null == pytest.approx(null, rel=1e-5), (probe, layer, head)
+        assert values[probe, layer, head].value == pytest.approx(value, rel=1e-5, abs=1e-6), (probe, layer, head)
+        assert values[probe, layer, head].null == pytest.approx(null, rel=1e-5), (probe, layer, head)
         checked.add((probe, layer, head))
 
     copies, uniform, alone = [], [], sum(1 / keys for keys in range(2, 150)) / 148
@@ -156,9 +156,9 @@ def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tm
     assert abs(silenced - own.loss) > 1e-4 * own.loss
     for probe in ("loss_no_query", "loss_no_key", "loss_neither"):
         check(probe, -1, -1, silenced, own.loss)
-    left = {probe for probe, *_ in found.keys() - checked}
+    rest = {probe for probe, *_ in values.keys() - checked}
     statistics = {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}
-    assert left == {*statistics, "logits_beyond"}, "of these see the next test"
+    assert rest == {*statistics, "logits_beyond"}, "of these see the next test"
     assert frame.step.isna().all() and frame.fraction.isna().all() and frame.run_id.nunique() == 1
 
 
@@ -175,9 +175,9 @@ def test_scores_make_the_attention(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     caught: list[torch.Tensor] = []
     original = torch.nn.functional.softmax
 
-    def softmax(scores: torch.Tensor, *given: Any, **named: Any) -> torch.Tensor:
+    def softmax(scores: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
         caught.append(scores.double())
-        return original(scores, *given, **named)
+        return original(scores, *args, **options)
 
     monkeypatch.setattr(torch.nn.functional, "softmax", softmax)
     with torch.no_grad():
@@ -216,8 +216,8 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_the_help_names_every_family_that_is_read() -> None:
-    words = command.arguments().format_help().lower().replace("-", "")
-    assert [kind for kind in LAYOUTS if kind.replace("_", "") not in words] == []
+    text = command.arguments().format_help().lower().replace("-", "")
+    assert [kind for kind in LAYOUTS if kind.replace("_", "") not in text] == []
 
 
 @pytest.mark.slow
@@ -229,9 +229,9 @@ def test_nothing_is_fetched_to_read_a_model(tmp_path: Path) -> None:
     watch += (
         "print('ASKED', given, flush=True)); import runpy; runpy.run_module('plumbline.probes', run_name='__main__')"
     )
-    words = ["--checkpoint", folder, "--token-ids", tmp_path / "ids.npy", "--out", tmp_path / "p.parquet"]
+    args = ["--checkpoint", folder, "--token-ids", tmp_path / "ids.npy", "--out", tmp_path / "p.parquet"]
     online = {name: value for name, value in os.environ.items() if not name.endswith("_OFFLINE")}
     done = subprocess.run(
-        [sys.executable, "-c", watch, *map(str, words), "--device", "cpu"], capture_output=True, text=True, env=online
+        [sys.executable, "-c", watch, *map(str, args), "--device", "cpu"], capture_output=True, text=True, env=online
     )
     assert done.returncode == 0 and "ASKED" not in done.stdout, done.stdout + done.stderr

@@ -37,13 +37,13 @@ def naive(x_TD: torch.Tensor, weight_DW: torch.Tensor, projector_DD: torch.Tenso
 def test_as_computed_naively_in_float64(overrides: dict[str, Any]) -> None:
     model, other = pair(**overrides)
     batch_BT = tokens(model, 3)
-    found = keyed(read_locality(model, other, batch_BT, energy=0.8, share=0.3))
+    values = keyed(read_locality(model, other, batch_BT, energy=0.8, share=0.3))
     inputs = [
         [x[0][0].flatten(0, 1) for x in seen(one, lambda block: block.attention, batch_BT)] for one in (model, other)
     ]
     shares = []
     upper = range(model.spec.layers // 2, model.spec.layers)
-    assert {layer for _, layer, _ in found} == {*upper, None}
+    assert {layer for _, layer, _ in values} == {*upper, None}
     for layer in upper:
         x_TD, drift_TD = inputs[0][layer], inputs[1][layer] - inputs[0][layer]
         _, sizes, rows_DD = torch.linalg.svd(drift_TD)
@@ -54,22 +54,22 @@ def test_as_computed_naively_in_float64(overrides: dict[str, Any]) -> None:
             "_calibrated": next(rank for rank in range(1, 65) if stream[rank] >= 0.3),
         }
         for suffix, rank in ranks.items():
-            assert found[f"projector_rank{suffix}", layer, None].value == rank
+            assert values[f"projector_rank{suffix}", layer, None].value == rank
             projector_DD = rows_DD[:rank].T @ rows_DD[:rank]
             projections, width = model.blocks[layer].attention.projections, model.spec.head_width
             for name, module in (("query", projections.query), ("key", projections.key)):
                 for head, weight_WD in enumerate(module.weight.detach().split(width)):
-                    probe_value = found[f"locality_{name}{suffix}", layer, head]
+                    probe_value = values[f"locality_{name}{suffix}", layer, head]
                     assert probe_value.value == pytest.approx(naive(x_TD, weight_WD.T, projector_DD), rel=1e-8)
                     assert (
                         0.3 * probe_value.null < naive(x_TD, weight_WD.T, torch.eye(64).double()) < 3 * probe_value.null
                     )
-                assert (f"locality_{name}{suffix}", layer, head + 1) not in found
-        share = found["projector_share", layer, None]
+                assert (f"locality_{name}{suffix}", layer, head + 1) not in values
+        share = values["projector_share", layer, None]
         assert share.value == pytest.approx(stream[ranks[""]], rel=1e-9)
         assert share.null == pytest.approx(ranks[""] / 64)
         shares.append(share)
-    mean = found["projector_share", None, None]
+    mean = values["projector_share", None, None]
     assert mean.value == pytest.approx(sum(share.value for share in shares) / len(shares))
     assert mean.null == pytest.approx(sum(share.null for share in shares) / len(shares))
 
@@ -140,8 +140,8 @@ def test_models_of_different_depth_are_no_two_points_of_a_run() -> None:
 
 
 def test_a_spec_must_keep_the_other_point() -> None:
-    def probes(**given: Any) -> list[dict[str, Any]]:
-        return [{"name": "locality"} | given, {"name": "query_key_norms", "at": [0.5], "sequences": 2}]
+    def probes(**options: Any) -> list[dict[str, Any]]:
+        return [{"name": "locality"} | options, {"name": "query_key_norms", "at": [0.5], "sequences": 2}]
 
     with pytest.raises(
         PlumblineError, match=r"probes\[0\].against: 1 is not a probe point of this run \(they are \[0.1"

@@ -18,12 +18,12 @@ from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores
 
 def by_hand(sequence: list[int], left_out: int | None = None) -> dict[int, int]:
     """Position -> the last one before it with the same token."""
-    found = {}
+    nearest = {}
     for i, token in enumerate(sequence):
         earlier = [j for j in range(i) if sequence[j] == token]
         if earlier and token != left_out:
-            found[i] = max(earlier)
-    return found
+            nearest[i] = max(earlier)
+    return nearest
 
 
 @pytest.mark.parametrize("layers", [2, 5])
@@ -64,8 +64,8 @@ def test_nearest_earlier_occurrence() -> None:
     tokens_BT = torch.tensor([[5, 5, 7, 5, 7, 1], [1, 2, 3, 4, 5, 6]])
     assert find_nearest_earlier(tokens_BT).tolist() == [[-1, 0, -1, 1, 2, -1], [-1] * 6]
     drawn_BT = torch.randint(0, 30, (4, 200), generator=torch.Generator().manual_seed(1))
-    for sequence, found in zip(drawn_BT.tolist(), find_nearest_earlier(drawn_BT).tolist()):
-        assert {i: j for i, j in enumerate(found) if j >= 0} == by_hand(sequence)
+    for sequence, nearest in zip(drawn_BT.tolist(), find_nearest_earlier(drawn_BT).tolist()):
+        assert {i: j for i, j in enumerate(nearest) if j >= 0} == by_hand(sequence)
 
 
 def test_uniform_attention_has_the_null_exactly() -> None:

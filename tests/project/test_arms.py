@@ -34,8 +34,8 @@ def arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyArms:
 def finish(arms: StudyArms, arm: str, seed: int, **outcome: object) -> None:
     folder = arms.folder(arm, seed)
     folder.mkdir(parents=True)
-    said = {"run_id": arms.run_id(arm, seed), "outcome": "completed", "validation_loss": 3.5} | outcome
-    (folder / "outcome.json").write_text(json.dumps(said))
+    facts = {"run_id": arms.run_id(arm, seed), "outcome": "completed", "validation_loss": 3.5} | outcome
+    (folder / "outcome.json").write_text(json.dumps(facts))
     (folder / "manifest.json").write_text(json.dumps({"wall_seconds": 2.0, "packages": {"torch": "2"}}))
 
 
@@ -46,8 +46,8 @@ def logged(arms: StudyArms, seed: int, text: str) -> None:
 
 
 def test_what_snakemake_is_asked_for_puts_these_runs_into_the_dag(arms: StudyArms) -> None:
-    words = arms.configuration([(BASELINE, 42), ("softpick", 1042)])
-    again = project.load(change_config(load_config(), shlex.split(shlex.join(words))))
+    settings = arms.configuration([(BASELINE, 42), ("softpick", 1042)])
+    again = project.load(change_config(load_config(), shlex.split(shlex.join(settings))))
     assert again.experiment is not None and again.name == "smoke"
     ids = [run.spec.run_id for run in again.experiment.runs.values()]
     assert ids == [arms.run_id(BASELINE, 42), arms.run_id("softpick", 1042)]

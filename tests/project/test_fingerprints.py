@@ -115,10 +115,10 @@ def test_a_budget_makes_documents_stale_and_no_run(root: Path) -> None:
     def documents(packs: dict[str, Any], **settings: Any) -> tuple[str, str]:
         here = planned(root, data={"source": "hub"}, **settings)
         chosen = msgspec.structs.replace(here.corpora[CORPUS], packs=packs)
-        code, _, asked = (
+        code, _, request = (
             dataclasses.replace(here, corpora={CORPUS: chosen}).fingerprints.corpus("documents", CORPUS).partition("-")
         )
-        return code, asked
+        return code, request
 
     few, more, whole = documents({"base": 5000}), documents({"base": 5001}), documents({"base": None})
     assert len({few[0], more[0], whole[0]}) == 3 and few[1] == more[1] == whole[1]
@@ -217,10 +217,10 @@ def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
     path.write_text(text.replace("methods: [hybrid_norm], seeds: [43, 44]", "methods: [hybrid_norm], seeds: [43]"))
     after = planned(root)
     path.write_text(text)
-    asked = [("table", "table6"), ("claims", None), ("table", "table2"), ("interpretations", None)]
+    targets = [("table", "table6"), ("claims", None), ("table", "table2"), ("interpretations", None)]
     moved = [
         target or kind
-        for kind, target in asked
+        for kind, target in targets
         if before.fingerprints.product("transfer", kind, target) != after.fingerprints.product("transfer", kind, target)
     ]
     assert moved == ["table6", "claims"]

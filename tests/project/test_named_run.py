@@ -40,8 +40,8 @@ def written(path: Path) -> Path:
 def test_a_run_by_its_name(work: Path) -> None:
     with pytest.raises(PlumblineError, match=r"softpik/s42 is no folder, and no run at .*did you mean 'transfer/ba"):
         named_run.find("transfer/base/softpik/s42", "smoke")
-    wanted = work / "runs" / KEY / "outcome.json"
-    message = rf"{KEY} has not finished at preset smoke; snakemake {wanted} --config preset=smoke makes it"
+    outcome = work / "runs" / KEY / "outcome.json"
+    message = rf"{KEY} has not finished at preset smoke; snakemake {outcome} --config preset=smoke makes it"
     with pytest.raises(PlumblineError, match=message):
         named_run.find(KEY, "smoke")
     folder = made(work, KEY)

@@ -155,22 +155,22 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
     folder.mkdir()
     for name in ("train.bin", "val.bin", "tokenizer.json", "README.md"):
         (folder / name).write_bytes(b"\0\0\1\0")
-    given = {"kind": "given", "vocabulary": 1024}
+    options = {"kind": "given", "vocabulary": 1024}
     change(
         root / "config/corpora/climbmix.yaml",
         local={"folder": str(folder), "dtype": "uint16", "document_end": 3},
-        presets={"smoke": {"tokenizer": given}},
+        presets={"smoke": {"tokenizer": options}},
     )
     mine = planned(root, preset="smoke", data={"source": "local"}, studies=["transfer"])
     mine.tokens.require()
-    made = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
+    target = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
     assert mine.inputs.corpus_files("climbmix") == [
         f"{folder}/{name}" for name in ("train.bin", "val.bin", "tokenizer.json")
     ]
-    assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([made], [])
+    assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([target], [])
     ends = "--token-files-dtype uint16 --document-end 3"
     assert mine.commands.documents("climbmix").endswith(
-        f"--local-texts-folder {folder} {ends} --token-files-tokenizer {made}"
+        f"--local-texts-folder {folder} {ends} --token-files-tokenizer {target}"
     )
     assert mine.commands.tokenize("climbmix") == f"--local-texts-folder {folder} --corpus climbmix {ends}"
     read = f"given --corpus climbmix --tokenizer-file {folder}/tokenizer.json --vocabulary-size 1024 --document-end 3"
@@ -452,10 +452,10 @@ def test_a_broken_study_stops_nothing_but_what_needs_it(root: Path, capsys: pyte
     (root / "studies/quack/study.yaml").write_text("study: quack\ntitle: [")
     (root / "studies/transfer/findings.yaml").rename(root / "studies/transfer/findngs.yaml")
     project = planned(root, preset="smoke")
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     fault = f"{root}/studies/quack/study.yaml:2 is not YAML: "
-    assert re.search(rf"^warning: {fault}.*; what needs this study is refused until that is put right$", said, re.M)
-    assert f"warning: nothing reads {root}/studies/transfer/findngs.yaml; did you mean 'findings.yaml'?\n" in said
+    assert re.search(rf"^warning: {fault}.*; what needs this study is refused until that is put right$", stderr, re.M)
+    assert f"warning: nothing reads {root}/studies/transfer/findngs.yaml; did you mean 'findings.yaml'?\n" in stderr
     assert "quack" not in project.studies and {"transfer", "premature"} <= set(project.studies)
     assert project.targets.files("transfer", "table2") and project.fingerprints.product("transfer", "table", "table2")
     refused = [

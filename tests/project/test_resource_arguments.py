@@ -59,15 +59,15 @@ def merged(line: str, monkeypatch: pytest.MonkeyPatch, *, main: bool = True) -> 
 def test_a_word_of_the_command_line_takes_no_gpu_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snakemake alone drops the profile's block: trainings had no device, launcher or time limit, without a word."""
     workflow = merged("table --profile slurm --set-resources tokenizer:mem_mb=20000 probe:gres=gpu:2", monkeypatch)
-    found = snakemake_internals.resources_in_force(workflow)
-    assert {name: value.strip("'") for name, value in found["set-resources"].items()} == {
+    in_force = snakemake_internals.resources_in_force(workflow)
+    assert {name: value.strip("'") for name, value in in_force["set-resources"].items()} == {
         "pretrain:gres": "gpu:8",
         "pretrain:launch": "srun python",
         "pretrain:runtime": "60 * attempt",
         "probe:gres": "gpu:2",
         "tokenizer:mem_mb": "20000",
     }
-    assert found["set-threads"] == {"pretrain": "8", "probe": "2"}
+    assert in_force["set-threads"] == {"pretrain": "8", "probe": "2"}
 
 
 def test_a_later_profile_replaces_what_it_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,17 +84,17 @@ def test_a_job_is_given_what_is_in_force(folder: Path, monkeypatch: pytest.Monke
     from snakemake.spawn_jobs import SpawnedJobArgsFactory
 
     workflow = merged("table --profile slurm --set-resources tokenizer:mem_mb=20000", monkeypatch)
-    words = [word for part in SpawnedJobArgsFactory(workflow).get_set_resources_args() for word in shlex.split(part)]
-    _, given = parse_args(["--workflow-profile", "none", *words])
-    assert set(given.set_resources) == {"pretrain", "probe", "tokenizer"}
-    assert set(given.set_resources["pretrain"]) == {"gres", "launch", "runtime"}
+    args = [word for part in SpawnedJobArgsFactory(workflow).get_set_resources_args() for word in shlex.split(part)]
+    _, settings = parse_args(["--workflow-profile", "none", *args])
+    assert set(settings.set_resources) == {"pretrain", "probe", "tokenizer"}
+    assert set(settings.set_resources["pretrain"]) == {"gres", "launch", "runtime"}
     before = (job := merged("table --set-resources tokenizer:mem_mb=1", monkeypatch, main=False)).resource_settings
     assert job.resource_settings is before and set(before.overwrite_resources) == {"tokenizer"}
 
 
 def test_without_words_nothing_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = snakemake_internals.resources_in_force(merged("table", monkeypatch))
-    assert found["set-resources"] == found["set-threads"] == {}
+    in_force = snakemake_internals.resources_in_force(merged("table", monkeypatch))
+    assert in_force["set-resources"] == in_force["set-threads"] == {}
 
 
 def test_what_cannot_be_told_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

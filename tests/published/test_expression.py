@@ -79,8 +79,8 @@ def with_names_of_their_own(tree, names):
     if isinstance(tree, str | int):
         return next(names)
     sign, *parts = tree
-    told = slice(1) if sign == "**" else slice(None)
-    return (sign, *(with_names_of_their_own(part, names) for part in parts[told]), *parts[len(parts[told]) :])
+    span = slice(1) if sign == "**" else slice(None)
+    return (sign, *(with_names_of_their_own(part, names) for part in parts[span]), *parts[len(parts[span]) :])
 
 
 NAMES = "abcdefgh"
@@ -151,7 +151,7 @@ def test_text_inputs_and_cells_of_a_row():
     column = PrintedColumn(name="t[:].z", numbers=(score, best))
     expression = 100 * (mean(column) - -best) / sqrt(exact(4, "n")) ** -1 - largest([score, abs(best)])
     assert expression.text == "100 * (mean(t[:].z) - -t.b.z) / sqrt(n) ** -1 - largest([t.a.z, abs(t.b.z)])"
-    assert [(one.name, one.shown) for one in select_named_inputs(expression)] == [
+    assert [(entry.name, entry.shown) for entry in select_named_inputs(expression)] == [
         ("t[:].z", "2 -3"), ("t.b.z", "-3"), ("n", "4"), ("t.a.z", "2"),
     ]  # fmt: skip
     assert collect_cells(expression) == {("t", "a", "z"), ("t", "b", "z")}

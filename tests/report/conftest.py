@@ -54,10 +54,10 @@ def _install() -> None:
     """Debian's browser without windows; one apt-get at a time, for the cluster's tests may install SLURM meanwhile."""
     with open("/tmp/plumbline-apt.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for words in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
+        for args in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
             if headless_browser.installed() is None:
                 environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
                 done = subprocess.run(
-                    ["apt-get", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment
+                    ["apt-get", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment
                 )
                 assert done.returncode == 0, done.stderr[-2000:]

@@ -152,8 +152,8 @@ def test_without_its_effect_a_claim_is_not_reproduced(name):
     loose = {"gain": near(0.1), "spread": near(0.1)}
 
     def judged(values: dict[str, object]) -> tuple[str, str]:
-        found = {"spread": 0.1} | values
-        return check(claim, ComputedValues(values=found, near=loose), None, effect)
+        all_values = {"spread": 0.1} | values
+        return check(claim, ComputedValues(values=all_values, near=loose), None, effect)
 
     assert check(claim, ComputedValues(values={"spread": 0.1} | without, near=loose))[0] != "not reproduced"
     assert judged(without)[0] == "not reproduced" and judged(without)[1].startswith("without its effect: ")

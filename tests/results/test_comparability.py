@@ -63,9 +63,9 @@ def manifest(world: World, key: str, **changes: Any) -> None:
 def scores(world: World, key: str, change: Callable[[pd.DataFrame], pd.DataFrame] | None = None, **labels: Any) -> None:
     """Another label (none where it is None), or another frame."""
     path = world.root / "scores" / key / "scores.parquet"
-    frame, kept = frames.read(path, "scores"), frames.metadata(path) | labels
-    kept = {name: value for name, value in kept.items() if value is not None}
-    frames.write(change(frame) if change else frame, "scores", path, kept)
+    frame, meta = frames.read(path, "scores"), frames.metadata(path) | labels
+    meta = {name: value for name, value in meta.items() if value is not None}
+    frames.write(change(frame) if change else frame, "scores", path, meta)
 
 
 def read(world: World, *, mixed: bool = False) -> RunFrames:
@@ -120,9 +120,9 @@ REFUSED: dict[str, tuple[Callable[[World], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", list(REFUSED))
-def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, what: str) -> None:
-    attack, words = REFUSED[what]
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, case: str) -> None:
+    attack, words = REFUSED[case]
     assert read(world).mixed == read(world).notes == (), "the large pack is another one, and nothing else differs"
     attack(world)
     whole = rf"^{SOFTPICK} and {BASELINE} were scored differently, so they cannot be in one table; .*{words}\. Remove "
@@ -130,19 +130,19 @@ def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, what: st
         PlumblineError, match=rf"{whole}{world.root}/scores/{SOFTPICK} .* it is evaluated again; .* found"
     ):
         read(world)
-    said, *more = read(world, mixed=True).mixed
-    assert len(more) == (what == "tasks"), "a task that is not there has no items either"
-    assert said.startswith("Mixed scores: ") and "(4 runs), " in said and said.endswith(f"({SOFTPICK}).")
+    note, *more = read(world, mixed=True).mixed
+    assert len(more) == (case == "tasks"), "a task that is not there has no items either"
+    assert note.startswith("Mixed scores: ") and "(4 runs), " in note and note.endswith(f"({SOFTPICK}).")
 
 
-@pytest.mark.parametrize(("name", "what"), [("data", "training pack (base, "), ("validation", "validation pack (")])
-def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, what: str) -> None:
+@pytest.mark.parametrize(("name", "pack"), [("data", "training pack (base, "), ("validation", "validation pack (")])
+def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, pack: str) -> None:
     manifest(world, SOFTPICK, **{f"{name}_fingerprint": "c" * 16})
     with pytest.raises(PlumblineError) as refused:
         read(world)
     words = str(refused.value)
     assert (
-        words.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {what}climbmix" in words
+        words.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {pack}climbmix" in words
     )
     assert "at context 128): cccccccccccccccc against " in words and "pretrained again" in words
     assert f"Remove {world.root}/runs/{SOFTPICK} (or" in words
@@ -194,8 +194,8 @@ def test_scores_that_are_no_numbers_are_a_fault_even_where_they_are_asked_for(wo
 
 def test_what_was_not_recorded_is_said_and_not_compared(world: World) -> None:
     scores(world, SOFTPICK, tokenizer_sha256=None, limit=None)
-    (said,) = read(world).notes
-    assert said == (
+    (note,) = read(world).notes
+    assert note == (
         f"Not recorded with the scores of {SOFTPICK}, so not compared with the others': the limit of items, the "
         "tokenizer."
     )
@@ -275,9 +275,9 @@ def probed(world: World, key: str, classes: dict[str, str], **labels: Any) -> No
     manifest(world, key, spec=content["spec"])
     row = {"run_id": content["run_id"], "step": 6, "fraction": 1.0, "layer": 0, "head": 1}
     row |= {"probe": "key_norm", "value": 2.5, "null": 1.0, "source": "offline"}
-    said = READ_WITH | {"probes": json.dumps(classes)} | labels
-    said = {name: value for name, value in said.items() if value is not None}
-    frames.write(pd.DataFrame([row]), "probes", world.root / "probes" / key / "probes.parquet", said)
+    meta = READ_WITH | {"probes": json.dumps(classes)} | labels
+    meta = {name: value for name, value in meta.items() if value is not None}
+    frames.write(pd.DataFrame([row]), "probes", world.root / "probes" / key / "probes.parquet", meta)
 
 
 def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
@@ -293,13 +293,13 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
     probed(world, SOFTPICK, {NORMS: "3" * 16, COPY: "2" * 16})
     with pytest.raises(PlumblineError) as refused:
         read_probes(world)
-    words = str(refused.value)
+    message = str(refused.value)
     ones = (f"{SOFTPICK} and {BASELINE}", f"{BASELINE} and {SOFTPICK}")
-    assert words.startswith(tuple(f"{both} were probed differently, " for both in ones))
-    assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in words
-    assert "so that it is probed again" in words
-    (said,) = read_probes(world, mixed=True).mixed
-    assert said.startswith(f"Mixed probes: the code of probe {NORMS}: ")
+    assert message.startswith(tuple(f"{both} were probed differently, " for both in ones))
+    assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in message
+    assert "so that it is probed again" in message
+    (note,) = read_probes(world, mixed=True).mixed
+    assert note.startswith(f"Mixed probes: the code of probe {NORMS}: ")
     probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
     with pytest.raises(
         PlumblineError,
@@ -337,9 +337,9 @@ def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_no
         read_probes(world)
 
 
-def made(world: World, monkeypatch: pytest.MonkeyPatch, *words: str) -> Path:
-    out = world.root.parent / f"{words[-1]}.csv"
-    monkeypatch.setattr(sys, "argv", ["results", *words, "--work", str(world.root), "--out", str(out)])
+def made(world: World, monkeypatch: pytest.MonkeyPatch, *args: str) -> Path:
+    out = world.root.parent / f"{args[-1]}.csv"
+    monkeypatch.setattr(sys, "argv", ["results", *args, "--work", str(world.root), "--out", str(out)])
     verb.main()
     return out
 
@@ -348,9 +348,9 @@ def test_tables_figures_and_claims_keep_to_it(world: World, monkeypatch: pytest.
     monkeypatch.chdir(repository)
     scores(world, SOFTPICK, limit="none")
     manifest(world, SOFTPICK, device="cuda")
-    for words in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
+    for args in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
         with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
-            made(world, monkeypatch, *words)
+            made(world, monkeypatch, *args)
     table = made(world, monkeypatch, "table", "transfer", "table2", "--expected-runs", "found")
     page = table.with_suffix(".md").read_text().split("\n|", 1)
     assert f"Mixed scores: the limit of items: 16 (3 runs), none ({SOFTPICK})." in page[0]

@@ -54,10 +54,10 @@ CODE = "studies/widths/measurements/stretch.py"
 
 def made(root: Path) -> tuple[Path, list[str]]:
     """The measurement as the verb makes it, and what it said meanwhile."""
-    said: list[str] = []
+    lines: list[str] = []
     out = measurement_file.frame_path(root / "work", KEY)
-    verb.measure(study_of(root), "stretch", out, said.append)
-    return out, said
+    verb.measure(study_of(root), "stretch", out, lines.append)
+    return out, lines
 
 
 def frames_of(root: Path, *names: str) -> RunFrames:
@@ -65,8 +65,8 @@ def frames_of(root: Path, *names: str) -> RunFrames:
 
 
 def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
-    out, said = made(root)
-    assert said == ["width 32", "width 128"], "lines of progress"
+    out, lines = made(root)
+    assert lines == ["width 32", "width 128"], "lines of progress"
     frame = frames_of(root).read_measurement("stretch")
     assert frame is not None and list(frame["width"]) == [32, 128] and (frame["largest"] > 5).all()
     facts = json.loads(out.with_suffix(".json").read_text())
@@ -200,6 +200,6 @@ def test_the_page_of_interpretations_says_its_options(root: Path) -> None:
 
     edited(root, YAML, "    smoke: {seed: 1", "    paper: {seed: 1, draws: 90}\n    smoke: {seed: 1")
     study = study_of(root)
-    said = write_interpretations(study, corpus.load(study.corpus, "smoke", root=root))
-    assert "- Measurement `stretch` has options.seed = 1, options.draws = 2.\n  At paper it has " in said
-    assert "options.draws = 90" in said
+    page = write_interpretations(study, corpus.load(study.corpus, "smoke", root=root))
+    assert "- Measurement `stretch` has options.seed = 1, options.draws = 2.\n  At paper it has " in page
+    assert "options.draws = 90" in page

@@ -35,10 +35,10 @@ def world(tmp_path: Path) -> World:
 
 def read(world: World) -> RunFrames:
     expected = [ExpectedRun(key=KEY, run_id=world.study.runs[KEY].spec.run_id)]
-    found = load(expected, world.root, average="climb_avg", examples=True, probes=True)
-    found.metrics(KEY)
-    found.examples(KEY)
-    return found
+    loaded = load(expected, world.root, average="climb_avg", examples=True, probes=True)
+    loaded.metrics(KEY)
+    loaded.examples(KEY)
+    return loaded
 
 
 def edited(name: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
@@ -77,8 +77,8 @@ ATTACKS = {
 @pytest.mark.parametrize("file", ATTACKS)
 def test_a_file_that_is_not_the_one_that_was_written_is_refused(world: World, file: str) -> None:
     assert len(read(world).runs) == 1
-    attack, words = ATTACKS[file]
+    attack, message = ATTACKS[file]
     folder, _, name = file.partition("/")
     attack(world.root / folder / KEY / name)
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(PlumblineError, match=message):
         read(world)

@@ -87,6 +87,6 @@ def test_a_recorded_hash_has_the_class_of_those_it_equals(package: Path, monkeyp
 
 
 def test_every_component_has_a_class() -> None:
-    found = {(kind, name): code_class(kind, name) for kind in KINDS for name in available(kind)}
-    assert all(len(value) == code_hash.DIGITS for value in found.values())
-    assert len(set(found.values())) == len(found), "no two components are the same code"
+    classes = {(kind, name): code_class(kind, name) for kind in KINDS for name in available(kind)}
+    assert all(len(value) == code_hash.DIGITS for value in classes.values())
+    assert len(set(classes.values())) == len(classes), "no two components are the same code"

@@ -33,10 +33,10 @@ def write(folder, slot: str, name: str, arguments: str, mark: str = "@component"
 
 @pytest.mark.parametrize("slot", KINDS)
 def test_every_file_of_a_slot_is_a_component(slot):
-    found = available(slot)
-    assert found
-    assert not any(name.startswith("_") for name in found)
-    for name in found:
+    names = available(slot)
+    assert names
+    assert not any(name.startswith("_") for name in names)
+    for name in names:
         assert complete(slot, {"name": name}, slot)["name"] == name
 
 
@@ -176,5 +176,5 @@ def test_no_torch():
         "[options(kind, name) for kind in KINDS for name in available(kind)]\n"
         "print(sorted({'torch', 'transformers'} & set(sys.modules)))\n"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -51,7 +51,7 @@ def sentences(root: Path) -> Callable[..., list[str]]:
 def test_the_studies_here_have_no_method_twice(preset: str) -> None:
     """Transfer's second hardware is the baseline again at paper size, and says so."""
     loaded = [study_config.load(name, preset) for name in studies() if study_config.has_preset(name, preset)]
-    assert [words for study in loaded for words in find_unmeant(study)] == []
+    assert [text for study in loaded for text in find_unmeant(study)] == []
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_the_studies_here_have_no_method_twice(preset: str) -> None:
     ],
 )
 def test_a_second_name_is_noticed(sentences, entry: dict[str, Any], other: str) -> None:
-    (said,) = sentences({"mine": {"label": "Mine"} | entry})
-    assert said.startswith(
+    (sentence,) = sentences({"mine": {"label": "Mine"} | entry})
+    assert sentence.startswith(
         f"studies/mine/study.yaml: mine is {other} under a second name (preset smoke, scale base): model, "
     )
-    assert f"write `same_as: {other}` into mine if the repeat is intended" in said
+    assert f"write `same_as: {other}` into mine if the repeat is intended" in sentence
 
 
 def test_what_differs_in_an_option_is_another_method(sentences) -> None:
@@ -95,8 +95,8 @@ def test_variants_and_arms_are_looked_at_too(sentences) -> None:
         }
         content["runs"]["again"] = [{"scale": "base", "methods": ["softmax_cap.as_written", "third"], "seeds": [7]}]
 
-    said = sentences(change=again)
-    assert [words.split(": ")[1].split(" (")[0] for words in said] == [
+    texts = sentences(change=again)
+    assert [text.split(": ")[1].split(" (")[0] for text in texts] == [
         "third is baseline under a second name",
         "softmax_cap.as_written is softmax_cap under a second name",
     ]
@@ -106,5 +106,5 @@ def test_the_plan_says_it(sentences, root: Path, capsys: pytest.CaptureFixture[s
     sentences({"mine": {"label": "Mine"}})
     config = load_config() | {"preset": "smoke", "studies": ["mine"], "main_study": "mine"}
     assert "mine/base/mine/s42" in project.load(config, root).runs
-    said = capsys.readouterr().err
-    assert said.startswith("warning: studies/mine/study.yaml: mine is baseline under") and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("warning: studies/mine/study.yaml: mine is baseline under") and stderr.count("\n") == 1

@@ -71,12 +71,12 @@ def test_a_budget_leaves_out_of_the_loss_what_interventions_read() -> None:
     whole = project.load(load_config() | {"preset": "smoke", "studies": ["premature"]})
     study = whole.study("premature")
     read = whole.corpora[study.corpus]
-    asked = ARMS | {"study": "premature", "method": "gpt_slow", "against": "gpt"}
-    given = asked | budget(study, "base", 9, read, whole.runs.values())
-    assert given["validation_sequences"] == read.validation - 8
-    assert load(given, study).runs
+    arms = ARMS | {"study": "premature", "method": "gpt_slow", "against": "gpt"}
+    experiment = arms | budget(study, "base", 9, read, whole.runs.values())
+    assert experiment["validation_sequences"] == read.validation - 8
+    assert load(experiment, study).runs
     with pytest.raises(PlumblineError, match="25, and 8 behind them for its interventions, but the held-out pack of"):
-        load(given | {"validation_sequences": 25}, study)
+        load(experiment | {"validation_sequences": 25}, study)
 
 
 def test_whole_numbers_may_come_as_texts() -> None:
@@ -129,9 +129,9 @@ def test_a_method_that_says_its_own_steps_is_in_no_experiment_of_others() -> Non
 
 @pytest.mark.parametrize("change", [{"warmup_steps": 3}, {"pack": "base"}, {"validation_sequences": 8}, {"steps": 8}])
 def test_experiments_that_differ_share_no_folder(change: dict[str, Any]) -> None:
-    one, other = planned().experiment, planned(**change).experiment
-    assert one is not None and other is not None
-    assert not set(one.runs) & set(other.runs)
+    first, other = planned().experiment, planned(**change).experiment
+    assert first is not None and other is not None
+    assert not set(first.runs) & set(other.runs)
     assert own_scale(other.scale) == "base"
 
 

@@ -167,8 +167,8 @@ def test_what_is_loaded_is_the_file_that_was_planned_with(site: Site, tmp_path: 
     site.install("theirs")
     write(tmp_path / "nearer", {"theirs/__init__.py": "", "theirs/mixer.py": "another = True"})
     sys.path.insert(0, str(tmp_path / "nearer"))  # monkeypatch puts the path back
-    said = r"its module theirs\.mixer is .*site packages.*, but Python imports .*nearer"
-    with pytest.raises(PlumblineError, match=said):
+    message = r"its module theirs\.mixer is .*site packages.*, but Python imports .*nearer"
+    with pytest.raises(PlumblineError, match=message):
         load("mixer", "theirs")
 
 
@@ -264,11 +264,11 @@ def egg(site: Site) -> None:
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_one_is_told_to_who_chooses_it_and_to_nobody_else(site: Site, kind: str) -> None:
-    install, said = BROKEN[kind]
+    install, message = BROKEN[kind]
     install(site)
     assert study_config.load("key_norms", "smoke").runs
     assert chosen("softmax") == {"name": "softmax"}
-    with pytest.raises(PlumblineError, match=rf"(?s){said}"):
+    with pytest.raises(PlumblineError, match=rf"(?s){message}"):
         chosen()
 
 

@@ -79,7 +79,7 @@ def test_canonical(given):
 def test_every_field_is_part_of_the_identity(given):
     spec = RunSpec.from_dict(given)
     plain = spec.to_dict()
-    seen = {spec.run_id}
+    ids = {spec.run_id}
     checked = 0
     for path, value in flat(plain).items():
         changed = copy.deepcopy(plain)
@@ -91,8 +91,8 @@ def test_every_field_is_part_of_the_identity(given):
             run_id = RunSpec.from_dict(changed).run_id
         except PlumblineError:
             continue  # no such component, or sizes that do not fit
-        assert run_id not in seen, path
-        seen.add(run_id)
+        assert run_id not in ids, path
+        ids.add(run_id)
         checked += 1
     assert checked >= 35
 

@@ -27,17 +27,17 @@ def test_each_project_has_its_own_code_of_one_name(tmp_path: Path) -> None:
         written(tmp_path / name, {"study.yaml": "", "shared.py": f"NAME = {name!r}\n", "tables/name.py": table})
         for name in ("one", "two")
     ]
-    made = [study_parts.function("own", "tables", "name", root) for root in (*roots, *roots)]
-    assert [function() for function in made] == ["one", "two", "one", "two"]
-    assert made[0] is made[2] and made[1] is made[3]
+    functions = [study_parts.function("own", "tables", "name", root) for root in (*roots, *roots)]
+    assert [function() for function in functions] == ["one", "two", "one", "two"]
+    assert functions[0] is functions[2] and functions[1] is functions[3]
 
 
 def test_a_folder_that_holds_no_study_is_told_and_stops_nothing(tmp_path: Path) -> None:
     written(tmp_path, {"notes.md": "", "studie.yaml": ""})
     assert "own" not in studies(tmp_path)
-    [told] = study_folders.no_studies(tmp_path)
-    assert told.startswith(f"{tmp_path}/studies/own is no study: it has no study.yaml and no published, and nothing")
-    assert told.endswith("did you mean 'study.yaml'?")
+    [warning] = study_folders.no_studies(tmp_path)
+    assert warning.startswith(f"{tmp_path}/studies/own is no study: it has no study.yaml and no published, and nothing")
+    assert warning.endswith("did you mean 'study.yaml'?")
 
 
 def test_what_python_has_cached_of_a_study_of_another_branch_is_none(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ class StudyWorlds:
 @contextmanager
 def folder() -> Iterator[Path]:
     """A folder for one world."""
-    with tempfile.TemporaryDirectory() as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
 
 
 def _patched(patch: Callable[[pytest.MonkeyPatch], object], judge: Callable[[], str]) -> Callable[[], str]:
@@ -96,9 +96,9 @@ def transfer() -> StudyWorlds:
     def one(name: str, facts: runs.Facts, published: PrintedNumbers = tests.PUBLISHED) -> str:
         return str(tests.judge_runs(hold_frames(facts), [name], published=published).loc[name, "verdict"])
 
-    def world(name: str, kind: Kind, of: str, change: runs.Change) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: runs.Change) -> JudgedWorld:
         return JudgedWorld(
-            claim=name, kind=kind, name=of, verdict=lambda: one(name, runs.change_facts(right(), change))
+            claim=name, kind=kind, name=label, verdict=lambda: one(name, runs.change_facts(right(), change))
         )
 
     def code(name: str) -> JudgedWorld:
@@ -127,9 +127,9 @@ def premature() -> StudyWorlds:
     from tests.studies.premature import claims_made_false
     from tests.studies.premature import test_premature_claims as tests
 
-    def world(name: str, kind: Kind, of: str, change: claims_made_false.Change) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: claims_made_false.Change) -> JudgedWorld:
         verdict = lambda: str(tests.of_runs_where(change, name).loc[name, "verdict"])  # noqa: E731
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=verdict)
 
     def theory(name: str) -> str:
         evidence = tests.Evidence(tests.loaded(tests.published_once(), "gpt"), tests.study_at(), tests.PUBLISHED)
@@ -159,13 +159,13 @@ def query_free() -> StudyWorlds:
     from tests.studies.query_free import test_query_free_claims as tests
     from tests.studies.query_free.synthetic_runs import Transfer, as_the_document_says, write_runs, write_transfer
 
-    def world(name: str, kind: Kind, of: str, change: runs.Change, transfer: Transfer) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: runs.Change, transfer: Transfer) -> JudgedWorld:
         def verdict() -> str:
             with folder() as root:
                 root_of_measurement = write_transfer(transfer, write_runs(change(as_the_document_says()), root))
                 return str(tests.verdicts(root_of_measurement, name)[name])
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=verdict)
 
     def same(world: runs.World) -> runs.World:
         return world
@@ -226,17 +226,17 @@ def quack() -> StudyWorlds:
         with folder() as root:
             return str(tests.judge_runs(written(root), [name]).loc[name, "verdict"])
 
-    def world(name: str, kind: Kind, of: str, mutant: synthetic_runs.Mutant) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, mutant: synthetic_runs.Mutant) -> JudgedWorld:
         def made(root: Path) -> Written:
             return Written(root, mutant(synthetic_runs.right()))
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=lambda: one(name, made))
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, made))
 
-    def slower(name: str, kind: Kind, of: str, seconds: float) -> JudgedWorld:
+    def slower(name: str, kind: Kind, label: str, seconds: float) -> JudgedWorld:
         def made(root: Path) -> Written:
             return Written(root, {}).measured("step_time", times(qk_norm=1.0, quack=seconds))
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=lambda: one(name, made))
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, made))
 
     def code(name: str) -> JudgedWorld:
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,13 +270,13 @@ def key_norms() -> StudyWorlds:
     def arms() -> dict[str, synthetic_runs.Arm]:
         return synthetic_runs.as_the_document_says(count_layers(study_config.load("key_norms", "paper")))
 
-    def world(name: str, kind: Kind, of: str, change: Callable[[dict], dict]) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: Callable[[dict], dict]) -> JudgedWorld:
         def verdict() -> str:
             with folder() as root:
                 verdicts = tests.verdicts(synthetic_runs.World(root, arms=change(arms())), tests.with_values(name))
                 return str(verdicts[name])
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=verdict)
 
     def same(verdicts: dict) -> dict:
         return verdicts

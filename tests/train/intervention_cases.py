@@ -40,8 +40,8 @@ def weights(work: Path) -> dict[str, torch.Tensor]:
     return load_file(work / "out/model.safetensors")
 
 
-def roles(of: RunSpec) -> dict[str, ParameterRole]:
-    return create(of.model, 0).parameter_roles
+def roles(run: RunSpec) -> dict[str, ParameterRole]:
+    return create(run.model, 0).parameter_roles
 
 
 def is_upper_query_or_key(role: ParameterRole) -> bool:

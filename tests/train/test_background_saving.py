@@ -54,18 +54,18 @@ def before_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], No
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Writers wait for `go` before they write tensors; `most` of them were at it at a time, `begun` in all."""
-    found = SimpleNamespace(go=threading.Event(), most=0, now=0, begun=0)
+    state = SimpleNamespace(go=threading.Event(), most=0, now=0, begun=0)
     original = weight_files.write
 
     def write(*arguments: Any) -> None:
-        found.now, found.begun = found.now + 1, found.begun + 1
-        found.most = max(found.most, found.now)
-        assert found.go.wait(LONG)
+        state.now, state.begun = state.now + 1, state.begun + 1
+        state.most = max(state.most, state.now)
+        assert state.go.wait(LONG)
         original(*arguments)
-        found.now -= 1
+        state.now -= 1
 
     monkeypatch.setattr(weight_files, "write", write)
-    return found
+    return state
 
 
 def saved_steps(state: Path) -> list[int]:
@@ -74,10 +74,10 @@ def saved_steps(state: Path) -> list[int]:
 
 def contents(checkpoint: Path) -> dict[str, Any]:
     """All that a checkpoint's files say, to the byte, but for the time that training took."""
-    found = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix != ".json"}
+    files = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix != ".json"}
     loop, metadata = read(checkpoint / "loop.json"), read(checkpoint / "metadata.json")
     del loop["seconds"], metadata["files"]["loop.json"], metadata["sha256"]
-    return found | {"loop": loop, "metadata": metadata}
+    return files | {"loop": loop, "metadata": metadata}
 
 
 def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probed: Path, held, before_step) -> None:
@@ -100,8 +100,8 @@ def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probe
     # Whether the one after step 8 is written by the time that step 9 begins is the writer's affair.
     assert there[:8] == [[]] * 8 and 4 in there[8] and (held.most, held.begun) == (1, 3)
     for step in (4, 8, 12):
-        one, other = (tmp_path / name / f"state/step-{step:07d}" for name in ("once", "beside"))
-        assert damage(other) is None and contents(other) == contents(one)
+        first, other = (tmp_path / name / f"state/step-{step:07d}" for name in ("once", "beside"))
+        assert damage(other) is None and contents(other) == contents(first)
     assert products(tmp_path / "beside") == products(probed)
 
 
@@ -137,15 +137,15 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
     assert train(run_spec(), chosen) == 0 and products(tmp_path) == products(undisturbed)
 
 
-@pytest.mark.parametrize("at", [4, 5])
+@pytest.mark.parametrize("last", [4, 5])
 def test_a_stop_waits_for_the_writer(
-    packs: Path, tmp_path: Path, undisturbed: Path, held, before_step, at: int
+    packs: Path, tmp_path: Path, undisturbed: Path, held, before_step, last: int
 ) -> None:
     """The checkpoint after step 4 is being written; asked to stop after it, there is nothing more to save."""
     stop = StopRequest()
 
     def ask(step: int) -> None:
-        if step == at + 1:
+        if step == last + 1:
             stop.asked = True
             threading.Timer(0.2, held.go.set).start()
 
@@ -153,10 +153,10 @@ def test_a_stop_waits_for_the_writer(
     chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
     newest = RollingCheckpoints(chosen.state, keep=3).newest()
-    assert newest is not None and newest.step == at and held.begun == at - 3
+    assert newest is not None and newest.step == last and held.begun == last - 3
     before_step(lambda step: None)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
-    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [at]
+    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [last]
     assert products(tmp_path) == products(undisturbed)
 
 
@@ -189,13 +189,13 @@ def test_killed_while_writing(packs: Path, tmp_path: Path, undisturbed: Path) ->
 
 def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path: Path, held) -> None:
     """They ask one another after 1, 2, 4 ... steps, so that those who have written need no word from the slowest."""
-    asked: list[list[float]] = []
+    sums: list[list[float]] = []
     ranks: Any = SimpleNamespace(
         rank=0, device=torch.device("cpu"), leader=True, gather=lambda value: [value], barrier=lambda: None,
-        broadcast=lambda value: value, sum=lambda values: asked.append(values) or values,
+        broadcast=lambda value: value, sum=lambda values: sums.append(values) or values,
     )  # fmt: skip
-    told: list[tuple[str, int, int]] = []
-    progress: Any = SimpleNamespace(event=lambda kind, step, saved: told.append((kind, step, saved)))
+    events: list[tuple[str, int, int]] = []
+    progress: Any = SimpleNamespace(event=lambda kind, step, saved: events.append((kind, step, saved)))
     run_lock: Any = SimpleNamespace(check=lambda: None)
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     saving, rows = BackgroundSaving(checkpoints, ranks, run_lock, progress), torch.arange(6.0)
@@ -208,19 +208,19 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     rows.zero_()
     for step in range(8, 14):
         saving.note_progress(step)
-    assert asked == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
+    assert sums == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
     held.go.set()
     saving.let_end()
     saving.note_progress(14)
-    assert len(asked) == 3, "it is not yet time"
+    assert len(sums) == 3, "it is not yet time"
     saving.note_progress(15)
     saving.let_end()
     saving.note_progress(16)
-    assert asked[3:] == [[0.0]] and told == [("checkpoint", 16, 7)] and not saving.under_way
+    assert sums[3:] == [[0.0]] and events == [("checkpoint", 16, 7)] and not saving.under_way
     whole = checkpoints.newest()
     assert whole is not None and whole.step == 7
-    kept = (whole.path / "shards/rank-00000.safetensors").read_bytes()
-    assert kept.endswith(torch.arange(6.0).numpy().tobytes())
+    shard = (whole.path / "shards/rank-00000.safetensors").read_bytes()
+    assert shard.endswith(torch.arange(6.0).numpy().tobytes())
 
 
 def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None:

@@ -52,7 +52,7 @@ def tensors(name: str, change: Callable[[Tensors], Tensors]) -> Callable[[Path],
 
 
 def one(name: str, change: Callable[[torch.Tensor], torch.Tensor], key: str = KEY) -> Callable[[Path], object]:
-    return tensors(name, lambda held: held | {key: change(held[key])})
+    return tensors(name, lambda state: state | {key: change(state[key])})
 
 
 def loop(**changed: object) -> Callable[[Path], object]:
@@ -73,16 +73,16 @@ def random(**changes: Callable[[object], object]) -> Callable[[Path], object]:
 
 def sharded(checkpoint: Path) -> None:
     """As one rank of sharded training writes it, one weight as one row of it."""
-    held = {
+    state = {
         f"{kind}.{key}": value
         for kind, name in (("model", MODEL), ("optimizer", OPTIMIZER))
         for key, value in load_file(checkpoint / name).items()
     }
-    held[f"model.{KEY}"] = held[f"model.{KEY}"][:1].clone()
-    places = {key: {"shape": list(value.shape), "first": 0} for key, value in held.items()}
+    state[f"model.{KEY}"] = state[f"model.{KEY}"][:1].clone()
+    places = {key: {"shape": list(value.shape), "first": 0} for key, value in state.items()}
     (checkpoint / "shards").mkdir()
     header = {HEADER: json.dumps({"ranks": 1, "tensors": places})}
-    save_file(held, checkpoint / "shards" / shard_name(0), metadata=header)
+    save_file(state, checkpoint / "shards" / shard_name(0), metadata=header)
     for name in (MODEL, OPTIMIZER):
         (checkpoint / name).unlink()
 
@@ -121,6 +121,6 @@ def test_what_is_no_state_of_the_run_is_set_aside_and_an_earlier_one_taken(
     change(newest)
     signed(newest)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=4)) == 0
-    said = capfd.readouterr().err
-    assert f"checkpoint {newest} is damaged (" in said and says in said and "resumed at step 4" in said
+    stderr = capfd.readouterr().err
+    assert f"checkpoint {newest} is damaged (" in stderr and says in stderr and "resumed at step 4" in stderr
     assert products(tmp_path) == products(undisturbed) and newest.with_name("step-0000008.damaged").is_dir()

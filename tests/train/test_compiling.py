@@ -30,14 +30,14 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv(name, "")
     plain = torch.compile
 
-    def use(made: Any) -> None:
-        monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=made))
+    def use(compiler: Any) -> None:
+        monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=compiler))
 
     return use
 
 
-def compiled(packs: Path, work: Path, **given: Any) -> TrainerSettings:
-    return settings(packs, work, compile=True, compile_cache=work / "cache", **given)
+def compiled(packs: Path, work: Path, **options: Any) -> TrainerSettings:
+    return settings(packs, work, compile=True, compile_cache=work / "cache", **options)
 
 
 def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Path, backend: Any) -> None:
@@ -150,28 +150,28 @@ def test_other_processors_share_nothing(tmp_path: Path, backend: Any, monkeypatc
 
     def folders(*changed: tuple[int, str]) -> set[Path]:
         """Of what is compiled, with that of this processor."""
-        told = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
-        monkeypatch.setattr(Path, "read_text", lambda path: told if path == Path("/proc/cpuinfo") else read_text(path))
+        text = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
+        monkeypatch.setattr(Path, "read_text", lambda path: text if path == Path("/proc/cpuinfo") else read_text(path))
         compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent == tmp_path
         return set(tmp_path.iterdir())
 
-    one = folders()
-    assert len(one) == 1 and folders((2, "cpu MHz : 3000")) == one
-    assert len(folders((1, "flags : sse2"), (4, "flags : sse2")) - one) == 1
+    first = folders()
+    assert len(first) == 1 and folders((2, "cpu MHz : 3000")) == first
+    assert len(folders((1, "flags : sse2"), (4, "flags : sse2")) - first) == 1
 
 
 def test_other_versions_share_nothing(tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an upgrade in place torch would load what was compiled with its old headers."""
-    model, found = create(run_spec().model, 0), set()
+    model, paths = create(run_spec().model, 0), set()
     for version in (torch.__version__, "2.12.9", torch.__version__):
         monkeypatch.setattr(torch, "__version__", version)
         compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         assert folder.parent == tmp_path and f"-torch{version}-cpython" in folder.name
         assert Path(os.environ["TRITON_CACHE_DIR"]).parent == folder
-        found.add(folder)
-    assert len(found) == 2 == len(list(tmp_path.iterdir()))
+        paths.add(folder)
+    assert len(paths) == 2 == len(list(tmp_path.iterdir()))
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), torch.OutOfMemoryError("too much")])
@@ -182,7 +182,7 @@ def test_what_is_not_the_compilers_fault_is_raised(packs: Path, tmp_path: Path, 
         if isinstance(error, torch.OutOfMemoryError):
             raise error
 
-        def run(*given: torch.Tensor) -> Any:
+        def run(*args: torch.Tensor) -> Any:
             raise error
 
         return run

@@ -98,16 +98,16 @@ def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
 
 def left(work: Path) -> dict[str, Any]:
     """All that a run left but for clock times: outputs, and every checkpoint with its random states."""
-    found: dict[str, Any] = dict(products(work))
+    contents: dict[str, Any] = dict(products(work))
     outcome = work / "out" / "outcome.json"
-    found["outcome"] = read(outcome) if outcome.exists() else None
+    contents["outcome"] = read(outcome) if outcome.exists() else None
     for path in sorted((work / "state").rglob("*")):
         name = str(path.relative_to(work / "state"))
         if path.suffix in (".safetensors", ".npy"):
-            found[name] = sha256_file(path)
+            contents[name] = sha256_file(path)
         elif path.name == "loop.json":
-            found[name] = {key: value for key, value in read(path).items() if key != "seconds"}
-    return found
+            contents[name] = {key: value for key, value in read(path).items() if key != "seconds"}
+    return contents
 
 
 @pytest.mark.usefixtures("noisy")
@@ -161,9 +161,9 @@ def test_a_divergence_seen_late(packs: Path, tmp_path: Path, kind: str, numbers:
                     train(the_run(kind), settings(packs, work, metric_lag_steps=metric_lag_steps, checkpoint_steps=3))
                     == 0
                 )
-        found = left(now)
-        assert found == left(late)
-        outcome = found["outcome"]
+        contents = left(now)
+        assert contents == left(late)
+        outcome = contents["outcome"]
         assert (outcome["outcome"], outcome["step"], outcome["weights_step"]) == ("diverged", number, number - 1)
 
 
@@ -185,9 +185,9 @@ class Copies(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-        held = [value for value in given if value.ndim and not value.is_meta and not is_batch(value)]
-        if held and isinstance(out, torch.Tensor) and out.is_meta:
+        tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        real = [value for value in tensors if value.ndim and not value.is_meta and not is_batch(value)]
+        if real and isinstance(out, torch.Tensor) and out.is_meta:
             self.found.append(str(func))
         return out
 
@@ -205,7 +205,7 @@ def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch)
     spec = step_time.on_random_tokens(spec, step_time.TimingSettings(sequences=spec.sequences_per_batch))
     patch.setattr(deferred_metrics, "start_copy", lambda values: list)
     loop = pretrain.build_loop(spec, chosen, StopRequest(), RankGroup(rank=0, world=1, device=torch.device("meta")))
-    loop.parts.model.register_forward_pre_hook(lambda model, given: (torch.empty_like(given[0], device="meta"),))
+    loop.parts.model.register_forward_pre_hook(lambda model, args: (torch.empty_like(args[0], device="meta"),))
     return loop
 
 
@@ -218,7 +218,7 @@ def test_no_step_reads_its_device(packs: Path, tmp_path: Path, method: str, monk
     """Nor sends it any."""
     spec = METHODS[method] if method in STUDY.methods else run_spec(optimizer=MUON)
     loop = on_meta(spec, packs, tmp_path, monkeypatch)
-    monkeypatch.setattr(torch, "tensor", lambda *given, **how: pytest.fail("made of the host's values"))
+    monkeypatch.setattr(torch, "tensor", lambda *args, **options: pytest.fail("made of the host's values"))
     with Copies() as copies:
         for _ in range(2):
             assert loop.train_step() == (False, False)

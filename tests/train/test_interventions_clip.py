@@ -36,9 +36,9 @@ def chosen(model: dict[str, Any], *interventions: dict[str, Any], **overrides: A
     return run_spec(model=model, interventions=list(interventions), **overrides)
 
 
-def sharpened(of: RunSpec) -> Decoder:
+def sharpened(spec: RunSpec) -> Decoder:
     """In float64, with logits that differ, and biases that are there."""
-    model = create(of.model, of.init_seed).double()
+    model = create(spec.model, spec.init_seed).double()
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for name, role in model.parameter_roles.items():
@@ -50,9 +50,9 @@ def sharpened(of: RunSpec) -> Decoder:
     return model
 
 
-def on(model: Decoder, of: RunSpec) -> QKClip:
+def on(model: Decoder, spec: RunSpec) -> QKClip:
     """The intervention, before step 1."""
-    (hook,) = attached(of, model)
+    (hook,) = attached(spec, model)
     hook.begin(1)
     return hook
 
@@ -61,21 +61,21 @@ def logits(model: Decoder, layer: int, x_BTD: torch.Tensor | None = None) -> tup
     """Scaled scores (B, H, T, T) of a layer with nothing above the diagonal, and the input of its attention: its own,
     or the given one."""
     attention = model.blocks[layer].attention
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
 
-    def replace(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        found["x"] = given[0] if x_BTD is None else x_BTD
-        return (found["x"], *given[1:])
+    def replace(_: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        tensors["x"] = args[0] if x_BTD is None else x_BTD
+        return (tensors["x"], *args[1:])
 
-    def see(mixer: Softmax, given: tuple[Any, ...]) -> None:
-        found["z"] = mixer.scores(given[0], given[1]).tril()
+    def see(mixer: Softmax, args: tuple[Any, ...]) -> None:
+        tensors["z"] = mixer.scores(args[0], args[1]).tril()
 
     handles = [attention.register_forward_pre_hook(replace), attention.mixer.register_forward_pre_hook(see)]
     with torch.no_grad():
         model(TOKENS)
     for handle in handles:
         handle.remove()
-    return found["z"], found["x"]
+    return tensors["z"], tensors["x"]
 
 
 def largest(model: Decoder, layer: int) -> torch.Tensor:
@@ -95,15 +95,15 @@ def test_the_largest_score_is_over_visible_entries_with_its_sign(time: int) -> N
     k_BGTW = torch.randn(2, 2, time, 8, generator=generator, dtype=torch.float64)
     q_BHTW[:, 3] = -k_BGTW[:, 1]  # below zero where a token sees itself
     attention_mask = AttentionMask.for_call(torch.zeros(2, time, dtype=torch.int64), None, None)
-    found = largest_scores(mixer, q_BHTW, k_BGTW, attention_mask)
+    scores = largest_scores(mixer, q_BHTW, k_BGTW, attention_mask)
     for head in range(4):
         z = [
             float(q_BHTW[b, head, i] @ k_BGTW[b, head // 2, j]) / math.sqrt(8)
             for b in range(2) for i in range(time) for j in range(i + 1)
         ]  # fmt: skip
-        assert found[head].item() == pytest.approx(max(z), rel=1e-12)
+        assert scores[head].item() == pytest.approx(max(z), rel=1e-12)
     if time == 1:
-        assert found[3] < 0
+        assert scores[3] < 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,8 +173,8 @@ def test_how_queries_and_keys_share_gamma(kind: str, expected: dict[str, list[fl
     for name, role in model.parameter_roles.items():
         factors = expected.get(role.owner or role.role, [1.0]) if role.layer == 1 else [1.0]
         rows = torch.tensor(factors, dtype=torch.float64).repeat_interleave(len(start[name]) // len(factors))
-        wanted = start[name] * rows.reshape(-1, *[1] * (start[name].ndim - 1))
-        torch.testing.assert_close(model.get_parameter(name), wanted, rtol=1e-12, atol=0)
+        scaled = start[name] * rows.reshape(-1, *[1] * (start[name].ndim - 1))
+        torch.testing.assert_close(model.get_parameter(name), scaled, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("optimizer", [ADAMW, MUON])
@@ -226,7 +226,7 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "changes, options, said",
+    "changes, options, message",
     [
         ({}, {"threshold": 0.0}, r"qk_clip.threshold \(0\) must be above 0"),
         ({"mixer": {"name": "sigmoid"}}, {}, r"qk_clip: the weights of model.mixer 'sigmoid' are not the softmax"),
@@ -234,18 +234,18 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
         ({"projections": {"name": "identity_query"}}, {}, r"qk_clip: .*'identity_query'.* roles \['key'\]"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         train(chosen(MANY_HEADS | changes, clip(**options)), settings(packs, tmp_path))
 
 
 def test_a_divided_softmax_is_clipped_by_the_logits_that_enter_it() -> None:
-    found = []
+    maxima = []
     for mixer in ({"name": "scaled_softmax", "divisor": 4.0}, {"name": "softmax"}):
         of = chosen(MANY_HEADS | {"mixer": mixer}, clip())
         model = sharpened(of)
         hook = on(model, of)
         model(TOKENS)
         hook.extra_loss(1, TOKENS)
-        found.append(hook.largest_LH[0])
-    torch.testing.assert_close(4.0 * found[0], found[1])
+        maxima.append(hook.largest_LH[0])
+    torch.testing.assert_close(4.0 * maxima[0], maxima[1])

@@ -50,9 +50,9 @@ def queries_and_keys(time: int, scale: float = 1.0) -> tuple[torch.Tensor, torch
 
 @pytest.fixture
 def mixer() -> Softmax:
-    made = Softmax(small(heads=4, key_value_heads=2, head_width=8), 0)
-    made.smallest_chunk = 4
-    return made
+    layer = Softmax(small(heads=4, key_value_heads=2, head_width=8), 0)
+    layer.smallest_chunk = 4
+    return layer
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 4.0])
@@ -240,8 +240,8 @@ def test_only_softmax_has_this_entropy(packs: Path, tmp_path: Path, mixer: dict[
 
 
 @pytest.mark.parametrize(
-    "options, said", [({"floor": 1.5}, r"floor \(1.5\) must lie"), ({"weight": -0.1}, r"weight \(-0.1\) must be 0")]
+    "options, message", [({"floor": 1.5}, r"floor \(1.5\) must lie"), ({"weight": -0.1}, r"weight \(-0.1\) must be 0")]
 )
-def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         train(spec(floor(**options)), settings(packs, tmp_path))

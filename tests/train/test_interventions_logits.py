@@ -35,29 +35,29 @@ def chosen(model: dict[str, Any], *interventions: dict[str, Any], **overrides: A
 
 def naive(model: Decoder, tokens_BT: torch.Tensor, layer: int, head: int) -> torch.Tensor:
     """Scaled scores of visible entries, one after the other."""
-    seen = {}
+    scores = {}
     mixer = model.blocks[layer].attention.mixer
-    handle = mixer.register_forward_pre_hook(lambda _, given: seen.update(z=mixer.scores(given[0], given[1])))
+    handle = mixer.register_forward_pre_hook(lambda _, args: scores.update(z=mixer.scores(args[0], args[1])))
     with torch.no_grad():
         model(tokens_BT[:, :-1])
     handle.remove()
     time = tokens_BT.shape[1] - 1
-    return seen["z"][:, head][:, torch.ones(time, time, dtype=torch.bool).tril()].double()
+    return scores["z"][:, head][:, torch.ones(time, time, dtype=torch.bool).tril()].double()
 
 
 def test_the_change_of_a_product_is_the_difference_of_products() -> None:
     generator = torch.Generator().manual_seed(0)
     q0, k0, q1, k1 = (torch.randn(2, 1, 7, 4, generator=generator, dtype=torch.float64) for _ in range(4))
-    seen = torch.ones(7, 7, dtype=torch.bool).tril()
-    moved = (q1 @ k1.mT - q0 @ k0.mT)[..., seen].abs()
-    found = measure_change(AttentionScores(q0, k0, 1.0), AttentionScores(q1, k1, 1.0))
-    assert found == pytest.approx((moved.mean().item(), moved.max().item()), rel=1e-12)
+    visible = torch.ones(7, 7, dtype=torch.bool).tril()
+    moved = (q1 @ k1.mT - q0 @ k0.mT)[..., visible].abs()
+    change = measure_change(AttentionScores(q0, k0, 1.0), AttentionScores(q1, k1, 1.0))
+    assert change == pytest.approx((moved.mean().item(), moved.max().item()), rel=1e-12)
     assert measure_change(AttentionScores(q0, k0, 1.0), AttentionScores(q0, k0, 1.0)) == pytest.approx(
         (0.0, 0.0), abs=1e-14
     )
     for factor in (0.0, 2.0):  # all fall, or rise, by themselves
         largest = measure_change(AttentionScores(q0, k0, 1.0), AttentionScores(factor * q0, k0, 1.0))[1]
-        assert largest == pytest.approx((q0 @ k0.mT)[..., seen].abs().max().item(), rel=1e-12), "either way"
+        assert largest == pytest.approx((q0 @ k0.mT)[..., visible].abs().max().item(), rel=1e-12), "either way"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,14 +67,14 @@ def test_values_are_those_of_the_weights_around_a_step(
     packs: Path, tmp_path: Path, monkeypatch, kind: str, others: list[dict[str, Any]], first: bool
 ) -> None:
     """Before it and after everything that was done in it, wherever in the list this intervention stands."""
-    kept: list[dict[str, torch.Tensor]] = []
+    states: list[dict[str, torch.Tensor]] = []
     original = loop.TrainingLoop.train_step
 
     def train_step(self: loop.TrainingLoop) -> tuple[bool, bool]:
-        if not kept:
-            kept.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
+        if not states:
+            states.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
         done = original(self)
-        kept.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
+        states.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
         return done
 
     monkeypatch.setattr(loop.TrainingLoop, "train_step", train_step)
@@ -86,7 +86,7 @@ def test_values_are_those_of_the_weights_around_a_step(
     model, expected = create(of.model, 0), []
     for step in (5, 10, 12):
         sides = []
-        for weights in (kept[step - 1], kept[step]):
+        for weights in (states[step - 1], states[step]):
             model.load_state_dict(weights)
             sides.append(naive(model, tokens_BT, layer=1, head=1))
         moved = (sides[1] - sides[0]).abs()
@@ -114,8 +114,8 @@ def test_bfloat16_runs_are_read_in_float32(packs: Path, tmp_path: Path) -> None:
     """The change of an update that does nothing is zero, and one of a small update is not lost."""
     still = chosen(MANY_HEADS, watch(every=1), train__precision="bfloat16", optimizer__learning_rate=1e-6)
     assert train(still, settings(packs, tmp_path)) == 0
-    found = frames.read(tmp_path / "out/points/online.parquet", "probes")
-    moved = found[found.probe == "logit_change"].value
+    probes = frames.read(tmp_path / "out/points/online.parquet", "probes")
+    moved = probes[probes.probe == "logit_change"].value
     assert moved.min() > 0 and moved.max() < 1e-5
 
 
@@ -146,7 +146,7 @@ def test_another_head_may_be_chosen(packs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes, options, said",
+    "changes, options, message",
     [
         ({}, {"every": 0}, r"logit_change.every \(0\) and .sequences \(3\) must be 1 or more"),
         (
@@ -159,6 +159,6 @@ def test_another_head_may_be_chosen(packs: Path) -> None:
         ({"mixer": {"name": "sigmoid"}}, {}, r"model.mixer 'sigmoid': what probes read of attention weights"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         train(chosen(MANY_HEADS | changes, watch(**options)), settings(packs, tmp_path))

@@ -47,17 +47,17 @@ def chosen(model: dict[str, Any], *interventions: dict[str, Any], optimizer: str
     return run_spec(model=model, optimizer=OPTIMIZERS[optimizer], interventions=list(interventions))
 
 
-def trainer(of: RunSpec) -> tuple[Decoder, RunOptimizer]:
+def trainer(spec: RunSpec) -> tuple[Decoder, RunOptimizer]:
     """A model and its optimizer before step 1. Biases are not where they start, so that decay moves them."""
-    model = create(of.model, of.init_seed)
-    hooks = attached(of, model)
+    model = create(spec.model, spec.init_seed)
+    hooks = attached(spec, model)
     with torch.no_grad():
         for name, role in model.parameter_roles.items():
             if role.role == "bias":
                 model.get_parameter(name).add_(0.1)
     for hook in hooks:
         hook.begin(1)
-    return model, RunOptimizer(model, model.parameter_roles, of.optimizer, hooks)
+    return model, RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
 
 
 def step(model: Decoder, optimizer: RunOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
@@ -73,21 +73,21 @@ def step(model: Decoder, optimizer: RunOptimizer, number: int = 1) -> dict[str, 
 
 def rates(model: Decoder, hook: Quack) -> dict[str, list[float]]:
     """Role -> multiplier of each block of the first layer's matrix; all rows of a block have the same one."""
-    found, by_row = {}, hook.row_multipliers(1)
+    by_role, by_row = {}, hook.row_multipliers(1)
     for role, (own, *_) in hook.heads.names.items():
         rows_NX = by_row[own[0]].unflatten(0, (hook.heads.blocks[role], -1))
         assert (rows_NX == rows_NX[:, :1]).all()
         assert all(torch.equal(by_row[name], by_row[own[0]]) for name in own), "a bias goes with its matrix"
-        found[role] = rows_NX[:, 0].tolist()
-    return found
+        by_role[role] = rows_NX[:, 0].tolist()
+    return by_role
 
 
 def started(model: dict[str, Any], **options: Any) -> tuple[Decoder, Quack]:
     of = chosen(model, quack(**options))
-    made = create(of.model, of.init_seed)
-    (hook,) = attached(of, made)
+    decoder = create(of.model, of.init_seed)
+    (hook,) = attached(of, decoder)
     hook.begin(1)
-    return made, hook
+    return decoder, hook
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,12 +151,12 @@ def test_latent_rates_fall_with_what_a_matrix_is_multiplied_with(role: str, halv
         for own in ("query_up", "key_up"):
             parameter(model, own).mul_(8.0)
     hook.begin(1)
-    assert all(set(found) == {1.0} for found in rates(model, hook).values())
+    assert all(set(by_name) == {1.0} for by_name in rates(model, hook).values())
     with torch.no_grad():
         parameter(model, role).mul_(2.0)
-    found = rates(model, hook)
-    assert {name for name, values in found.items() if set(values) == {0.5}} == halved
-    assert {name for name, values in found.items() if set(values) == {1.0}} == found.keys() - halved
+    by_name = rates(model, hook)
+    assert {name for name, values in by_name.items() if set(values) == {0.5}} == halved
+    assert {name for name, values in by_name.items() if set(values) == {1.0}} == by_name.keys() - halved
 
 
 def test_latent_rates_are_those_of_algorithm_2() -> None:
@@ -223,11 +223,11 @@ class Ones(Intervention):
 def test_rates_of_one_keep_every_bit(packs: Path, tmp_path: Path, monkeypatch, optimizer: str) -> None:
     from plumbline.train import interventions
 
-    control, held = chosen(SHARED_KEYS, optimizer=optimizer), chosen(SHARED_KEYS, quack(), optimizer=optimizer)
+    control, method = chosen(SHARED_KEYS, optimizer=optimizer), chosen(SHARED_KEYS, quack(), optimizer=optimizer)
     assert train(control, settings(packs, tmp_path / "control")) == 0
     ones = {"query": torch.ones(2, 4, dtype=torch.float64), "key": torch.ones(2, 2, dtype=torch.float64)}
     monkeypatch.setattr(QueryKeyMatrices, "norms", lambda self, norm: ones)
-    assert train(held, settings(packs, tmp_path / "held")) == 0
+    assert train(method, settings(packs, tmp_path / "held")) == 0
     monkeypatch.setattr(interventions, "build", lambda specs: [Ones()])
     assert train(control, settings(packs, tmp_path / "ones")) == 0
     first, *others = (sha256_file(tmp_path / name / "out/model.safetensors") for name in ("control", "held", "ones"))
@@ -284,7 +284,7 @@ def test_queries_and_keys_drift_less_than_without_norms(packs: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "changes, options, said",
+    "changes, options, message",
     [
         ({}, {"tau": 0.0}, r"quack.tau \(0\) must be above 0"),
         ({}, {"largest_ratio": 0.5}, r"quack.largest_ratio \(0.5\) must be 1"),
@@ -297,8 +297,8 @@ def test_queries_and_keys_drift_less_than_without_norms(packs: Path, tmp_path: P
         ({"query_key": {"name": "qk_norm"}}, {}, r"query_key 'qk_norm', a head's attention logits are not linear"),
     ],
 )
-def test_what_cannot_be_meant_is_told_before_the_first_step(packs, tmp_path: Path, changes, options, said) -> None:
-    with pytest.raises(PlumblineError, match=f"interventions: quack.*{said}" if not options else said):
+def test_what_cannot_be_meant_is_told_before_the_first_step(packs, tmp_path: Path, changes, options, message) -> None:
+    with pytest.raises(PlumblineError, match=f"interventions: quack.*{message}" if not options else message):
         train(chosen(MANY_HEADS | changes, quack(**options)), settings(packs, tmp_path))
     assert read(tmp_path / "state/fault.json")["reason"]
 

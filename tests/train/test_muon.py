@@ -80,14 +80,14 @@ class TestOrthogonalisation:
         """The singular vectors stay as they are, and the values come into the band."""
         u, values, vt = torch.linalg.svd(matrix(*shape), full_matrices=False)
         values = torch.logspace(0, -1.5, len(values))  # known, and none too near zero
-        found = orthogonalise(u @ values.diag() @ vt, coefficients, margin)
-        moved = u.T @ found @ vt.T
+        result = orthogonalise(u @ values.diag() @ vt, coefficients, margin)
+        moved = u.T @ result @ vt.T
         assert (moved - moved.diagonal().diag()).abs().max() < 1e-4
         assert moved.diagonal().min() > band[0] and moved.diagonal().max() < band[1]
 
     def test_a_matrix_of_rank_one_has_a_spectral_norm_of_about_one(self):
-        found = orthogonalise(torch.outer(matrix(30), matrix(50, seed=1)), (QUINTIC,) * 5)
-        first, second, *_ = torch.linalg.svdvals(found).tolist()
+        result = orthogonalise(torch.outer(matrix(30), matrix(50, seed=1)), (QUINTIC,) * 5)
+        first, second, *_ = torch.linalg.svdvals(result).tolist()
         assert QUINTIC_BAND[0] < first < QUINTIC_BAND[1] and second < 1e-4
 
     def test_a_matrix_of_zeros_stays(self):
@@ -95,16 +95,16 @@ class TestOrthogonalisation:
 
     def test_in_bfloat16_it_is_torchs(self):
         """But for where the norm is rounded, which moves a matrix by as much as bfloat16 itself: a fiftieth."""
-        given = matrix(96, 64)
-        found = orthogonalise(given, (QUINTIC,) * 5, narrow=True)
+        gradient = matrix(96, 64)
+        result = orthogonalise(gradient, (QUINTIC,) * 5, narrow=True)
         torchs = torch.zeros(96, 64, requires_grad=True)
-        torchs.grad = given
+        torchs.grad = gradient
         torch.optim.Muon([torchs], lr=1.0, weight_decay=0.0, momentum=0.0, nesterov=False).step()
         torchs = -torchs.detach() / math.sqrt(96 / 64)
-        exact = orthogonalise(given, (QUINTIC,) * 5)
-        assert found.dtype == torch.float32
+        exact = orthogonalise(gradient, (QUINTIC,) * 5)
+        assert result.dtype == torch.float32
         for other in (torchs, exact):
-            assert (found - other).norm() < 0.03 * other.norm()
+            assert (result - other).norm() < 0.03 * other.norm()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ class TestOrthogonalisation:
 )
 def test_its_products_go_by_the_device_and_the_runs_precision(monkeypatch, precision, device, dtype):
     """The meta device stands for a GPU."""
-    monkeypatch.setattr(Muon, "adamw_update", lambda *given, **named: None)
+    monkeypatch.setattr(Muon, "adamw_update", lambda *args, **more: None)
     spec = run_spec(optimizer=MUON)
     model = create(spec.model, spec.init_seed).to(device)
     optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, precision=precision)
@@ -127,7 +127,7 @@ def test_its_products_go_by_the_device_and_the_runs_precision(monkeypatch, preci
     with Calls() as calls:
         optimizer.step(1, RATE)
     products = [types for name, types in calls.made if name in ("mm", "addmm")]
-    assert len(products) > 10 and {found for types in products for found in types} == {dtype}
+    assert len(products) > 10 and {kind for types in products for kind in types} == {dtype}
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16_products"])
@@ -200,16 +200,16 @@ def test_attention_is_orthogonalised_as_one_matrix():
     changes = step(*built(weight_decay=0.0, coefficients="polar_express", scale="none"))
     model, _ = built()
     draw = gradients(1)
-    given = {name: draw(value) for name, value in model.named_parameters()}
+    draws = {name: draw(value) for name, value in model.named_parameters()}
     for layer in (0, 1):
         names = [name_of(model, role, layer) for role in ATTENTION]
-        stack = orthogonalise(torch.cat([given[name] for name in names]), POLAR_EXPRESS, 1.01)
+        stack = orthogonalise(torch.cat([draws[name] for name in names]), POLAR_EXPRESS, 1.01)
         torch.testing.assert_close(torch.cat([changes[name] for name in names]), -RATE * stack, rtol=1e-3, atol=1e-6)
         values = torch.linalg.svdvals(torch.cat([changes[name] for name in names])) / RATE
         assert values.min() > POLAR_BAND[0] and values.max() < POLAR_BAND[1]
     separate = step(*built(weight_decay=0.0, coefficients="polar_express", scale="none", matrices="separate"))
     name = name_of(model, "key")
-    torch.testing.assert_close(separate[name], -RATE * orthogonalise(given[name], POLAR_EXPRESS, 1.01))
+    torch.testing.assert_close(separate[name], -RATE * orthogonalise(draws[name], POLAR_EXPRESS, 1.01))
     assert (separate[name] - changes[name]).abs().max() > 0.1 * RATE
     name = name_of(model, "up")
     assert torch.equal(separate[name], changes[name])
@@ -280,9 +280,9 @@ def test_the_state_survives_by_name():
         step(model, optimizer, number)
     copy, other = built(SlowKeys(1.0))
     copy.load_state_dict(model.state_dict())
-    kept = {key: value.clone() for key, value in optimizer.tensors().items()}
-    assert {key.rpartition(".")[2] for key in kept} == {"momentum_buffer", "step", "exp_avg", "exp_avg_sq"}
-    other.load(kept)
+    state = {key: value.clone() for key, value in optimizer.tensors().items()}
+    assert {key.rpartition(".")[2] for key in state} == {"momentum_buffer", "step", "exp_avg", "exp_avg_sq"}
+    other.load(state)
     first, second = step(model, optimizer, 3), step(copy, other, 3)
     assert all(torch.equal(first[name], second[name]) for name in first)
     fresh, started = built()
@@ -330,8 +330,8 @@ class TestFreeze:
             models.append(model)
         frozen, free = models
         for name, value in frozen.named_parameters():
-            held = frozen.parameter_roles[name].role == role
-            assert torch.equal(value, before[name] if held else free.get_parameter(name)), name
+            is_frozen = frozen.parameter_roles[name].role == role
+            assert torch.equal(value, before[name] if is_frozen else free.get_parameter(name)), name
             assert not torch.equal(free.get_parameter(name), before[name]), name
 
     def test_any_role_can_be_frozen(self):

@@ -44,10 +44,10 @@ def test_a_folder_that_cannot_be_synced_takes_files(folder: tuple[Path, Path], m
 def test_a_record_is_put_back_without_hard_links(folder: tuple[Path, Path]) -> None:
     place, rules = folder
     rules.write_text("link * EPERM\nlock * ENOLCK\n")
-    with take(place) as held:
+    with take(place) as lock:
         path = place / run_lock.NAME
         assert not process_record.remove(path, {"token": "another one's, which was judged to be dead"})
-        held.check()
+        lock.check()
     assert not path.exists()
 
 
@@ -60,8 +60,8 @@ def test_a_fingerprint_that_cannot_be_read_is_not_another_one(folder: tuple[Path
     with pytest.raises(PlumblineError, match=r"tokenizer\.fingerprint\.json cannot be read \(Stale file handle\)"):
         fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
     rules.write_text("")
-    found = fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
-    assert found is not None and found["fingerprint"] == "code-asked"
+    record = fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
+    assert record is not None and record["fingerprint"] == "code-asked"
 
 
 def test_a_workflow_holds_its_folder_without_locks(folder: tuple[Path, Path]) -> None:

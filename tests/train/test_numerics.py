@@ -70,7 +70,7 @@ def test_no_step_reads_memory_that_nobody_wrote(method: str):
     filled = loss_and_gradients(method)
     assert len(unfilled) == len(filled) > 1
     assert all(value.isfinite().all() for value in filled)
-    assert all(torch.equal(one, other) for one, other in zip(unfilled, filled, strict=True))
+    assert all(torch.equal(first, other) for first, other in zip(unfilled, filled, strict=True))
 
 
 def test_the_embeddings_gradient_sorts_no_tokens():
@@ -79,10 +79,10 @@ def test_the_embeddings_gradient_sorts_no_tokens():
     model, batch_BT = create(spec, init_seed=42), tokens(1, spec.vocabulary, spec.context)
     with Calls() as calls:
         hidden_BTD = model.hidden(batch_BT, model.context(batch_BT, None, None))
-        found = torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0]
+        gradient = torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0]
     assert "embedding_dense_backward" in calls.names and not {"index_put", "_index_put_impl_"} & calls.names
     hidden_BTD = model.carried(model.embedding[batch_BT], model.context(batch_BT, None, None))
-    assert torch.equal(found, torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0])
+    assert torch.equal(gradient, torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0])
 
 
 def test_the_gradient_of_learned_positions_sorts_none():
@@ -95,11 +95,11 @@ def test_the_gradient_of_learned_positions_sorts_none():
     x_BTD = torch.randn(*batch_BT.shape, spec.width)
     with Calls() as calls:
         found_BTD = learned.embed(x_BTD, context)
-        found = torch.autograd.grad(found_BTD.square().sum(), learned.embedding)[0]
+        gradient = torch.autograd.grad(found_BTD.square().sum(), learned.embedding)[0]
     assert "embedding_dense_backward" in calls.names and not {"index", "index_put", "_index_put_impl_"} & calls.names
     expected_BTD = x_BTD + learned.embedding[context.attention_mask.query_positions_BQ.clamp(min=0)]
     assert torch.equal(found_BTD, expected_BTD)
-    assert torch.equal(found, torch.autograd.grad(expected_BTD.square().sum(), learned.embedding)[0])
+    assert torch.equal(gradient, torch.autograd.grad(expected_BTD.square().sum(), learned.embedding)[0])
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cuts", "ranks", "said"),
+    ("cuts", "ranks", "text"),
     [
         ([(0, 3), (3, 7)], 3, r"rank-00002\.safetensors is missing"),
         ([(0, 3), (4, 7)], 2, "rows of model.a are missing from its files, or in two of them"),
@@ -65,8 +65,8 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
         ([(0, 3), (3, 6)], 2, "rows of model.a are missing from its files, or in two of them"),
     ],
 )
-def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, text: str) -> None:
+    with pytest.raises(PlumblineError, match=text):
         ShardReader(written(tmp_path, cuts, ranks))
 
 
@@ -105,18 +105,18 @@ def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: 
     shards, marker = tmp_path / "state/step-0000004/shards", tmp_path / "ran"
     shards.mkdir(parents=True)
     (shards / name).write_bytes(pickle.dumps(Payload(marker)))
-    said = "pickle.*cleanup --restart .*/state`$" if name == ".metadata" else "not a file of sharded training"
-    with pytest.raises(PlumblineError, match=said):
+    message = "pickle.*cleanup --restart .*/state`$" if name == ".metadata" else "not a file of sharded training"
+    with pytest.raises(PlumblineError, match=message):
         weight_files.load(shards.parent, create(small(), 0), None)
     assert not marker.exists()
 
 
 def test_what_fails_on_one_rank_fails_on_all() -> None:
-    here, told = OSError(errno.EIO, "sick"), []
-    ranks: Any = SimpleNamespace(rank=1, gather=lambda value: told.append(value) or [None, value])
+    here, errors = OSError(errno.EIO, "sick"), []
+    ranks: Any = SimpleNamespace(rank=1, gather=lambda value: errors.append(value) or [None, value])
     with pytest.raises(OSError, match="sick"):
         weight_files.on_every_rank(ranks, lambda: (_ for _ in ()).throw(here))
-    assert told == [(errno.EIO, "rank 1: [Errno 5] sick")]
+    assert errors == [(errno.EIO, "rank 1: [Errno 5] sick")]
     for number, kind in ((errno.EIO, OSError), (None, RuntimeError)):
         ranks = SimpleNamespace(rank=1, gather=lambda value, number=number: [(number, "rank 0: told"), value])
         with pytest.raises(kind, match="rank 0: told"):

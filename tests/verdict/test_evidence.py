@@ -61,8 +61,8 @@ def samples(folder: Path) -> Evidence:
 def test_what_was_read_and_what_was_not_is_named(tmp_path: Path, read, file: str, unread: dict[str, str]) -> None:
     evidence = read(tmp_path)
     assert evidence.files == (tmp_path / file,)
-    (place, why), (named, begins) = next(iter(evidence.unread.items())), next(iter(unread.items()))
-    assert len(evidence.unread) == 1 and place.endswith(named) and why.startswith(begins)
+    (place, why), (end, begins) = next(iter(evidence.unread.items())), next(iter(unread.items()))
+    assert len(evidence.unread) == 1 and place.endswith(end) and why.startswith(begins)
 
 
 def test_a_log_says_of_a_run_its_settings_the_size_of_its_evaluation_and_its_steps(tmp_path: Path) -> None:

@@ -77,14 +77,14 @@ def test_announced_tries_are_paid_for_from_the_first_on_and_stay(path: Path) -> 
 
 
 def test_tries_that_are_announced_with_an_entry_that_is_there_are_paid_for_too(path: Path) -> None:
-    known = [entry(name, planned_tries=20) for name in "ab"]
-    grown = append(path, known)
+    entries = [entry(name, planned_tries=20) for name in "ab"]
+    grown = append(path, entries)
     assert (
         grown.count_tries_made("base", "loss"),
         grown.count_planned_tries("base", "loss"),
         grown.count_tries("base", "loss"),
     ) == (3, 20, 20)
-    assert len(grown) == 4 and append(path, [*known, entry("c", planned_tries=5), entry("c")]) == grown == read(path)
+    assert len(grown) == 4 and append(path, [*entries, entry("c", planned_tries=5), entry("c")]) == grown == read(path)
 
 
 def lines(path: Path) -> list[str]:
@@ -121,9 +121,9 @@ def page_of(path: Path) -> Path:
 
 
 def checked(path: Path, page: Path) -> int:
-    said = read_statement(page)
-    assert said is not None
-    return count_new_entries(read(path), page, said)
+    statement = read_statement(page)
+    assert statement is not None
+    return count_new_entries(read(path), page, statement)
 
 
 def test_a_page_notices_a_cut_tail_and_counts_what_came(path: Path) -> None:

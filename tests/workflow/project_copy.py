@@ -78,12 +78,12 @@ class Project:
         """Run Snakemake in this project and wait for it; its own account is shown, not what a person sees."""
         return self.python("-m", "snakemake", *arguments, "--printshellcmds")
 
-    def start_snakemake(self, *arguments: str, said: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start Snakemake as the leader of a process group of its own; what it says goes into the file `said`.
+    def start_snakemake(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start Snakemake as the leader of a process group of its own; what it says goes into the file `log`.
 
         It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it.
         """
-        with open(said or os.devnull, "wb") as stream:
+        with open(log or os.devnull, "wb") as stream:
             return subprocess.Popen(
                 [sys.executable, "-m", "snakemake", *arguments],
                 cwd=self.root,

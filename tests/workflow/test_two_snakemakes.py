@@ -48,7 +48,7 @@ def first(project: Project) -> Iterator[Popen[bytes]]:
     """A Snakemake whose job has begun."""
     for name in ("begun", "go", "work/waited", "work/other"):
         (project.root / name).unlink(missing_ok=True)
-    process = project.start_snakemake("work/waited", *SMOKE, said=project.root / "said")
+    process = project.start_snakemake("work/waited", *SMOKE, log=project.root / "said")
     try:
         while not (project.root / "begun").exists():
             assert process.poll() is None, "Snakemake ended before its job had begun"

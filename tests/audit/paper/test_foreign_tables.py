@@ -308,29 +308,29 @@ def test_only_a_relation_that_a_name_states_contradicts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, answer: str
 ) -> None:
     audited(tmp_path, body)
-    words = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
-    code = run_audit(argparse.Namespace(**words, json=True))
-    told = json.loads(capsys.readouterr().out)
-    assert (told["answer"], told["exit_code"]) == (answer, code) == (answer, ANSWERS[answer])
-    assert bool(told["contradictions"]) == (answer == "contradicts") and bool(told["likely"]) == (answer == "likely")
-    run_audit(argparse.Namespace(**words, json=False))
-    shown, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
-    assert ("Likely, look here" in shown) == ("- 1 number does not fit" in page) == (answer == "likely")
-    assert ("Nothing was checked" in shown) == ("Nothing was checked" in page) == (answer == "nothing was checked")
+    options = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
+    code = run_audit(argparse.Namespace(**options, json=True))
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["answer"], facts["exit_code"]) == (answer, code) == (answer, ANSWERS[answer])
+    assert bool(facts["contradictions"]) == (answer == "contradicts") and bool(facts["likely"]) == (answer == "likely")
+    run_audit(argparse.Namespace(**options, json=False))
+    console, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
+    assert ("Likely, look here" in console) == ("- 1 number does not fit" in page) == (answer == "likely")
+    assert ("Nothing was checked" in console) == ("Nothing was checked" in page) == (answer == "nothing was checked")
 
 
 def test_a_relation_that_all_rows_but_one_hold_is_likely(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     audited(tmp_path, AVERAGES)
-    words = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
-    assert run_audit(argparse.Namespace(**words, json=True)) == ANSWERS["likely"]
-    told = json.loads(capsys.readouterr().out)
-    assert told["answer"] == "likely" and told["contradictions"] == told["likely"] == []
-    assert told["doubted"] == [
+    options = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
+    assert run_audit(argparse.Namespace(**options, json=True)) == ANSWERS["likely"]
+    report = json.loads(capsys.readouterr().out)
+    assert report["answer"] == "likely" and report["contradictions"] == report["likely"] == []
+    assert report["doubted"] == [
         "table1: Abs. gain is Ours less Base: 3 of 4 agree, which can be chance; not: Average (printed 1.7, gives 2.7)"
     ]
-    run_audit(argparse.Namespace(**words, json=False))
-    shown, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
-    assert all("holds in most rows and is not checked" in text and "Nothing c" not in text for text in (shown, page))
+    run_audit(argparse.Namespace(**options, json=False))
+    console, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
+    assert all("holds in most rows and is not checked" in text and "Nothing c" not in text for text in (console, page))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)

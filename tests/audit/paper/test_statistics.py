@@ -12,9 +12,9 @@ from plumbline.audit.audit_page import format_recomputed
 from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
 
 
-def audited(folder: Path, table: str, told: str = "") -> PaperAudit:
+def audited(folder: Path, table: str, toml: str = "") -> PaperAudit:
     (folder / "t.csv").write_text(table)
-    (folder / "audit.toml").write_text(told)
+    (folder / "audit.toml").write_text(toml)
     return audit_folder(folder)
 
 
@@ -29,8 +29,8 @@ def test_a_mean_that_no_whole_numbers_give(tmp_path: Path) -> None:
     assert broken(audited(tmp_path, sound)) == []
     wrong = sound.replace(rows[2], "c,37,81.30")  # 30 of 37 is 81.08, 31 are 83.78
     assert broken(audited(tmp_path, wrong)) == ["t, c, accuracy (%)"]
-    told = "[tables.t.items]\nrating = 28\n"
-    assert broken(audited(tmp_path, "task,rating\na,5.19\nb,5.18\n", told)) == [
+    toml = "[tables.t.items]\nrating = 28\n"
+    assert broken(audited(tmp_path, "task,rating\na,5.19\nb,5.18\n", toml)) == [
         "t, a, rating"
     ]  # the example of GRIM's authors
 
@@ -94,12 +94,12 @@ flops = "{}"
     ],
 )
 def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ...], contradicts: list[str]) -> None:
-    said = [words.partition(", ")[0] for words in broken(audited(tmp_path, "a,b\nx,1\n", SHAPE.format(*printed)))]
-    assert said == contradicts
+    places = [line.partition(", ")[0] for line in broken(audited(tmp_path, "a,b\nx,1\n", SHAPE.format(*printed)))]
+    assert places == contradicts
 
 
 @pytest.mark.parametrize(
-    ("told", "printed", "words"),
+    ("lines", "printed", "message"),
     [
         # What the file leaves open is counted in each way: with biases and norms of two vectors it is 124,439,808.
         ("", "124.44M", "biases, a gain and a bias in each norm"),
@@ -110,13 +110,13 @@ def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ..
         ("tied = true", "163.04M", None),
     ],
 )
-def test_what_a_shape_leaves_open(tmp_path: Path, told: str, printed: str, words: str | None) -> None:
-    shape = SHAPE.partition("[training]")[0].replace("norm_vectors = 2\nbiases = true\n", f"{told}\n")
+def test_what_a_shape_leaves_open(tmp_path: Path, lines: str, printed: str, message: str | None) -> None:
+    shape = SHAPE.partition("[training]")[0].replace("norm_vectors = 2\nbiases = true\n", f"{lines}\n")
     audit = audited(tmp_path, "a,b\nx,1\n", shape.format(printed) + 'where = "sec 2"\n')
     (row,) = audit.rows
     assert row["source"] == "sec 2" and row["printed"] == printed
-    if words:
-        assert broken(audit) == [] and words in row["quantity"]
+    if message:
+        assert broken(audit) == [] and message in row["quantity"]
     else:
         assert broken(audit) == [row["quantity"]] and f"{printed} is printed. Nearest of" in row["explanation"]
         assert "the first: 124,337,664, counted with no biases, a gain in each norm" in row["explanation"]

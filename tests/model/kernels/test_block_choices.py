@@ -50,7 +50,7 @@ def test_a_compiler_takes_the_look_up_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     """The device is asked while a graph is made, and breaks none."""
     mine = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 16, 4, 2))
     monkeypatch.setattr(block_choices, "MEASURED", (mine,))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *given: DEVICE)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *args: DEVICE)
 
     def looked_up(x: torch.Tensor) -> torch.Tensor:
         row = row_for("softpick", block_choices.device_name(), x.shape[-1], x.dtype.itemsize)
@@ -114,8 +114,8 @@ def test_a_rehearsal_and_a_check_without_blocks_fill_nothing(tmp_path: Path) -> 
 
 
 def test_rows_of_the_table_are_of_kernels_that_there_are() -> None:
-    known = {name for name, row in selection.TABLE.items() if row.module is not None}
-    assert {row.kernel for row in (*block_choices.MEASURED, *block_choices.DEFAULT)} - {None} <= known
+    kernels = {name for name, row in selection.TABLE.items() if row.module is not None}
+    assert {row.kernel for row in (*block_choices.MEASURED, *block_choices.DEFAULT)} - {None} <= kernels
 
 
 @pytest.mark.parametrize(

@@ -85,16 +85,16 @@ def compare(mixer: Mixer, inputs: list[torch.Tensor], tolerance: float) -> tuple
     the terms that it is a sum of."""
     single = copy.deepcopy(mixer).float()
     assert single.path(inputs[0], plain(inputs[0].shape[2])) == single.kernel
-    found = results(single.forward, inputs, list(single.parameters()))
+    actual = results(single.forward, inputs, list(single.parameters()))
     expected = results(mixer.reference, [x.double() for x in inputs], list(mixer.parameters()))
-    assert found[0].dtype == inputs[0].dtype
+    assert actual[0].dtype == inputs[0].dtype
     q, k = (mixer.scale**0.5 * x.abs().max().item() for x in inputs[:2])
     terms = [1.0, k, q, *(1.0 for _ in expected[3:])]
-    for one, other, term in zip(found, expected, terms, strict=True):
-        assert one.shape == other.shape and one.isfinite().all()
+    for ours, other, term in zip(actual, expected, terms, strict=True):
+        assert ours.shape == other.shape and ours.isfinite().all()
         limit = tolerance * max(other.abs().max().item(), term)
-        torch.testing.assert_close(one.double(), other, rtol=0, atol=limit)
-    return found
+        torch.testing.assert_close(ours.double(), other, rtol=0, atol=limit)
+    return actual
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

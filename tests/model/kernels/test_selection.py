@@ -57,15 +57,15 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "TRITON_INSTALLED", False)
     assert choose_kernel("softpick", "cuda", torch.bfloat16) == CHUNKED
     assert "Triton is not installed" in (describe_missing_package("softpick", "cuda", torch.bfloat16) or "")
-    for kernel, device, asked in (
+    for kernel, device, mode in (
         ("softpick", "cpu", "auto"),
         ("softpick", "cuda", "reference"),
         (SDPA, "cuda", "auto"),
     ):
-        assert describe_missing_package(kernel, device, torch.bfloat16, mode=asked) is None
+        assert describe_missing_package(kernel, device, torch.bfloat16, mode=mode) is None
     model = create(small(mixer={"name": "softpick"}), init_seed=0)
-    said = choose(model, "auto", "cuda", torch.bfloat16)
-    assert (said["asked"], said["kernel"]) == ("auto", CHUNKED) and "softpick" in said["notice"]
+    choice = choose(model, "auto", "cuda", torch.bfloat16)
+    assert (choice["asked"], choice["kernel"]) == ("auto", CHUNKED) and "softpick" in choice["notice"]
 
 
 @pytest.mark.parametrize("name", ["baseline", "ssmax", "diff_attn", "diff_attn.official", "softpick"])
@@ -76,8 +76,8 @@ def test_the_reference_can_be_forced(name: str, monkeypatch: pytest.MonkeyPatch)
     kernel = model.blocks[0].attention.mixer.kernel
     monkeypatch.setattr(selection.metadata, "version", lambda name: f"{name} 3.7.1")
     version = None if kernel == SDPA else "triton 3.7.1"
-    said = {"asked": "auto", "kernel": kernel, "triton": version, "flash_attn": None, "notice": None}
-    assert choose(model, "auto", "cuda", torch.bfloat16) == said
+    choice = {"asked": "auto", "kernel": kernel, "triton": version, "flash_attn": None, "notice": None}
+    assert choose(model, "auto", "cuda", torch.bfloat16) == choice
     expected = model(tokens_BT)
     monkeypatch.setattr(softmax, "scaled_dot_product_attention", None)
     assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == CHUNKED

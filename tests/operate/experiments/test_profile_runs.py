@@ -69,8 +69,8 @@ def test_what_a_killed_try_left_is_read(tmp_path: Path, monkeypatch: pytest.Monk
     hold.touch()
 
     def start(*flags: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "plumbline", "try", "--trust", "--baseline", "HEAD", "-m", "x", "--", *flags]
-        return subprocess.Popen(words, cwd=folder, stderr=(tmp_path / "said").open("wb"))
+        command = [sys.executable, "-m", "plumbline", "try", "--trust", "--baseline", "HEAD", "-m", "x", "--", *flags]
+        return subprocess.Popen(command, cwd=folder, stderr=(tmp_path / "said").open("wb"))
 
     first = start("--better")
     until(lambda: starts.exists() and len(starts.read_text().split()) == 3)

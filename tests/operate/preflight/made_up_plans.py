@@ -34,7 +34,7 @@ def program(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def said(found: list[CheckResult], state: str) -> str:
+def said(results: list[CheckResult], state: str) -> str:
     """The words of all findings, which are of one state."""
-    assert found and {one.state for one in found} == {state}, [str(one) for one in found]
-    return "\n".join(f"{one.subject}: {one.message}" for one in found)
+    assert results and {result.state for result in results} == {state}, [str(result) for result in results]
+    return "\n".join(f"{result.subject}: {result.message}" for result in results)

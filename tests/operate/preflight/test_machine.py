@@ -21,9 +21,9 @@ from tests.forget_caches import forget
 from tests.operate.preflight.made_up_plans import TEXTS, TRAIN, planned, said
 
 
-def sees(monkeypatch: pytest.MonkeyPatch, **seen: Any) -> None:
-    told = {"torch": "2.13.0", "cuda": "13.0", "devices": [], "bfloat16": False} | seen
-    monkeypatch.setattr(gpu, "ask_torch", lambda: told)
+def sees(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> None:
+    answer = {"torch": "2.13.0", "cuda": "13.0", "devices": [], "bfloat16": False} | facts
+    monkeypatch.setattr(gpu, "ask_torch", lambda: answer)
 
 
 def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,10 +32,10 @@ def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     sees(monkeypatch)
-    words = found("note", preset="mini")
-    assert "presets/mini.yaml: device: gpu wants a GPU for 1 job of runs, and torch sees none here (no driver" in words
-    assert "nothing stops, but all of it runs on processors; " in words
-    assert "bfloat16 (1 of 1 runs) is emulated" in words and re.search(r"take about \d+ hours on two cores", words)
+    text = found("note", preset="mini")
+    assert "presets/mini.yaml: device: gpu wants a GPU for 1 job of runs, and torch sees none here (no driver" in text
+    assert "nothing stops, but all of it runs on processors; " in text
+    assert "bfloat16 (1 of 1 runs) is emulated" in text and re.search(r"take about \d+ hours on two cores", text)
     assert "machine: one_h100 wants a GPU" in found("note", machine="one_h100")
     assert "processors, which preset smoke is for" in found("ok")
     assert "depends on the nodes that slurm gives them" in found("not known", preset="mini", executor="slurm")
@@ -62,8 +62,8 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = {"free": 10**6}
     monkeypatch.setattr(disk_and_memory.shutil, "disk_usage", lambda place: SimpleNamespace(**free))
     of = planned(root, TEXTS, TRAIN, preset="mini", work="w")
-    words = said([disk_and_memory.check_disk(of)], "would stop")
-    assert re.search(r"^disk: work: w: about [\d.]+ GB to write, 1 MB free; name a folder on a larger disk", words)
+    message = said([disk_and_memory.check_disk(of)], "would stop")
+    assert re.search(r"^disk: work: w: about [\d.]+ GB to write, 1 MB free; name a folder on a larger disk", message)
     damaged = root / "w/mini/packages/a.whl.rejected"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(bytes(2 * 10**6))
@@ -74,8 +74,8 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_there_need_not_be_written(root: Path) -> None:
     def to_write(*jobs: JobToRun) -> float:
-        words = disk_and_memory.check_disk(planned(root, *jobs, preset="mini")).message
-        size, unit = re.search(r"about ([\d.]+) (GB|MB|B) to", words).groups()
+        message = disk_and_memory.check_disk(planned(root, *jobs, preset="mini")).message
+        size, unit = re.search(r"about ([\d.]+) (GB|MB|B) to", message).groups()
         return float(size) * {"GB": 1, "MB": 1e-3, "B": 1e-9}[unit]
 
     both = to_write(TEXTS, TRAIN)
@@ -127,8 +127,8 @@ def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
 def test_a_run_that_is_being_trained(root: Path) -> None:
     state = root / "work/smoke/state/transfer/base/baseline/s42"
     with run_lock.RunLock(state, limit=60, wait=0):
-        words = said(in_use.list_trainers(planned(root, TRAIN)), "note")
-    assert "transfer/base/baseline/s42 is being trained by process" in words
+        message = said(in_use.list_trainers(planned(root, TRAIN)), "note")
+    assert "transfer/base/baseline/s42 is being trained by process" in message
     assert in_use.list_trainers(planned(root, TRAIN)) == []
 
 

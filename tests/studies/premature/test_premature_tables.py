@@ -39,11 +39,11 @@ def make_table(
 @pytest.fixture(scope="module")
 def watched() -> dict[str, tuple[Table, set[str]]]:
     """Every table of the published world, from its own groups of runs, and the printed files that it read."""
-    found = {}
+    result = {}
     for name in TABLES:
         published = Watched(PUBLISHED)
-        found[name] = (make_table(published_once(), name, published=published), published.seen)
-    return found
+        result[name] = (make_table(published_once(), name, published=published), published.seen)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -172,14 +172,14 @@ def test_a_run_that_diverges_or_is_missing_is_a_word(tmp_path):
 
 
 def test_table5_reductions_are_the_printed_ones(tables):
-    found = cells(
+    values = cells(
         tables["table5"],
         "swiglu_2560",
         "ffn_write_pct_below_wide_gelu",
         "ffn_write_pct_below_narrow_gelu",
         "first_upper_ffn_write_pct_below_wide_gelu",
     )
-    assert found == [pytest.approx(55.0, abs=0.05), pytest.approx(42.2, abs=0.05), pytest.approx(62.8, abs=0.05)]
+    assert values == [pytest.approx(55.0, abs=0.05), pytest.approx(42.2, abs=0.05), pytest.approx(62.8, abs=0.05)]
     assert cells(tables["table5"], "gelu_3840", "ffn_width", "ffn_write_pct_below_wide_gelu") == [
         3840,
         pytest.approx(0.0),

@@ -97,13 +97,13 @@ def watch_loss(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
     )
 
 
-def heads(seen: Seen, basis_DR: np.ndarray) -> list[DirectedHead]:
+def heads(record: Seen, basis_DR: np.ndarray) -> list[DirectedHead]:
     """The heads of the layer, with weights as the paper has them (width x head width)."""
     width = SIZES["head_width"]
-    query, key = ([weight[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for weight in seen.weights)
+    query, key = ([weight[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for weight in record.weights)
     return [
         DirectedHead(
-            x_TD=seen.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=seen.adjoint_HTT[h], basis_DR=basis_DR
+            x_TD=record.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=record.adjoint_HTT[h], basis_DR=basis_DR
         )
         for h in range(SIZES["heads"])
     ]
@@ -131,7 +131,7 @@ def seen(trained) -> Seen:
     return watch_loss(trained, text(10_000))
 
 
-def drift(model: Decoder, seen: Seen, share: float = 0.9) -> np.ndarray:
+def drift(model: Decoder, record: Seen, share: float = 0.9) -> np.ndarray:
     """Directions in which the stream still moves: a basis of `share` of what ten more steps of SGD change."""
     state = {name: value.clone() for name, value in model.state_dict().items()}
     for step in range(10):
@@ -141,7 +141,7 @@ def drift(model: Decoder, seen: Seen, share: float = 0.9) -> np.ndarray:
                 parameter -= 0.3 * parameter.grad
     later = watch_loss(model, text(10_000)).x_TD
     model.load_state_dict(state)
-    _, values, right = np.linalg.svd(later - seen.x_TD, full_matrices=False)
+    _, values, right = np.linalg.svd(later - record.x_TD, full_matrices=False)
     rank = int((np.cumsum(values**2) < share * (values**2).sum()).sum()) + 1
     return right[:rank].T
 

@@ -52,9 +52,9 @@ def pages(tmp_path: Path) -> Path:
 
 
 def test_a_row_says_the_tier_and_nothing_of_others_is_markup(pages: Path) -> None:
-    said = json.loads((pages / "board.json").read_text())
-    assert [each["tier"] for each in said["records"]] == ["logs checked"] * 3 + ["claimed"]
-    assert said["records"][3]["does_not_hold"] == ["headline"] and said["tiers"]["claimed"] == 1
+    board = json.loads((pages / "board.json").read_text())
+    assert [each["tier"] for each in board["records"]] == ["logs checked"] * 3 + ["claimed"]
+    assert board["records"][3]["does_not_hold"] == ["headline"] and board["tiers"]["claimed"] == 1
     for name in ("index.html", "progress.svg", "card.svg"):
         text = (pages / name).read_text()
         assert "<script" not in text and "\x1b" not in text and "49" not in re.findall(r"2 &lt;script.{60}", text)
@@ -126,8 +126,8 @@ def test_a_project_s_own_records_and_verdicts_are_a_board(repository: Path, tmp_
     assert (row["record"], row["verdict"], row["p_predecessor"]) == ("mine", "keep", 0.001)
     assert row["tier"] == "claimed"  # anybody can write such a file: no log was read
     assert run(board_verb.main, repository / "records", "--out", tmp_path / "b", cwd=tmp_path).returncode == 0
-    kept = json.loads((tmp_path / "b/board.json").read_text())["records"]
-    assert kept and all(each["tier"] == "logs checked" for each in kept)
+    records = json.loads((tmp_path / "b/board.json").read_text())["records"]
+    assert records and all(each["tier"] == "logs checked" for each in records)
 
 
 def rows(folder: Path, tmp_path: Path) -> list[dict]:
@@ -152,8 +152,8 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
         items = [{"doc_id": at, "filter": "none", "acc": float(at < 9 or name == "a")} for at in range(20)]
         (folder / name).mkdir()
         (folder / name / "samples_t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in items))
-    words = (folder / "a", "--baseline", folder / "b", "--metric", "acc", "--higher-is-better")
-    assert run(lambda: verdict_verb.main(), *words, cwd=tmp_path).returncode == 0
+    options = (folder / "a", "--baseline", folder / "b", "--metric", "acc", "--higher-is-better")
+    assert run(lambda: verdict_verb.main(), *options, cwd=tmp_path).returncode == 0
     by_item = rows(folder, tmp_path)[0]
     assert (by_item["record"], by_item["verdict"]) == ("a", "keep") and by_item["p_predecessor"] < 1e-3
     (folder / "a.verdict.md").unlink()
@@ -179,7 +179,7 @@ def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "tier", "words"),
+    ("way", "tier", "message"),
     [
         ("whole", "logs checked", "its files have the hashes that it lists"),
         ("another hash", "claimed", "run/manifest.json has another hash than the bundle's list has"),
@@ -191,7 +191,7 @@ def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
         ("no bundle", "claimed", "the archive is no bundle"),
     ],
 )
-def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, words: str) -> None:
+def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, message: str) -> None:
     folder = tmp_path / "records/a"
     name = "README.md" if way == "no runs" else "run/manifest.json"
     manifest = {"run_id": id_of_spec({"a": 1}), "spec": {"a": 2 if way == "another run's id" else 1}}
@@ -208,7 +208,7 @@ def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, w
         record["sha256"] = hashlib.sha256(b"words").hexdigest()
         (folder / "record.json").write_text(json.dumps(record))
     (row,) = rows(tmp_path / "records", tmp_path)
-    assert row["tier"] == tier and words in row["lines"][1]
+    assert row["tier"] == tier and message in row["lines"][1]
 
 
 def board_of_made_up(records: int) -> list[ExaminedRecord]:

@@ -45,9 +45,9 @@ def noisy(gain: float) -> Value:
     return lambda arm, seed: 100 + random.Random(f"{arm}{seed}").gauss(0, 1) - (gain if arm != BASELINE else 0)
 
 
-def conducted(folder: Path, trainer: NumbersTrainer, asked: ExperimentQuestion = QUESTION) -> Decision:
+def conducted(folder: Path, trainer: NumbersTrainer, question: ExperimentQuestion = QUESTION) -> Decision:
     bank = Bank(folder / "runs.jsonl")
-    terms, plan = fix_design(replace(asked, candidate=trainer.name), trainer, bank)
+    terms, plan = fix_design(replace(question, candidate=trainer.name), trainer, bank)
     return Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
 
 
@@ -101,12 +101,12 @@ def test_the_order_of_the_runs_depends_on_no_value(
     def any_(arm: str, seed: int) -> float:
         return random.Random(f"{chance}{arm}{seed}").gauss(0, 1)
 
-    asked = replace(QUESTION, plan=plan, most=3)
+    question = replace(QUESTION, plan=plan, most=3)
     orders = []
     for value in (any_, noisy(0.7)):
         trainer = NumbersTrainer(value, at_once=at_once)
         with patch.object(loop, "estimate", lambda *_: None):  # which takes its time, and makes no runs
-            conducted(tmp_path_factory.mktemp("order"), trainer, asked)
+            conducted(tmp_path_factory.mktemp("order"), trainer, question)
         orders.append(trainer.made)
     shorter, longer = sorted(orders, key=len)
     assert longer[: len(shorter)] == shorter and len(set(longer)) == len(longer)
@@ -131,11 +131,11 @@ def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) 
     assert len(decision.runs) == 10 and len({run.seed for run in decision.runs}) == 10
     assert not {run.seed for run in decision.runs} & before
     assert decision.exit_code == 0 and len(decision.looks) == 1 and decision.p is not None and decision.p < 0.025
-    worse, said = NumbersTrainer(noisy(-8), "worse"), list[str]()
+    worse, messages = NumbersTrainer(noisy(-8), "worse"), list[str]()
     terms, plan = fix_claim(replace(QUESTION, candidate="worse"), worse, bank)
-    decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=said.append).conduct()
-    shown = said[-1] + write_markdown(decision, "picture.svg")
-    assert decision.exit_code == 10 and "discarded" in said[-1] and "not decided" not in shown
+    decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=messages.append).conduct()
+    text = messages[-1] + write_markdown(decision, "picture.svg")
+    assert decision.exit_code == 10 and "discarded" in messages[-1] and "not decided" not in text
     again = NumbersTrainer(noisy(0.7), "another")
     conducted(tmp_path, again)
     assert not {seed for _, seed in again.made} & {run.seed for run in decision.runs}, "a claim's runs are for it alone"
@@ -150,7 +150,7 @@ class Hasty(NumbersTrainer):
         yield from super().run(wanted[::-1])
 
 
-def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[NumbersTrainer]) -> None:
+def _killed(folder: Path, after: int, question: ExperimentQuestion, trainer: type[NumbersTrainer]) -> None:
     def value(arm: str, seed: int) -> float:
         nonlocal after
         after -= 1
@@ -158,7 +158,7 @@ def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[N
             os.kill(os.getpid(), signal.SIGKILL)
         return float(noisy(1)(arm, seed))
 
-    conducted(folder, trainer(value), asked)
+    conducted(folder, trainer(value), question)
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[N
 )
 def test_killed_nothing_is_run_twice(tmp_path: Path, after: int, plan: Any, trainer: type[NumbersTrainer]) -> None:
     """What is resumed is what was begun, whatever else was tried meanwhile."""
-    asked = replace(QUESTION, plan=plan, target_gain_sigmas=None)
-    process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after, asked, trainer))
+    question = replace(QUESTION, plan=plan, target_gain_sigmas=None)
+    process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after, question, trainer))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -176,18 +176,18 @@ def test_killed_nothing_is_run_twice(tmp_path: Path, after: int, plan: Any, trai
         file.write(b'{"schema":1,"run":{"arm":"new","se')  # as a power cut leaves it
     meanwhile = trainer(noisy(8), "meanwhile")
     if after > 5:
-        conducted(tmp_path, meanwhile, asked)
+        conducted(tmp_path, meanwhile, question)
     resumed, whole = trainer(noisy(1)), trainer(noisy(1))
-    decision, uninterrupted = conducted(tmp_path, resumed, asked), conducted(tmp_path / "whole", whole, asked)
+    decision, uninterrupted = conducted(tmp_path, resumed, question), conducted(tmp_path / "whole", whole, question)
     assert (decision.looks, decision.sentence) == (uninterrupted.looks, uninterrupted.sentence)
-    again = {one for one in resumed.made if one in whole.made[:after]}
+    again = {pair for pair in resumed.made if pair in whole.made[:after]}
     assert not again, "a run was made twice"
 
 
 def test_a_bank_that_is_held_names_who_holds_it(tmp_path: Path) -> None:
     with banks.hold(tmp_path, "plumbline try softpick"):
-        words = rf"is held by process {os.getpid()} on .* \(plumbline try softpick\), since"
-        with pytest.raises(PlumblineError, match=words), banks.hold(tmp_path, "plumbline try qknorm"):
+        message = rf"is held by process {os.getpid()} on .* \(plumbline try softpick\), since"
+        with pytest.raises(PlumblineError, match=message), banks.hold(tmp_path, "plumbline try qknorm"):
             pass
     with banks.hold(tmp_path, "plumbline try qknorm"):
         pass
@@ -234,43 +234,43 @@ def test_means_do_not_cross_machines_and_sigma_is_of_this_bank_and_this_candidat
 
 def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
     """After "undecided" more runs are a look that was not announced; which of them are allowed is said."""
-    asked = replace(QUESTION, target_gain_sigmas=None)
+    rule = replace(QUESTION, target_gain_sigmas=None)
     trainer = NumbersTrainer(noisy(0.2))
-    assert conducted(tmp_path, trainer, asked).exit_code == 11
+    assert conducted(tmp_path, trainer, rule).exit_code == 11
     bank, ledger = Bank(tmp_path / "runs.jsonl"), tmp_path / "ledger.jsonl"
 
     def entry(question: ExperimentQuestion) -> LedgerEntry:
-        known = {"kind": "try", "name": "x", "fingerprint": "f", "baseline": "base", "metric": "loss"}
-        return LedgerEntry(**known, test=write_rule(question))
+        fields = {"kind": "try", "name": "x", "fingerprint": "f", "baseline": "base", "metric": "loss"}
+        return LedgerEntry(**fields, test=write_rule(question))
 
     def required(question: ExperimentQuestion) -> set[int]:
         plan = fix_design(question, trainer, bank)[1]
         require_announced(entry(question), plan, trainer, bank, ledgers.read(ledger))
         return {seed for step, _ in plan.steps for _, seed in step}
 
-    ledgers.append(ledger, [entry(asked), replace(entry(asked), verdict="undecided", sentence="s")])
-    required(asked)
-    interleaved = replace(asked, plan="interleaved")
-    for other in (replace(asked, most=16), replace(asked, alpha=0.2), replace(asked, first_seed=43), interleaved):
+    ledgers.append(ledger, [entry(rule), replace(entry(rule), verdict="undecided", sentence="s")])
+    required(rule)
+    interleaved = replace(rule, plan="interleaved")
+    for other in (replace(rule, most=16), replace(rule, alpha=0.2), replace(rule, first_seed=43), interleaved):
         with pytest.raises(PlumblineError, match=r"5 and 8 runs, .*: undecided\).*--first-seed 1050\), or, of"):
             required(other)
-    assert not required(replace(asked, most=16, first_seed=1050)) & {seed for _, seed in trainer.made}
-    ledgers.append(ledger, [replace(entry(asked), verdict="crashed", sentence="s")])
-    required(replace(asked, most=16))
+    assert not required(replace(rule, most=16, first_seed=1050)) & {seed for _, seed in trainer.made}
+    ledgers.append(ledger, [replace(entry(rule), verdict="crashed", sentence="s")])
+    required(replace(rule, most=16))
 
 
 def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_path: Path) -> None:
     """A plan is not made larger or smaller; the session that an earlier version called `fdr` is none of today's."""
     ledger, planned = tmp_path / "ledger.jsonl", replace(QUESTION, session="fwer", planned_tries=2)
-    known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
-    past = LedgerEntry(**known, fingerprint="old", test=f"{write_rule(QUESTION)}, session fdr")
+    fields = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
+    past = LedgerEntry(**fields, fingerprint="old", test=f"{write_rule(QUESTION)}, session fdr")
     ledgers.append(ledger, [past, replace(past, verdict="keep", sentence="s")])
 
-    def level(candidate: str, asked: ExperimentQuestion) -> float:
-        entry = LedgerEntry(**known, fingerprint=candidate, test=write_rule(asked))
-        found = find_session_level(asked, entry, ledgers.read(ledger))
+    def level(candidate: str, question: ExperimentQuestion) -> float:
+        entry = LedgerEntry(**fields, fingerprint=candidate, test=write_rule(question))
+        session_level = find_session_level(question, entry, ledgers.read(ledger))
         ledgers.append(ledger, [entry])
-        return found
+        return session_level
 
     assert [level(candidate, planned) for candidate in "abab"] == [0.025] * 4, "what is continued keeps its place"
     with pytest.raises(PlumblineError, match="--planned-tries 2: so many"):
@@ -283,13 +283,13 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
 
 def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     """A bank that is bad by chance keeps one candidate that does nothing after another."""
-    known = {"kind": "try", "baseline": "base", "metric": "loss", "test": write_rule(QUESTION)}
-    entry, ledger = LedgerEntry(**known, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
-    kept = LedgerEntry(**known, name="x", fingerprint="a", verdict="keep", sentence="s", runs=7)
-    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(kept, verdict="discard")])) == 0
-    since = count_runs_at_last_keep(entry, ledgers.append(ledger, [kept, entry]))
+    fields = {"kind": "try", "baseline": "base", "metric": "loss", "test": write_rule(QUESTION)}
+    entry, ledger = LedgerEntry(**fields, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
+    keep = LedgerEntry(**fields, name="x", fingerprint="a", verdict="keep", sentence="s", runs=7)
+    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(keep, verdict="discard")])) == 0
+    since = count_runs_at_last_keep(entry, ledgers.append(ledger, [keep, entry]))
     assert since == 7
-    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", runs=9)])) == since
+    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(keep, name="z", runs=9)])) == since
     with patch.object(banks.process_record, "now", lambda: "2999-01-01T00:00:00Z"):  # a clock that then steps back
         assert len(conducted(tmp_path, NumbersTrainer(noisy(8), "x")).runs) == since
     after = NumbersTrainer(noisy(8))

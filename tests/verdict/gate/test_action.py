@@ -30,13 +30,13 @@ def step(repository: Path, folder: Path, **given: str) -> tuple[subprocess.Compl
     """Run it as a runner does; its outputs and the summary."""
     action = yaml.safe_load((repository / "actions/gate/action.yml").read_text())
     (only,) = action["runs"]["steps"]
-    defaults = {name: one.get("default", "") for name, one in action["inputs"].items()}
-    asked = (
+    defaults = {name: definition.get("default", "") for name, definition in action["inputs"].items()}
+    inputs = (
         defaults
         | {"folder": "some records", "rules": "rules.toml"}
         | {key.replace("_", "-"): value for key, value in given.items()}
     )
-    env = {name: asked[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", words)[1]] for name, words in only["env"].items()}
+    env = {name: inputs[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", text)[1]] for name, text in only["env"].items()}
     files = {name: folder / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     for file in files.values():
         file.write_text("")

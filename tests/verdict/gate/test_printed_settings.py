@@ -211,7 +211,7 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "said"),
+    ("head", "line"),
     [
         (
             "val_tokens: 30000 lr: 0.2",
@@ -225,13 +225,13 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
         ("val_tokens: 40000 lr: 0.2", "1 printed setting changed, `lr` is `0.2`, there `0.1`"),
     ],
 )
-def test_settings_and_sizes_are_compared_with_the_record_before(head: str, said: str, tmp_path: Path) -> None:
+def test_settings_and_sizes_are_compared_with_the_record_before(head: str, line: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *["val_tokens: 40000 vocab_size: 1024 lr: 0.1"] * 3)
     write(tmp_path / "records/b", *[head] * 3, mean=3.2, seed=2)
     (tmp_path / "rules.toml").write_text(RULES)
     done = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert done.returncode == (13 if "not compared" in said else 0)
-    assert said in done.stdout.splitlines()[6]
+    assert done.returncode == (13 if "not compared" in line else 0)
+    assert line in done.stdout.splitlines()[6]
 
 
 def test_a_record_without_logs_is_not_shown(tmp_path: Path) -> None:
@@ -239,8 +239,8 @@ def test_a_record_without_logs_is_not_shown(tmp_path: Path) -> None:
     for log in (tmp_path / "records/a").glob("*.log"):
         log.unlink()
     (tmp_path / "rules.toml").write_text(RULES)
-    words = (tmp_path / "records", "--rules", tmp_path / "rules.toml")
-    one, every, said = (run(gate.main, *words, *more, cwd=tmp_path) for more in ([], ["--all"], ["--json"]))
-    assert one.returncode == 13 and "- Headline: **not shown**:" in one.stdout
-    assert "does not hold" not in one.stdout + every.stdout and "not shown" in every.stdout
-    assert [fault["kind"] for fault in json.loads(said.stdout)["faults"]] == ["not shown"]
+    options = (tmp_path / "records", "--rules", tmp_path / "rules.toml")
+    plain, every, as_json = (run(gate.main, *options, *more, cwd=tmp_path) for more in ([], ["--all"], ["--json"]))
+    assert plain.returncode == 13 and "- Headline: **not shown**:" in plain.stdout
+    assert "does not hold" not in plain.stdout + every.stdout and "not shown" in every.stdout
+    assert [fault["kind"] for fault in json.loads(as_json.stdout)["faults"]] == ["not shown"]

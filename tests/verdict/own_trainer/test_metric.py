@@ -17,8 +17,8 @@ def test_the_last_match_counts_and_bars_of_progress_are_lines(tmp_path: Path) ->
     log = tmp_path / "log"
     log.write_text("val_bpb: 1.5\nstep 1 val_bpb: 1.4\rstep 2\rval_bpb: 1.25 mem: 7\nmem: 9\nbye\n")
     metric = MetricPart(pattern=r"val_bpb: (\S+)", others={"mem": r"mem: (\d+)", "none": r"never (\d)"})
-    found = read(metric, log, tmp_path)
-    assert (found.value, found.text, found.others) == (1.25, "1.25", {"mem": 9.0})
+    reading = read(metric, log, tmp_path)
+    assert (reading.value, reading.text, reading.others) == (1.25, "1.25", {"mem": 9.0})
 
 
 def test_colours_and_quotes_are_no_part_of_a_number_and_moves_of_the_cursor_end_a_line(tmp_path: Path) -> None:
