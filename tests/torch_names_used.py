@@ -49,14 +49,14 @@ def used_in(tree: ast.Module) -> Iterator[str]:
                 sources[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                 yield f"{node.module}.{alias.name}"
 
-    def dotted(node: ast.AST) -> str | None:
+    def find_dotted(node: ast.AST) -> str | None:
         if isinstance(node, ast.Name):
             return sources.get(node.id)
-        before = dotted(node.value) if isinstance(node, ast.Attribute) else None
+        before = find_dotted(node.value) if isinstance(node, ast.Attribute) else None
         return None if before is None else f"{before}.{node.attr}"
 
     for node in ast.walk(tree):
-        name = dotted(node.func if isinstance(node, ast.Call) else node)
+        name = find_dotted(node.func if isinstance(node, ast.Call) else node)
         if name is not None:
             yield name
             if isinstance(node, ast.Call):
@@ -85,7 +85,7 @@ class Wheel:
         if name.startswith("torch.ops."):
             return True  # operators are registered by name, ours among them
         for part in name.split(".")[1:]:
-            places = self._found(place.module, part, set()) if place.node is None else []
+            places = self._find(place.module, part, set()) if place.node is None else []
             # A module may be an object with properties.
             if not places and not self._says(place.module, part if place.node else f"def {part}"):
                 return False
@@ -95,7 +95,7 @@ class Wheel:
             return True
         return not makers and self._says(place.module, keyword)
 
-    def _found(self, module: str, name: str, looked: set[tuple[str, str]]) -> list[Place]:
+    def _find(self, module: str, name: str, looked: set[tuple[str, str]]) -> list[Place]:
         """Where a module's member is defined; none where it has no such member."""
         if (module, name) in looked:
             return []
@@ -105,12 +105,12 @@ class Wheel:
         for node in here.get(name, []):
             if isinstance(node, str):  # where it is imported from; what has no source there is there all the same
                 parent, _, last = node.rpartition(".")
-                places += self._found(parent, last, looked) or [Place(module, ast.Pass())]
+                places += self._find(parent, last, looked) or [Place(module, ast.Pass())]
             else:
                 places.append(Place(module, node))
         if self._paths(f"{module}.{name}"):
             return [Place(f"{module}.{name}", None)]
-        return places or [place for star in stars for place in self._found(star, name, looked)]
+        return places or [place for star in stars for place in self._find(star, name, looked)]
 
     def _names(self, module: str) -> tuple[dict[str, list[ast.AST | str]], list[str]]:
         """What a module defines, by name: its definition, or the dotted name that it is imported as; and the modules

@@ -33,7 +33,7 @@ def module(
     """Run `python -m NAME WORDS` in a folder and wait for it, its streams `together` in stdout or each in its own."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         request = json.dumps({"name": name, "words": args, "cwd": str(cwd), "environment": environment}).encode()
-        channel = _started(name.partition(".")[0])
+        channel = _start_server(name.partition(".")[0])
         channel.settimeout(timeout)
         socket.send_fds(channel, [request], [out.fileno(), (out if together else errors).fileno()])
         answer = channel.recv(100)
@@ -46,7 +46,7 @@ def module(
 
 
 @cache
-def _started(program: str) -> socket.socket:
+def _start_server(program: str) -> socket.socket:
     """The way to this process's server of a program."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # Neither PYTHONPATH nor the folder of this file is on its path: what tests run comes with each start.

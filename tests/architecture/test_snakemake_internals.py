@@ -81,7 +81,7 @@ def last(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def touched(lines: Iterable[bytes]) -> Iterator[str]:
+def list_private_parts(lines: Iterable[bytes]) -> Iterator[str]:
     """The private parts that a source touches. Snakemake's language has Python's words, so they are read as such."""
     tokens = [
         token.string.strip("'\"")
@@ -118,7 +118,7 @@ def sources() -> Iterator[Path]:
 def test_no_other_file_touches_a_private_part() -> None:
     parts_by_file = {}
     for path in sources():
-        if offences := sorted(set(touched(path.read_bytes().splitlines(keepends=True)))):
+        if offences := sorted(set(list_private_parts(path.read_bytes().splitlines(keepends=True)))):
             parts_by_file[str(path.relative_to(ROOT))] = offences
     assert not parts_by_file, f"give it a function of {MODULE.relative_to(ROOT)}: {parts_by_file}"
 
@@ -137,6 +137,6 @@ def test_no_other_file_touches_a_private_part() -> None:
     ],
 )
 def test_a_touch_is_seen(line: str) -> None:
-    assert list(touched([line.encode()])), line
+    assert list(list_private_parts([line.encode()])), line
     allowed = b"watch(workflow)\njob.wildcards.seed\nfrom snakemake.utils import min_version\n# workflow._build_dag\n"
-    assert not list(touched(allowed.splitlines(keepends=True)))
+    assert not list(list_private_parts(allowed.splitlines(keepends=True)))

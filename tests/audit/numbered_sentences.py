@@ -87,7 +87,7 @@ def _paragraphs(text: str) -> Iterator[tuple[str, int, str]]:
             continue
         caption = next((place for place, line in enumerate(lines) if _CAPTIONED.match(line)), len(lines))
         lines = lines[: caption + 1]  # the rows of a table follow its caption
-        for body in _joined(line for line in lines if "\t" not in line and not _translated(line)):
+        for body in _join_lines(line for line in lines if "\t" not in line and not _is_translation(line)):
             number += 1
             yield section, number, body
 
@@ -98,7 +98,7 @@ def _latin(text: str) -> bool:
     return latin >= 3 and 3 * latin >= len(pieces)
 
 
-def _translated(line: str) -> bool:
+def _is_translation(line: str) -> bool:
     """Whether a line repeats another in a second language."""
     return bool(_SECOND_LANGUAGE.search(line)) and not _latin(line)
 
@@ -132,7 +132,7 @@ def _apart(lines: list[str]) -> list[list[str]]:
     return parts
 
 
-def _joined(lines: Iterator[str]) -> Iterator[str]:
+def _join_lines(lines: Iterator[str]) -> Iterator[str]:
     """The lines of a paragraph as one, but items of a list apart."""
     text = ""
     for line in lines:

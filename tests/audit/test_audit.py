@@ -235,11 +235,11 @@ def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study, monkey
     """The ranges are enclosures: for natural extensions and for those taken over corners alike."""
     draws, printed = np.random.default_rng(0), PrintedNumber.middle
 
-    def drawn(number):
+    def draw_within(number):
         ends = low(number.interval()), high(number.interval())
         return iv.mpf(draws.uniform(*ends)) if ends[0] < ends[1] else printed(number)
 
-    monkeypatch.setattr(PrintedNumber, "middle", drawn)
+    monkeypatch.setattr(PrintedNumber, "middle", draw_within)
     outside = []
     for _ in range(4):
         ledger = AuditRows(study, PrintedNumbers.of(study, repository))

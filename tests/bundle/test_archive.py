@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-def described() -> ro_crate.CrateMetadata:
+def make_metadata() -> ro_crate.CrateMetadata:
     return ro_crate.CrateMetadata(
         name="Made up",
         description="For a test.",
@@ -40,7 +40,7 @@ def described() -> ro_crate.CrateMetadata:
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     path = tmp_path / "made.tar.xz"
-    archive.write(path, FILES, described())
+    archive.write(path, FILES, make_metadata())
     return path
 
 
@@ -70,7 +70,7 @@ def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: 
         path.chmod(0o600)
         os.utime(path, (1, len(again)))
         again[name] = path
-    archive.write(tmp_path / "again.tar.xz", again, described())
+    archive.write(tmp_path / "again.tar.xz", again, make_metadata())
     assert (tmp_path / "again.tar.xz").read_bytes() == made.read_bytes()
     assert [member.name for member, _ in members(made)] == [f"bundle/{name}" for name in (ro_crate.NAME, *FILES)]
     listed = archive.unpack(made, tmp_path / "out", {"results": "bundled"})
@@ -88,7 +88,7 @@ def absolute(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     entries[1][0].name = "/tmp/outside"
 
 
-def listed_outside(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def list_outside(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     """The crate itself lists it, so that the two agree."""
     entries[0] = (entries[0][0], entries[0][1].replace(b'"README.md"', b'"../outside"'))
     entries[1][0].name = "bundle/../outside"
@@ -98,11 +98,11 @@ def link(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     entries[1][0].type, entries[1][0].linkname = tarfile.SYMTYPE, "/etc/passwd"
 
 
-def edited(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def edit_content(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     entries[1] = (entries[1][0], b"Jello.\n")
 
 
-def added(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def add_member(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     entries.append((tarfile.TarInfo("bundle/more"), b"more"))
 
 
@@ -110,7 +110,7 @@ def twice(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     entries.append(entries[1])
 
 
-def left_out(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def drop_member(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     del entries[-1]
 
 
@@ -128,12 +128,12 @@ def headless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     [
         (outside, "outside of the folder"),
         (absolute, "outside of the folder"),
-        (listed_outside, "outside of the folder"),
+        (list_outside, "outside of the folder"),
         (link, "not a plain file"),
-        (edited, "README.md is not the file that ro-crate-metadata.json describes"),
-        (added, "'bundle/more' is not listed in its crate"),
+        (edit_content, "README.md is not the file that ro-crate-metadata.json describes"),
+        (add_member, "'bundle/more' is not listed in its crate"),
         (twice, "README.md is in it twice"),
-        (left_out, "lacks 1 of its 4 files"),
+        (drop_member, "lacks 1 of its 4 files"),
         (endless, "README.md has no size and sha256"),
         (headless, "does not begin with bundle/ro-crate-metadata.json"),
     ],
@@ -194,14 +194,14 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
     path.write_bytes(b"before")
     monkeypatch.setattr(archive, "sha256_file", lambda path: "0" * 64)
     with pytest.raises(PlumblineError, match="was changed while it was packed"):
-        archive.write(tmp_path / "made.tar.xz", {"metrics": path}, described())
+        archive.write(tmp_path / "made.tar.xz", {"metrics": path}, make_metadata())
     assert not (tmp_path / "made.tar.xz").exists()
 
 
 def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Path:
     """A file of zeros, a seven-thousandth of its size."""
     entries = [ro_crate.ArchivedFile(name, size, hashlib.sha256(bytes(size)).hexdigest())]
-    metadata = ro_crate.to_json(ro_crate.build_crate(entries, described())).encode()
+    metadata = ro_crate.to_json(ro_crate.build_crate(entries, make_metadata())).encode()
     with tarfile.open(path, "w:xz", preset=0) as tar:
         for inside, content in ((ro_crate.NAME, metadata), (name, bytes(size))):
             member = tarfile.TarInfo(f"{archive.TOP}/{inside}")
@@ -224,7 +224,7 @@ def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pyt
     for attack in (
         lambda: archive.unpack(bundle, out, {}),
         lambda: archive.read_file(bundle, "results/big.csv"),
-        lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, described()),
+        lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, make_metadata()),
     ):
         with pytest.raises(PlumblineError, match=says):
             attack()

@@ -31,7 +31,7 @@ from plumbline.specs.yaml_files import ROOT, load_config
 SCRATCH = "/scratch/somebody"
 
 
-def planned(root: Path) -> Project:
+def load_project(root: Path) -> Project:
     options = {"preset": "smoke", "studies": ["transfer"], "work": SCRATCH}
     return load(load_config() | options, root)
 
@@ -57,7 +57,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name in ("config", "studies"):
         shutil.copytree(ROOT / name, folder / name)
-    project = planned(folder)
+    project = load_project(folder)
     out = folder / "results/smoke/transfer"
     with pytest.MonkeyPatch.context() as patch:
         fingerprint = project.fingerprints.product("transfer", "table", "table1")
@@ -76,7 +76,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packed(root: Path) -> Path:
     out = root.parent / "bundle.tar.xz"
-    info, lacking = verb.pack(planned(root), out, allow_missing=True)
+    info, lacking = verb.pack(load_project(root), out, allow_missing=True)
     assert sorted(map(str, info.products)) == ["interpretations transfer", "table transfer table1"]
     assert BundleProduct("", "audit", "", "audit") in lacking
     return out
@@ -87,7 +87,7 @@ def bundle(packed: Path, tmp_path: Path) -> Path:
     return shutil.copy(packed, tmp_path / "bundle.tar.xz")
 
 
-def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **changes: Any) -> Path:
+def edit_bundle(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **changes: Any) -> Path:
     """The bundle as it would be if it said otherwise of itself, or had other files (name -> before, after)."""
     folder = bundle.parent / "edited"
     archive.unpack(bundle, folder, {})
@@ -107,7 +107,7 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
     return bundle
 
 
-def committed(folder: Path) -> str:
+def commit_folder(folder: Path) -> str:
     """A repository of what is in a folder: its one commit."""
     git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t"]
     for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
@@ -127,7 +127,7 @@ def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None
 
 
 def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Path) -> None:
-    verb.pack(planned(root), tmp_path / "again.tar.xz", allow_missing=True)
+    verb.pack(load_project(root), tmp_path / "again.tar.xz", allow_missing=True)
     assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
 
 
@@ -135,7 +135,7 @@ def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> No
     """What is printed was changed in the bundle, its crate with it; and a product that cannot be made is missing."""
     name = "results/smoke/transfer/"
     printed = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
-    result = rebuild.rebuild_bundle(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
+    result = rebuild.rebuild_bundle(edit_bundle(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
     assert result.verdicts[f"{name}table1.csv"] == "different" and result.verdicts[f"{name}fig9.png"] == "missing"
     assert result.verdicts[f"{name}interpretations.md"] == "equal" and not result.whole
     assert f"different: {name}table1.csv\n" in rebuild.format_result(result, tmp_path / "out")
@@ -145,7 +145,7 @@ def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Pa
     archive.unpack(bundle, tmp_path / "unpacked", {})
     files = [path for path in (tmp_path / "unpacked/studies").rglob("*") if path.is_file()]
     assert files and not [path for path in files if path.suffix == ".py"]
-    edited(bundle, {"studies/transfer/claims.pyc": ("", "code")})
+    edit_bundle(bundle, {"studies/transfer/claims.pyc": ("", "code")})
     with pytest.raises(PlumblineError, match=r"studies/transfer/claims.pyc is code, which no bundle of Plumbli"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
@@ -156,7 +156,7 @@ def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path
     info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     table = next(each for each in info.products if each.kind == "table")
     other = [msgspec.structs.replace(table, fingerprint="of another commit")]
-    edited(bundle, products=other, commit="1234abcd" * 5, edited=False)
+    edit_bundle(bundle, products=other, commit="1234abcd" * 5, edited=False)
     with pytest.raises(PlumblineError, match=r"at commit 1234abcd.*1 targets \(table transfer table1\).*--at-commit"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
@@ -169,7 +169,7 @@ def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path
 
 def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
     info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
-    edited(bundle, versions=info.versions | {"numpy": "1.0", "plumbline-lm": "9"})
+    edit_bundle(bundle, versions=info.versions | {"numpy": "1.0", "plumbline-lm": "9"})
     with pytest.raises(PlumblineError, match=r"here numpy \d[\d.]+; pip install numpy==1.0 .*--any-versions"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out")
 
@@ -177,7 +177,7 @@ def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", [description.FORMAT - 1, description.FORMAT + 1])
 def test_another_format_is_refused(bundle: Path, tmp_path: Path, other: int, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = "1234abcd" * 5
-    edited(bundle, format=other, commit=commit, edited=False)
+    edit_bundle(bundle, format=other, commit=commit, edited=False)
     monkeypatch.chdir(bundle.parent)
     with pytest.raises(PlumblineError) as refused:
         rebuild.rebuild_bundle(Path(bundle.name), tmp_path / "out", at_commit=True)
@@ -216,8 +216,8 @@ def test_a_commit_answers_badly(bundle: Path, tmp_path: Path, monkeypatch: pytes
     (package / "__init__.py").touch()
     read = "words = json.loads(pathlib.Path(sys.argv[1]).read_text())"
     (package / "bundle/remake.py").write_text(f"import json, pathlib, sys\n{read}\n{answers}\n")
-    commit = committed(tmp_path / "repository")
-    edited(bundle, commit=commit, edited=False)
+    commit = commit_folder(tmp_path / "repository")
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", package)
     with pytest.raises(PlumblineError, match=rf"may not match this .*git worktree add \S+ {commit} && "):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
@@ -230,19 +230,19 @@ def test_a_commit_that_git_cannot_write_is_named(
     repository = tmp_path / "repository"
     repository.mkdir()
     (repository / "notes.md").write_text("none of ours")
-    commit = committed(repository)
+    commit = commit_folder(repository)
     git = ["git", "-C", str(repository), "-c", "user.name=t", "-c", "user.email=t@t"]
 
-    def made(*args: str, read: bytes) -> str:
+    def run_git(*args: str, read: bytes) -> str:
         return subprocess.run([*git, *args], input=read, capture_output=True, check=True).stdout.decode().strip()
 
     if refused:
-        blob = made("hash-object", "-w", "--stdin", read=b"1")
+        blob = run_git("hash-object", "-w", "--stdin", read=b"1")
         entry = b"100644 .git\0" + bytes.fromhex(blob)
-        within = made("hash-object", "-w", "-t", "tree", "--literally", "--stdin", read=entry)
-        whole = made("mktree", read=f"040000 tree {within}\tsrc\n".encode())
-        commit = made("commit-tree", whole, "-m", "two", read=b"")
-    edited(bundle, commit=commit, edited=False)
+        within = run_git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", read=entry)
+        whole = run_git("mktree", read=f"040000 tree {within}\tsrc\n".encode())
+        commit = run_git("commit-tree", whole, "-m", "two", read=b"")
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", repository / "src/plumbline")
     with pytest.raises(PlumblineError, match=rf"git cannot write src of commit {commit} .*(invalid path|valid object)"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
@@ -267,12 +267,12 @@ def test_products_by_the_package_of_the_commit(bundle: Path, tmp_path: Path, mon
         "answer = {'package': str(package), 'other': [], 'failed': failed}\n"
         "pathlib.Path(request['answer']).write_text(json.dumps(answer))\n"
     )
-    commit = committed(repository)
+    commit = commit_folder(repository)
     shutil.rmtree(package / "bundle")
     for setting in ("core.splitIndex", "core.autocrlf"):
         subprocess.run(["git", "-C", str(repository), "config", setting, "true"], check=True)
     before = sorted((repository / ".git").iterdir())
-    edited(bundle, commit=commit, edited=False)
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", package)
     result = rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
     assert result.whole and result.verdicts and not result.failed
@@ -284,8 +284,8 @@ def test_an_installed_package_in_a_clone(bundle: Path, tmp_path: Path, monkeypat
     (repository / "src/plumbline/bundle").mkdir(parents=True)
     (repository / "src/plumbline/bundle/remake.py").write_text("raise SystemExit(0)")
     (repository / "src/plumbline/__init__.py").touch()
-    commit = committed(repository)
-    edited(bundle, commit=commit, edited=False)
+    commit = commit_folder(repository)
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", tmp_path / "lib/python3.11/site-packages/plumbline")
     for where, reason in ((tmp_path, "is in no repository"), (repository / "src", "is none of Plumbline's")):
         monkeypatch.chdir(where)
@@ -295,7 +295,7 @@ def test_an_installed_package_in_a_clone(bundle: Path, tmp_path: Path, monkeypat
     with pytest.raises(PlumblineError, match=f"the code of its commit may not match .*worktree add .* {commit}"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
     shutil.rmtree(tmp_path / "edited")
-    edited(bundle, commit="12" * 20, edited=False)
+    edit_bundle(bundle, commit="12" * 20, edited=False)
     with pytest.raises(PlumblineError, match=r"repository is no repository that has commit 1212.*git fetch"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
 
@@ -348,7 +348,7 @@ def test_a_missing_target_leaves_nothing(bundle: Path, tmp_path: Path, capfd: py
     """A traceback, and eight entries were left."""
     said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
-    edited(bundle, products=tables)
+    edit_bundle(bundle, products=tables)
     said = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
     with pytest.raises(PlumblineError, match=said):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
@@ -362,16 +362,16 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
     """And its products are made with the linear algebra that the bundle names."""
     coretypes, original = list[str | None](), subprocess.Popen
 
-    def started(command: list[str], **options: Any) -> Any:
+    def start_process(command: list[str], **options: Any) -> Any:
         if description.REMAKE in command:
             coretypes.append(options["env"].get("OPENBLAS_CORETYPE"))
             del options["env"]["OPENBLAS_CORETYPE"]  # this processor may lack what that one's kernels need
         return original(command, **options)
 
-    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr(subprocess, "Popen", start_process)
     info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     table = next(f"results/smoke/{each.path}.md" for each in info.products if each.kind == "table")
-    edited(bundle, {table: ("", "another\n")}, openblas="Haswell")
+    edit_bundle(bundle, {table: ("", "another\n")}, openblas="Haswell")
     monkeypatch.setattr("sys.argv", ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out")])
     assert rebuild.main() == 1 and coretypes == ["Haswell"]
     assert f"different: {table}" in capsys.readouterr().out
@@ -411,17 +411,17 @@ def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
 
 def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"targets are missing, such as .*snakemake bundle does"):
-        verb.pack(planned(root), tmp_path / "bundle.tar.xz")
+        verb.pack(load_project(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
     fingerprint_file.sidecar_path(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
     with pytest.raises(PlumblineError, match="has no fingerprint of interpretations transfer"):
-        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
+        verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
     fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
     with pytest.raises(
         PlumblineError, match=r"interpretations transfer was made of something else .*snakemake bundle does"
     ):
-        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
+        verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
 
 
 def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
@@ -471,7 +471,7 @@ def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) ->
     assert description.read_checkout(tmp_path) == (None, None, None)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/code.py").write_text("1\n")
-    committed(tmp_path)
+    commit_folder(tmp_path)
     commit, date, is_edited = description.read_checkout(tmp_path)
     assert len(commit or "") == 40 and date and is_edited is False
     (tmp_path / "notes.md").write_text("no source")

@@ -16,7 +16,7 @@ import pytest
 from plumbline.bundle import archive, description, rebuild, records, ro_crate
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from tests.bundle.test_archive import described
+from tests.bundle.test_archive import make_metadata
 
 SAID: dict[str, Any] = {
     "format": description.FORMAT,
@@ -35,7 +35,7 @@ SAID: dict[str, Any] = {
 
 def bundle(path: Path, **changes: Any) -> Path:
     content = msgspec.json.encode(msgspec.convert(SAID | changes, description.BundleDescription))
-    archive.write(path, {description.NAME: content}, described())
+    archive.write(path, {description.NAME: content}, make_metadata())
     return path
 
 
@@ -65,7 +65,7 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
         records.keep_bundle(tmp_path / name, bundle(tmp_path / "made.tar.xz"), "One of three.")
     (tmp_path / "damaged" / records.SAYS).write_text("{")
     archived = {description.NAME: json.dumps(SAID | {"format": "9" * 100_000}).encode()}
-    archive.write(tmp_path / "later/bundle.tar.xz", archived, described())
+    archive.write(tmp_path / "later/bundle.tar.xz", archived, make_metadata())
     info = json.loads((tmp_path / "later" / records.SAYS).read_text())
     info["sha256"] = sha256_file(tmp_path / "later/bundle.tar.xz")
     (tmp_path / "later" / records.SAYS).write_text(json.dumps(info))
@@ -154,10 +154,10 @@ def _close(first: float, two: float, share: float) -> bool:
 def _not_equal(verdicts: dict[str, str], folder: Path) -> list[str]:
     """The files of a rebuild that came out otherwise, but for what rounding explains in those of `COMPUTED`."""
     other = [name for name, verdict in verdicts.items() if verdict != rebuild.EQUAL]
-    return [name for name in other if not (name in COMPUTED and _rounded(folder, name))]
+    return [name for name in other if not (name in COMPUTED and _equals_but_for_rounding(folder, name))]
 
 
-def _rounded(folder: Path, name: str) -> bool:
+def _equals_but_for_rounding(folder: Path, name: str) -> bool:
     """Whether a file that was made again has the words and, but for rounding, the numbers of the one brought."""
     if not (folder / name).is_file():
         return False

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.bundle import ro_crate
 from plumbline.core.errors import PlumblineError
-from tests.bundle.test_archive import described
+from tests.bundle.test_archive import make_metadata
 
 ENTRIES = [
     ro_crate.ArchivedFile("README.md", 7, "a" * 64),
@@ -21,7 +21,7 @@ ENTRIES = [
 
 
 def document() -> dict[str, Any]:
-    return json.loads(ro_crate.to_json(ro_crate.build_crate(ENTRIES, described())))
+    return json.loads(ro_crate.to_json(ro_crate.build_crate(ENTRIES, make_metadata())))
 
 
 def entity(crate: dict[str, Any], identity: str) -> dict[str, Any]:

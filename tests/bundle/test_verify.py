@@ -31,7 +31,7 @@ def file(path: Path, content: bytes) -> Path:
     return path
 
 
-def listed(*paths: Path) -> dict[str, Any]:
+def list_files(*paths: Path) -> dict[str, Any]:
     return {path.name: {"bytes": path.stat().st_size, "sha256": sha256_file(path)} for path in paths}
 
 
@@ -50,7 +50,7 @@ def project(root: Path) -> set[str]:
     spec = {"study": "transfer", "learning_rate": 1e-3}
     run_id = sha256_text(canonical_json(spec))[:16]
     atomic_write_json(run / "outcome.json", {"run_id": run_id, "outcome": "completed"})
-    files = listed(weights, metrics, run / "outcome.json") | {
+    files = list_files(weights, metrics, run / "outcome.json") | {
         "points/index.json": {"sha256": sha256_file(run / "points/index.json")}
     }
     fingerprint_file.write_facts(run / "manifest.json", {"run_id": run_id, "spec": spec, "files": files})

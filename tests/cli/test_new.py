@@ -41,7 +41,7 @@ def python(project: Path, *args: str, packages: Path | None = None) -> subproces
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
 
 
-def installed(package: Path, folder: Path) -> Path:
+def install_package(package: Path, folder: Path) -> Path:
     """What an installer makes of a package: its modules, and what its pyproject.toml declares."""
     meta = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     shutil.copytree(package / "src", folder, dirs_exist_ok=True)
@@ -67,7 +67,7 @@ def test_a_new_method_passes_its_own_tests_and_can_be_tried(project: Path, repos
     assert done.returncode == 0, done.stderr
     assert "wrote my/fresh/src/fresh/ffn.py" in done.stdout
     assert "plumbline try fresh --study fresh --dry-run" in done.stdout
-    packages = installed(project / "my/fresh", tmp_path / "packages")
+    packages = install_package(project / "my/fresh", tmp_path / "packages")
     tried = ("-m", "plumbline", "try", "fresh", "--study", "fresh", "--preset", "smoke", "-n")
     done = python(project, *tried, packages=packages)
     assert done.returncode == 0 and done.stdout.startswith("fresh against baseline: "), done.stdout + done.stderr
@@ -85,7 +85,7 @@ def test_a_method_of_every_slot_passes_its_own_tests(project: Path, repository: 
     names = {slot: f"fresh_{slot}" for slot in SLOTS}
     for slot, name in names.items():
         new.write(new.render_method(name, slot, project), project)
-        packages = installed(project / "my" / name, tmp_path / "packages")
+        packages = install_package(project / "my" / name, tmp_path / "packages")
     passes_ruff(project, repository, "my")
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "my")
     done = python(project, *tests, packages=packages)

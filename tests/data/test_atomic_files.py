@@ -86,7 +86,7 @@ def test_threads_do_not_disturb_each_other(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == [path]
 
 
-def limited(size: int) -> Callable[[], None]:
+def limit_file_size(size: int) -> Callable[[], None]:
     """For a process that may write no file of more bytes: as a full disk, an error of the write."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
@@ -107,7 +107,7 @@ def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, 
     ]
     done = subprocess.run(
         [sys.executable, "-m", "plumbline.data.documents", *args, "--validation-percent", "20"],
-        capture_output=True, text=True, preexec_fn=limited(10_000),
+        capture_output=True, text=True, preexec_fn=limit_file_size(10_000),
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert re.search(

@@ -22,10 +22,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a package unpacks to; no package is needed."""
 
     @contextlib.contextmanager
-    def unpacked(archive: Path) -> Iterator[Path]:
+    def unpack(archive: Path) -> Iterator[Path]:
         yield tmp_path
 
-    monkeypatch.setattr(debian, "unpack", unpacked)
+    monkeypatch.setattr(debian, "unpack", unpack)
     return tmp_path
 
 

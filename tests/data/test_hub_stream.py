@@ -81,7 +81,7 @@ def bytes_of(out: Path) -> dict[str, str]:
     return {name: sha256_file(out / name) for name in FILES}
 
 
-def packed(out: Path, sequences: int) -> dict[str, Any]:
+def pack_fetched(out: Path, sequences: int) -> dict[str, Any]:
     """The pack that comes of fetched documents."""
     vocab, tokens, train = out / "tokenizer.json", out / "train-0000.npy", out / "train.jsonl"
     tokenizer.main(
@@ -101,11 +101,11 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[StreamPosition]:
     positions: list[StreamPosition] = []
     read = sources.hub.documents
 
-    def watched(*, at: StreamPosition = START, **options: Any) -> Iterator[Document]:
+    def record_start(*, at: StreamPosition = START, **options: Any) -> Iterator[Document]:
         positions.append(at)
         yield from read(at=at, **options)
 
-    monkeypatch.setattr(sources.hub, "documents", watched)
+    monkeypatch.setattr(sources.hub, "documents", record_start)
     return positions
 
 
@@ -121,7 +121,7 @@ def test_the_stream_stops_at_the_measured_budget(data_set: Path, tmp_path: Path)
     assert budget["bytes"] <= budget["read_bytes"] < budget["bytes"] + 600, "to the end of a document"
     assert budget["read_bytes"] < sum(side["text_bytes"] for side in whole["splits"].values()) / 3
     assert not budget["stream_ended"] and "budget" not in whole
-    assert packed(tmp_path, sequences)["sequences"] == sequences
+    assert pack_fetched(tmp_path, sequences)["sequences"] == sequences
 
 
 @ONE_KIND
@@ -138,7 +138,7 @@ def test_a_data_set_that_ends_first(data_set: Path, tmp_path: Path, capsys: pyte
     stderr = capsys.readouterr().err
     assert re.search(rf"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where {tokens:,} are", stderr)
     with pytest.raises(PlumblineError, match=r"asks for 50,000 .* the data set ended after .* which is all of it"):
-        packed(tmp_path, 50_000)
+        pack_fetched(tmp_path, 50_000)
     assert not (tmp_path / "hub.short").exists()
 
 
@@ -152,12 +152,12 @@ def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, sta
     fetch(data_set, tmp_path / "out", tokens=8000)
     message = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short now records: .* continues the fetch"
     with pytest.raises(PlumblineError, match=message):
-        packed(tmp_path / "out", 700)
+        pack_fetched(tmp_path / "out", 700)
     rows = starts[-1].number, json.loads(next((tmp_path / "out").glob(".hub-*/cursor.json")).read_text())["position"]
     facts = fetch(data_set, tmp_path / "out", tokens=8000)
     assert starts[-1]._asdict() == rows[1] and starts[-1].number > 80
     assert facts["budget"]["bytes"] == pytest.approx(1.1 * facts["budget"]["found_short"], abs=1)
-    assert packed(tmp_path / "out", 700)["sequences"] == 700
+    assert pack_fetched(tmp_path / "out", 700)["sequences"] == 700
     (tmp_path / "anew").mkdir()
     (tmp_path / "anew/hub.short").write_bytes((tmp_path / "out/hub.short").read_bytes())
     fetch(data_set, tmp_path / "anew", tokens=8000)
@@ -225,14 +225,14 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
 ) -> None:
     read = sources.hub.documents
 
-    def torn(**options: Any) -> Iterator[Document]:
+    def read_and_fail(**options: Any) -> Iterator[Document]:
         for document in read(**options):
             if document.end.number == 222 and len(starts) > 1:  # the first reading is the measurement
                 raise PlumblineError("the network went away")
             yield document
 
     with monkeypatch.context() as patch, pytest.raises(PlumblineError, match="went away"):
-        patch.setattr(sources.hub, "documents", torn)
+        patch.setattr(sources.hub, "documents", read_and_fail)
         fetch(data_set, tmp_path / "out", tokens=30_000)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="disk"):
         patch.setattr(shard_writer, "name_in_errors", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))

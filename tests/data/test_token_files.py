@@ -26,7 +26,7 @@ from tests.data.conftest import Stages, corpus
 Write = Callable[[Path, list[int]], None]
 
 
-def headed(magic: int, version: int, dtype: str, ids: list[int], count: int | None = None) -> bytes:
+def encode(magic: int, version: int, dtype: str, ids: list[int], count: int | None = None) -> bytes:
     header = struct.pack("<3i", magic, version, len(ids) if count is None else count)
     return header.ljust(1024, b"\0") + np.array(ids, dtype).tobytes()
 
@@ -45,8 +45,8 @@ def numpy_file(dtype: str) -> Write:
 FORMATS: dict[str, tuple[str, Write, str]] = {
     "uint16": (".bin", lambda path, ids: np.array(ids, "<u2").tofile(path), "uint16"),
     "uint32": (".bin", lambda path, ids: np.array(ids, "<u4").tofile(path), "uint32"),
-    "header": (".bin", lambda path, ids: path.write_bytes(headed(20240520, 1, "<u2", ids)) and None, ""),
-    "header, 4 bytes": (".bin", lambda path, ids: path.write_bytes(headed(20240801, 7, "<u4", ids)) and None, ""),
+    "header": (".bin", lambda path, ids: path.write_bytes(encode(20240520, 1, "<u2", ids)) and None, ""),
+    "header, 4 bytes": (".bin", lambda path, ids: path.write_bytes(encode(20240801, 7, "<u4", ids)) and None, ""),
     "npy uint16": (".npy", numpy_file("<u2"), ""),
     "npy int64": (".npy", numpy_file("<i8"), ""),
     "npy big-endian": (".npy", numpy_file(">u4"), ""),
@@ -112,11 +112,11 @@ def folder(stages: Stages, tmp_path: Path, dtype: str = "uint16") -> Folder:
     return Folder(path=tmp_path / "in", tokenizer=stages.tokenizer, dtype=dtype, end=Tokenizer(stages.tokenizer).eot)
 
 
-def joined(rows: list[list[int]], end: int) -> list[int]:
+def join_rows(rows: list[list[int]], end: int) -> list[int]:
     return [token for row in rows for token in [*row, end]]
 
 
-def cut(ids: list[int], end: int) -> list[tuple[int, ...]]:
+def split_rows(ids: list[int], end: int) -> list[tuple[int, ...]]:
     return [tuple(map(int, row)) for row in np.split(ids, np.flatnonzero(np.array(ids) == end) + 1)]
 
 
@@ -126,21 +126,21 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
     ending, write, dtype = FORMATS[name]
     mine = folder(stages, tmp_path, dtype)
     rows = [ids[::-1] for ids in texts(stages)]
-    write(mine.path / f"a{ending}", joined(rows[:150], mine.end))
-    write(mine.path / f"b{ending}", joined(rows[150:], mine.end)[:-1])  # which its end ends
+    write(mine.path / f"a{ending}", join_rows(rows[:150], mine.end))
+    write(mine.path / f"b{ending}", join_rows(rows[150:], mine.end)[:-1])  # which its end ends
     manifest = mine.documents("--validation-percent", "20")
     counts = {f"a{ending}": (150, 0), f"b{ending}": (50, 1)}
     files = manifest["tokens"]["files"]
     assert {file: (facts["documents"], facts["unended"]) for file, facts in files.items()} == counts
     arrays = {split: mine.tokens(split) for split in documents.SPLITS}
     assert {ids.dtype.str for ids in arrays.values()} == {"<u2"}
-    whole = [row for split in documents.SPLITS for row in cut(arrays[split].tolist(), mine.end) if row]
+    whole = [row for split in documents.SPLITS for row in split_rows(arrays[split].tolist(), mine.end) if row]
     assert sorted(whole) == sorted((*row, mine.end) for row in rows)
     encoder = Tokenizer(stages.tokenizer)
     for split in documents.SPLITS:
         lines = mine.lines(split)
         assert [line["text"] for line in lines] == [
-            encoder.decode(row[:-1]) for row in cut(arrays[split].tolist(), mine.end) if row
+            encoder.decode(row[:-1]) for row in split_rows(arrays[split].tolist(), mine.end) if row
         ]
         assert all(is_held_out(line["id"], 20) is (split == "validation") for line in lines)
         out = tmp_path / "packs" / split
@@ -182,7 +182,7 @@ def test_small_batches_and_long_documents(stages: Stages, tmp_path: Path, monkey
     from plumbline.data.sources import tokens
 
     mine = folder(stages, tmp_path)
-    FORMATS["uint16"][1](mine.path / "a.bin", joined(texts(stages), mine.end))
+    FORMATS["uint16"][1](mine.path / "a.bin", join_rows(texts(stages), mine.end))
     mine.documents("--validation-percent", "20")
     whole = {split: mine.tokens(split).tolist() for split in documents.SPLITS}
     places = [line["tokens"] for line in mine.lines("train")]
@@ -201,8 +201,8 @@ def test_a_validation_file_is_the_held_out_side(
     rows = texts(stages)
     (mine.path / name).parent.mkdir(exist_ok=True)
     write = FORMATS["uint16"][1]
-    write(mine.path / "interval.bin", joined(rows[:190], mine.end))
-    write(mine.path / name, joined(rows[190:], mine.end))
+    write(mine.path / "interval.bin", join_rows(rows[:190], mine.end))
+    write(mine.path / name, join_rows(rows[190:], mine.end))
     manifest = mine.documents("--validation-percent", "50")
     assert {line["source"] for line in mine.lines("validation")} == {name}
     assert {split: len(mine.lines(split)) for split in documents.SPLITS} == {"train": 190, "validation": 10}
@@ -222,11 +222,11 @@ WRONG: dict[str, tuple[str, bytes, str, str]] = {
                                                      r"bytes"),
     "no id": ("a.bin", b"", "uint16", r"a\.bin: holds no ids"),
     "no id in an npy": ("a.npy", b"npy[]", "", r"a\.npy: holds no ids"),
-    "no id after a header": ("a.bin", headed(20240520, 1, "<u2", []), "", r"a\.bin: holds no ids"),
+    "no id after a header": ("a.bin", encode(20240520, 1, "<u2", []), "", r"a\.bin: holds no ids"),
     "no type": ("a.bin", b"\1\0\0\0", "", r"mine\.yaml: local\.dtype: missing"),
-    "another type": ("a.bin", headed(20240520, 1, "<u2", [0]), "uint32", r"local\.dtype: uint32, but .*are uint16"),
-    "a truncated file": ("a.bin", headed(20240520, 1, "<u2", [0], 2), "", r"names 2 ids .*1,028 bytes; it has 1,026"),
-    "another version": ("a.bin", headed(20240520, 2, "<u2", [0]), "", r"magic 20240520 and version 2; only version 1"),
+    "another type": ("a.bin", encode(20240520, 1, "<u2", [0]), "uint32", r"local\.dtype: uint32, but .*are uint16"),
+    "a truncated file": ("a.bin", encode(20240520, 1, "<u2", [0], 2), "", r"names 2 ids .*1,028 bytes; it has 1,026"),
+    "another version": ("a.bin", encode(20240520, 2, "<u2", [0]), "", r"magic 20240520 and version 2; only version 1"),
     "a table": ("a.npy", b"npy[[0, 1]]", "", r"a\.npy: shape \(1, 2\) of int64; a token file is one row"),
     "halves": ("a.npy", b"npy[0.5]", "", r"a\.npy: shape \(1,\) of float64; a token file is one row of whole numbers"),
     "half an id beyond what an npy says": ("a.npy", npy("(2,)", b"\1\0\0\0\7"), "", r"names 2 entries .* 5 come"),
@@ -288,7 +288,7 @@ def test_a_file_of_four_bytes_an_id_is_not_read_as_one_of_two(stages: Stages, tm
 def test_a_file_that_changed_since_it_was_cut_is_named(stages: Stages, tmp_path: Path) -> None:
     mine = folder(stages, tmp_path)
     path = mine.path / "a.bin"
-    ids = joined(texts(stages), mine.end)
+    ids = join_rows(texts(stages), mine.end)
     FORMATS["uint16"][1](path, ids)
     mine.documents("--validation-percent", "20")
     mine.tokens("train")
@@ -314,7 +314,7 @@ def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
     FORMATS["uint16"][1](mine.path / "a.bin", [2, 1, 9, 2, 0, 2])
     FORMATS["uint16"][1](mine.path / "val.bin", [1, 2])
     mine.documents()
-    assert sorted(cut(mine.tokens("train").tolist(), 2)) == [(), (0, 2), (1, 9, 2)]
+    assert sorted(split_rows(mine.tokens("train").tolist(), 2)) == [(), (0, 2), (1, 9, 2)]
     with pytest.raises(PlumblineError, match=r"local\.document_end: 10 is not an entry of .*whose ids go to 9"):
         Folder(path=mine.path, tokenizer=mine.tokenizer, dtype="uint16", end=10).documents()
     with pytest.raises(PlumblineError, match=r"there is no entry <\|endoftext\|>"):
@@ -369,5 +369,5 @@ def test_what_the_corpus_file_has_to_say(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=rf"^{at}local\.dtype: missing; a\.bin .* ends without a type: write"):
         require(tmp_path, kind="gpt2", document_end=0)
     require(tmp_path, kind="gpt2", document_end=0, dtype="uint16")
-    (tmp_path / "a.bin").write_bytes(headed(20240520, 1, "<u2", [0]))
+    (tmp_path / "a.bin").write_bytes(encode(20240520, 1, "<u2", [0]))
     require(tmp_path, kind="gpt2", document_end=0)

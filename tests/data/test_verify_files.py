@@ -32,11 +32,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     original = verify_files.read
 
-    def noted(file: IO[bytes], dtype: np.dtype) -> tuple[str, int]:
+    def note_read(file: IO[bytes], dtype: np.dtype) -> tuple[str, int]:
         names.append(Path(file.name).name)
         return original(file, dtype)
 
-    monkeypatch.setattr(verify_files, "read", noted)
+    monkeypatch.setattr(verify_files, "read", note_read)
     return names
 
 

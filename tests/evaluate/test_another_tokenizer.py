@@ -76,7 +76,7 @@ PACK = {
 }  # fmt: skip
 
 
-def packed(corpus: Path, **packs: dict[str, object]) -> Path:
+def write_packs(corpus: Path, **packs: dict[str, object]) -> Path:
     """Manifests of packs, without shards, in the corpus's folder."""
     folder = corpus / "packs/context64/train"
     folder.mkdir(parents=True)
@@ -121,7 +121,7 @@ def test_items_that_were_replaced_or_made_from_what_was_not_held_out_are_not_sco
 ) -> None:
     own = Path(shutil.copytree(items_folder, corpus / "items/climb12"))
     held_out = PACK | {"corpus": {"documents_sha256": "a" * 64}}
-    packed(corpus, validation=held_out)
+    write_packs(corpus, validation=held_out)
     manifest = json.loads((finished / "manifest.json").read_text())
     (finished / "manifest.json").write_text(
         json.dumps(manifest | {"validation_fingerprint": manifests.fingerprint(held_out)})

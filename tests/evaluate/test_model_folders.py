@@ -80,7 +80,7 @@ def content(name: str, written: bytes) -> Callable[[Path], None]:
     return lambda folder: [(folder / name).write_bytes(written)].clear()
 
 
-def pickled(folder: Path) -> None:
+def pickle_weights(folder: Path) -> None:
     torch.save(weights(folder), folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()
 
@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a key twice": (content("config.json", b'{"hidden_size": 16, "hidden_size": 32}'), r"'hidden_size' is there twice"),
     "a lying file": (content(WEIGHTS, pickle.dumps([1]) * 9), r"model.safetensors: cannot be read as weights"),
     "an empty file": (content(WEIGHTS, b""), r"model.safetensors: cannot be read as weights"),
-    "a pickle": (pickled, r"pytorch_model.bin is a pickle, .* so it is not read"),
+    "a pickle": (pickle_weights, r"pytorch_model.bin is a pickle, .* so it is not read"),
     "a shard less": (shard(lost="b.safetensors"), r"names b.safetensors, of 2 files, which is not there"),
     "a shard elsewhere": (shard({GAIN: "../x/model.safetensors"}), r"names '../x/model.safetensors' as a file"),
     "a pickled shard": (shard({GAIN: "x.bin"}), r"names 'x.bin' as a file of weights; only safetensors"),

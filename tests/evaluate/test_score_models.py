@@ -122,12 +122,12 @@ def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def changed(spec: dict[str, Any]) -> None:
+    def change_mixer(spec: dict[str, Any]) -> None:
         del spec["components"]
         spec["model"]["mixer"] = {"name": "softpick"}
         spec |= RunSpec.from_dict(spec).to_dict()
 
-    change_spec(finished, changed)
+    change_spec(finished, change_mixer)
     export_hf(finished, tmp_path / "softpick", tokenizer=tokenizer_file, compare=False)
     with pytest.raises(PlumblineError, match=r"brings code of its own .* give --trust-remote-code to run them"):
         score_models.score_folder(tmp_path / "softpick", items_folder)

@@ -17,7 +17,7 @@ class Absent:
         return None
 
 
-def computed(model, tokens_BT, beams):
+def compute_outputs(model, tokens_BT, beams):
     """Logits, a loss, padded logits, greedy continuations with and without a cache, and by search where asked for."""
     import torch
 
@@ -25,8 +25,8 @@ def computed(model, tokens_BT, beams):
     outputs = {"logits": model(tokens_BT).logits, "weight": model.get_input_embeddings().weight}
     embeddings_BTD = model.get_input_embeddings()(tokens_BT)
     outputs["from_embeddings"] = model(inputs_embeds=embeddings_BTD).logits
-    outputs["refused_attentions"] = refused(lambda: model(tokens_BT, output_attentions=True))
-    outputs["refused_size"] = refused(lambda: model.resize_token_embeddings(len(outputs["weight"]) + 1))
+    outputs["refused_attentions"] = is_refused(lambda: model(tokens_BT, output_attentions=True))
+    outputs["refused_size"] = is_refused(lambda: model.resize_token_embeddings(len(outputs["weight"]) + 1))
     try:
         states = model(tokens_BT, output_hidden_states=True).hidden_states
         outputs["hidden"] = torch.stack(states)
@@ -42,7 +42,7 @@ def computed(model, tokens_BT, beams):
         logits = model(padded_BT, attention_mask=mask_BT).logits
         outputs["padded"] = torch.stack([logits[0, 3:], logits[1, :-3]])
     else:
-        outputs["refused_padding"] = refused(lambda: model(padded_BT, attention_mask=mask_BT))
+        outputs["refused_padding"] = is_refused(lambda: model(padded_BT, attention_mask=mask_BT))
     options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
     outputs["written"] = model.generate(tokens_BT[:, :5], attention_mask=torch.ones(2, 5), **options)
     if model.config.keeps_cache:
@@ -59,11 +59,11 @@ def computed(model, tokens_BT, beams):
             outputs["beams"] = model.generate(prompts_BT, **options)
             outputs["beams_recomputed"] = model.generate(prompts_BT, use_cache=False, **options)
     else:
-        outputs["refused_cache"] = refused(lambda: model(tokens_BT, use_cache=True))
+        outputs["refused_cache"] = is_refused(lambda: model(tokens_BT, use_cache=True))
     return outputs
 
 
-def refused(call):
+def is_refused(call):
     import torch
 
     try:
@@ -93,7 +93,7 @@ def main():
                 AutoModelForCausalLM.from_pretrained(place, trust_remote_code=True).save_pretrained(folders / "saved")
                 place = folders / "saved"
             model = AutoModelForCausalLM.from_pretrained(place, trust_remote_code=True).eval()
-            outputs = computed(model, tokens_BT, beams=again)
+            outputs = compute_outputs(model, tokens_BT, beams=again)
             tensors |= {f"{name}/{key}": value.contiguous() for key, value in outputs.items()}
     save_file(tensors, out)
 

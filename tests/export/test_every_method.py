@@ -25,7 +25,7 @@ from plumbline.specs.yaml_files import studies
 VOCABULARY, LENGTH = 97, 12
 
 
-def found() -> dict[str, ModelSpec]:
+def find_models() -> dict[str, ModelSpec]:
     """One run's name for each model that any study has at smoke, but for sizes, and its spec with fewer words."""
     specs: dict[str, ModelSpec] = {}
     names: dict[str, str] = {}
@@ -38,7 +38,7 @@ def found() -> dict[str, ModelSpec]:
     return specs
 
 
-MODELS = found()
+MODELS = find_models()
 OWN = [name for name, spec in MODELS.items() if hf_export.beyond_llama(spec)]
 #: One whose state grows with its depth, which transformers itself writes once more before it is loaded.
 SAVED_AGAIN = "transfer-base-attnres"

@@ -46,13 +46,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     forget()
 
 
-def taken(site: Site, mixer: str) -> dict[str, str]:
+def vendor_files(site: Site, mixer: str) -> dict[str, str]:
     site.install("theirs", files=FILES | {"theirs/mixer.py": mixer})
     return sources(small(mixer={"name": "theirs"})).files
 
 
 def test_a_component_of_an_installed_package_goes_along_with_its_package(site: Site) -> None:
-    files = taken(site, MIXER)
+    files = vendor_files(site, MIXER)
     own = {name for name in files if name.startswith("theirs")}
     assert own == {"theirs_mixer.py", "theirs_sibling.py", "theirs_deep.py", "theirs_later.py"}
     assert not {name for name in files if "softpick" in name or "geglu" in name}, "no more than the model needs"
@@ -89,7 +89,7 @@ def test_a_component_of_an_installed_package_goes_along_with_its_package(site: S
 )
 def test_what_cannot_be_taken_along(site: Site, line: str, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
-        taken(site, f"{line}\n{MIXER}")
+        vendor_files(site, f"{line}\n{MIXER}")
 
 
 def test_modules_beside_a_module_by_itself_go_along(site: Site) -> None:

@@ -50,7 +50,7 @@ INTERVENTIONS: dict[str, tuple[dict[str, int], set[str]]] = {
 
 @pytest.fixture(scope="module")
 def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmDevice]:
-    with warm_device.started(tmp_path_factory.mktemp("device"), REPOSITORY) as process:
+    with warm_device.start_device(tmp_path_factory.mktemp("device"), REPOSITORY) as process:
         yield process
 
 

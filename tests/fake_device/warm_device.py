@@ -30,7 +30,7 @@ class WarmDevice:
 
 
 @contextmanager
-def started(folder: Path, repository: Path) -> Iterator[WarmDevice]:
+def start_device(folder: Path, repository: Path) -> Iterator[WarmDevice]:
     """Start the process, and end it."""
     command = [sys.executable, "-m", "tests.fake_device.warm_device"]
     with subprocess.Popen(command, cwd=repository, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

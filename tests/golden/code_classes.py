@@ -54,7 +54,7 @@ def used_by(golden: str) -> dict[str, Path]:
     }
 
 
-def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -> Classes:
+def update_classes(before: Classes, present: dict[str, str], proven: set[str]) -> Classes:
     """The classes after a recording. No hash ever leaves them.
 
     Args:
@@ -84,8 +84,8 @@ def record(golden: list[str], same: dict[str, bool]) -> Classes:
     present = {component: code_hash.tree_hash(code_hash.component_files(path)) for component, path in paths.items()}
     matches = {component: [same[name] for name in same if component in files[name]] for component in present}
     proven = {component for component, verdicts in matches.items() if verdicts and all(verdicts)}
-    classes = recorded_again(read(), present, proven)
-    lines = ",\n".join(f'  "{component}": {_ordered(classes[component])}' for component in sorted(classes))
+    classes = update_classes(read(), present, proven)
+    lines = ",\n".join(f'  "{component}": {_write_json(classes[component])}' for component in sorted(classes))
     atomic_write_text(code_hash.CLASSES, f"{{\n{lines}\n}}\n")
     return classes
 
@@ -95,6 +95,6 @@ def read() -> Classes:
     return json.loads(code_hash.CLASSES.read_text(encoding="utf-8"))
 
 
-def _ordered(classes: dict[str, str]) -> str:
+def _write_json(classes: dict[str, str]) -> str:
     """JSON that keeps the order, which canonical JSON does not."""
     return "{" + ", ".join(f"{canonical_json(digest)}: {canonical_json(to)}" for digest, to in classes.items()) + "}"

@@ -71,6 +71,6 @@ def gap(first: list[float], other: list[float]) -> float:
     return max(abs(a - b) for a, b in zip(first, other, strict=True))
 
 
-def recorded() -> dict:
+def load_all() -> dict:
     """What is kept: the number of the numerics, the losses by method, and the numbers of `trainings`."""
     return json.loads(FILE.read_text(encoding="utf-8"))

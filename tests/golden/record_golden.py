@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, canonical_json
 from plumbline.specs import code_hash
 from tests.golden import code_classes
-from tests.golden.method_runs import FILE, TOLERANCE, TOLERANCES, gap, losses, recorded
+from tests.golden.method_runs import FILE, TOLERANCE, TOLERANCES, gap, load_all, losses
 from tests.golden.trainings import TRAININGS, apart, curves
 from tests.model.transfer_methods import ALL
 
@@ -30,7 +30,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = {method: losses(method) for method in ALL}
     trained = {training: curves(training) for training in TRAININGS}
-    before = recorded() if FILE.exists() else {"numerics": None, "losses": {}}
+    before = load_all() if FILE.exists() else {"numerics": None, "losses": {}}
     gaps = {method: gap(found[method], old) for method, old in before["losses"].items() if method in found}
     gaps |= {name: apart(trained[name], old) for name, old in before.get("trainings", {}).items() if name in trained}
     for name, moved in gaps.items():

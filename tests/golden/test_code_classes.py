@@ -21,8 +21,8 @@ from plumbline.specs import components, study_config
 from plumbline.specs.spec import RunSpec
 from tests.conftest import REPOSITORY
 from tests.golden import code_classes as classes
-from tests.golden.code_classes import recorded_again
-from tests.golden.method_runs import OPTIMIZER, SCHEDULE, recorded
+from tests.golden.code_classes import update_classes
+from tests.golden.method_runs import OPTIMIZER, SCHEDULE, load_all
 from tests.golden.trainings import TRAININGS, spec
 from tests.model.transfer_methods import ALL, overlay
 from tests.model_specs import run_spec
@@ -33,7 +33,7 @@ THRESHOLD = "return 1 / attention_mask.count_B1Q1(self.n, self.context)"
 
 def test_every_golden_component_is_recorded_in_some_class() -> None:
     """Also after an edit that is not recorded yet: the names stand there."""
-    golden = [*(method for method in recorded()["losses"] if method in ALL), *TRAININGS]
+    golden = [*(method for method in load_all()["losses"] if method in ALL), *TRAININGS]
     used = {component for name in golden for component in classes.used_by(name)}
     assert used <= classes.read().keys()
     assert {"mixers.softmax", "optimizers.adamw", "schedules.cosine", "norms.rms_norm"} <= used
@@ -59,7 +59,7 @@ def values(run: RunSpec) -> Iterator[tuple[str, str, Any]]:
 def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
     """Slots, optimizers, schedules, interventions, and probes that read while a run trains, and the values of their
     options that are no numbers; one's own may lack."""
-    methods = [method for method in recorded()["losses"] if method in ALL]
+    methods = [method for method in load_all()["losses"] if method in ALL]
     used = {component for name in (*methods, *TRAININGS) for component in classes.used_by(name)}
     models = [run_spec(model=overlay(method)) for method in methods]
     golden = [replace(run, optimizer=OPTIMIZER, schedule=SCHEDULE) for run in models]
@@ -77,16 +77,16 @@ def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
 
 
 def test_hashes_join_the_class_before_where_losses_prove_it_and_never_leave() -> None:
-    first = recorded_again({}, {"a": "1", "b": "1"}, set())
+    first = update_classes({}, {"a": "1", "b": "1"}, set())
     assert first == {"a": {"1": "1"}, "b": {"1": "1"}}
-    second = recorded_again(first, {"a": "2", "b": "2"}, {"a"})
+    second = update_classes(first, {"a": "2", "b": "2"}, {"a"})
     assert second == {"a": {"1": "1", "2": "1"}, "b": {"1": "1", "2": "2"}}
-    third = recorded_again(second, {"a": "3", "b": "3", "c": "9"}, {"a", "b", "c"})
+    third = update_classes(second, {"a": "3", "b": "3", "c": "9"}, {"a", "b", "c"})
     assert third == {"a": {"1": "1", "2": "1", "3": "1"}, "b": {"1": "1", "2": "2", "3": "2"}, "c": {"9": "9"}}
     # Back to the first hash of b, and from there on: it is that class which is joined.
-    fourth = recorded_again(third, {"b": "1"}, set())
+    fourth = update_classes(third, {"b": "1"}, set())
     assert fourth["b"] == {"1": "1", "2": "2", "3": "2"} and list(fourth["b"])[-1] == "1"
-    assert recorded_again(fourth, {"b": "4"}, {"b"})["b"]["4"] == "1"
+    assert update_classes(fourth, {"b": "4"}, {"b"})["b"]["4"] == "1"
     assert fourth["a"] == third["a"] and first == {"a": {"1": "1"}, "b": {"1": "1"}}, "what is given is left alone"
 
 

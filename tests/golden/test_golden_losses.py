@@ -9,7 +9,7 @@ import pytest
 
 from plumbline import NUMERICS
 from tests.conftest import REPOSITORY
-from tests.golden.method_runs import STEPS, TOLERANCE, TOLERANCES, gap, losses, recorded
+from tests.golden.method_runs import STEPS, TOLERANCE, TOLERANCES, gap, load_all, losses
 from tests.golden.trainings import LOSS, TRAININGS, apart, curves
 from tests.model.transfer_methods import ALL
 
@@ -34,14 +34,14 @@ SAME = (
 
 
 def test_recorded_under_this_numerics():
-    assert recorded()["numerics"] == NUMERICS, "NUMERICS was bumped; record with `python -m tests.golden.record_golden`"
-    assert len(PRINTED) == 20 and set(PRINTED) <= recorded()["losses"].keys()
-    assert recorded()["losses"].keys() <= ALL.keys(), "a method went; run `python -m tests.golden.record_golden`"
+    assert load_all()["numerics"] == NUMERICS, "NUMERICS was bumped; record with `python -m tests.golden.record_golden`"
+    assert len(PRINTED) == 20 and set(PRINTED) <= load_all()["losses"].keys()
+    assert load_all()["losses"].keys() <= ALL.keys(), "a method went; run `python -m tests.golden.record_golden`"
 
 
-@pytest.mark.parametrize("method", recorded()["losses"])
+@pytest.mark.parametrize("method", load_all()["losses"])
 def test_golden(method):
-    expected, actual = recorded()["losses"][method], losses(method)
+    expected, actual = load_all()["losses"][method], losses(method)
     # Rounding grows by training alone.
     tolerances = [TOLERANCE] * 3 + [TOLERANCES.get(method, TOLERANCE)] * (STEPS - 3)
     gaps = [abs(a - b) for a, b in zip(actual, expected, strict=True)]
@@ -56,7 +56,7 @@ def test_golden(method):
 
 @pytest.mark.parametrize("training", TRAININGS)
 def test_golden_training(training):
-    expected, actual = recorded()["trainings"][training], curves(training)
+    expected, actual = load_all()["trainings"][training], curves(training)
     moved = {name: apart({name: actual.get(name, [])}, {name: expected[name]}) for name in expected}
     tolerance = TOLERANCES.get(training, TOLERANCE)
     assert actual.keys() == expected.keys() and max(moved.values()) <= tolerance, (
@@ -69,7 +69,7 @@ def test_golden_training(training):
 
 def test_every_intervention_is_felt_where_it_acts():
     """A training that went like the one without its component would prove nothing of it."""
-    trainings = recorded()["trainings"]
+    trainings = load_all()["trainings"]
     plain = trainings["intervention.none"][LOSS]
     for name, curve in trainings.items():
         looks_on = name.startswith("probe.") or name in ("intervention.none", "intervention.logit_change")
@@ -82,7 +82,7 @@ def test_every_intervention_is_felt_where_it_acts():
 
 def test_the_losses_tell_methods_apart():
     """What the tolerance could not see would not be worth recording."""
-    printed = {method: values for method, values in recorded()["losses"].items() if method.partition(".")[0] in PRINTED}
+    printed = {method: values for method, values in load_all()["losses"].items() if method.partition(".")[0] in PRINTED}
     assert all(len(values) == STEPS for values in printed.values())
     names = sorted(printed)
     for index, first in enumerate(names):

@@ -111,7 +111,7 @@ def curves(training: str) -> Curves:
     """The loss before each step, and what interventions and probes read and report."""
     run = spec(training)
     model = create(run.model, run.init_seed)
-    hooks = _attached(run, model)
+    hooks = _attach_hooks(run, model)
     optimizer = RunOptimizer(model, model.parameter_roles, run.optimizer, hooks)
     online = OnlineProbes(run)
     share = make_schedule(run.schedule, STEPS)
@@ -130,7 +130,7 @@ def curves(training: str) -> Curves:
         for hook in hooks:
             hook.end(step)
         result[LOSS].append(loss.item())
-        for probe_value in read_all(model, online.due(step), _held_out(run), "float32", init_seed=run.init_seed):
+        for probe_value in read_all(model, online.due(step), _draw_validation(run), "float32", init_seed=run.init_seed):
             result.setdefault(probe_value.probe, []).append(probe_value.value)
     for _, name, value, _ in (probe_value for hook in hooks for probe_value in hook.measurements()):
         if name not in COUNTS:
@@ -148,10 +148,10 @@ def apart(first: Curves, other: Curves) -> float:
     return max(abs(a - b) / max(1.0, abs(b)) for a, b in pairs)
 
 
-def _attached(run: RunSpec, model: Decoder) -> list[Intervention]:
+def _attach_hooks(run: RunSpec, model: Decoder) -> list[Intervention]:
     hooks = build(run.interventions)
     ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
-    rows_BT = _held_out(run).numpy()
+    rows_BT = _draw_validation(run).numpy()
     # As much of a pack and of a run's progress as interventions use.
     pack: Any = SimpleNamespace(
         sequences=len(rows_BT), separator=None, path="made up", rows=lambda indices: rows_BT[np.asarray(indices)]
@@ -162,6 +162,6 @@ def _attached(run: RunSpec, model: Decoder) -> list[Intervention]:
     return hooks
 
 
-def _held_out(run: RunSpec) -> torch.Tensor:
+def _draw_validation(run: RunSpec) -> torch.Tensor:
     """Sequences (B, T) that are not trained on."""
     return tokens(0, run.model.vocabulary, run.model.context)

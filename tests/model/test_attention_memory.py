@@ -13,13 +13,13 @@ from tests.model.transfer_methods import ALL, overlay
 MIXERS = {str(sorted(entry["mixer"].items())): entry["mixer"] for entry in ALL.values() if "mixer" in entry}
 
 
-def counted(mixer: dict, tokens: int) -> tuple[int, int]:
+def measure_mixer(mixer: dict, tokens: int) -> tuple[int, int]:
     return measure_peaks(small(ModelSpec.from_dict(overlay("baseline") | {"mixer": mixer}), tokens), tokens)
 
 
 @pytest.mark.parametrize("mixer", MIXERS.values(), ids=list(MIXERS))
 def test_memory_is_linear_in_time(mixer: dict) -> None:
-    (largest, kept), (largest_of_twice, kept_of_twice) = counted(mixer, 1024), counted(mixer, 2048)
+    (largest, kept), (largest_of_twice, kept_of_twice) = measure_mixer(mixer, 1024), measure_mixer(mixer, 2048)
     assert largest_of_twice <= 2.1 * largest
     assert kept_of_twice <= 2.1 * kept
     assert largest_of_twice < HEADS * 2048 * 2048  # bytes: nowhere near the whole of the weights

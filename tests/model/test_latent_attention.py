@@ -23,7 +23,7 @@ def model(slots: Overlay = LATENT) -> Decoder:
     return create(ModelSpec.from_dict(BASELINE | {"init_std": 0.2} | slots), init_seed=5).double().eval()
 
 
-def turned(x_TR: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
+def rotate(x_TR: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
     """Rotary positions by complex numbers: coordinate i goes with i + R / 2."""
     time, width = x_TR.shape
     angles = torch.arange(time, dtype=torch.float64)[:, None] * base ** -(torch.arange(0, width, 2) / width).double()
@@ -50,13 +50,13 @@ def test_is_what_its_definition_says(slots):
         return c
 
     c_q, c_kv = latent("query"), latent("key_value")
-    rotary_key = turned(x_TD @ own["key_rotary"].T)
+    rotary_key = rotate(x_TD @ own["key_rotary"].T)
     future = torch.ones(9, 9, dtype=torch.bool).triu(1)
     heads = []
     for head in range(8):
         four, eight = slice(4 * head, 4 * head + 4), slice(8 * head, 8 * head + 8)
         content = (c_q @ own["query_up"][four].T) @ (c_kv @ own["key_up"][four].T).T
-        rotary = turned(c_q @ own["query_rotary"][four].T) @ rotary_key.T
+        rotary = rotate(c_q @ own["query_rotary"][four].T) @ rotary_key.T
         z_TT = ((content + rotary) / math.sqrt(8)).masked_fill(future, -math.inf)
         heads.append(z_TT.softmax(-1) @ (c_kv @ own["value"][eight].T))
     expected_TD = torch.cat(heads, dim=-1) @ own["output"].T

@@ -28,7 +28,7 @@ def always(monkeypatch) -> None:
 
 
 @contextmanager
-def counted() -> Iterator[list[int]]:
+def count_products() -> Iterator[list[int]]:
     """The number of products that oneDNN makes in a block, once it is over."""
     counts: list[int] = []
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
@@ -48,7 +48,7 @@ def both(function, x, weight, bias):
 def test_a_linear_map(always, shape, bias):
     rows, inputs, outputs = shape
     tensors = torch.randn(2, rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs) if bias else None
-    with counted() as counts:
+    with count_products() as counts:
         ours = both(cpu_matmul.linear, *tensors)
     assert counts == [3]  # forward, and both gradients
     for actual, expected in zip(ours, both(functional.linear, *tensors), strict=True):
@@ -75,7 +75,7 @@ def test_a_model_gives_the_same_losses_and_gradients(always, name, monkeypatch):
     for least in (0, 10**12):
         monkeypatch.setattr(cpu_matmul, "LEAST", least)
         model = create(spec, 0)
-        with counted() as counts:
+        with count_products() as counts:
             loss = model(tokens_BT, loss=True)
             loss.backward()
         products += counts
@@ -87,7 +87,7 @@ def test_a_model_gives_the_same_losses_and_gradients(always, name, monkeypatch):
 
 def test_what_is_not_float32_on_a_cpu_is_left_to_torch(always):
     x, weight = torch.randn(8, 16), torch.randn(4, 16)
-    with counted() as counts:
+    with count_products() as counts:
         assert cpu_matmul.linear(x.double(), weight.double()).dtype == torch.float64
         with torch.autocast("cpu", dtype=torch.bfloat16):
             assert cpu_matmul.linear(x, weight).dtype == torch.bfloat16
@@ -111,7 +111,7 @@ def test_a_compiled_graph_has_the_same_products(always):
         return [loss.detach(), *(value.grad for value in model.parameters())]
 
     eager, compiled = create(spec, 0), create(spec, 0)
-    with counted() as counts:
+    with count_products() as counts:
         expected = of(eager, eager)
     torch.compiler.reset()
     backend = functools.partial(aot_module_simplified, fw_compiler=counting)
@@ -125,7 +125,7 @@ def test_a_compiled_graph_has_the_same_products(always):
 def test_shapes_that_vary_are_left_to_mkl_on_its_makers_processors(maker: bool, always, monkeypatch) -> None:
     monkeypatch.setattr(cpu_matmul, "_is_mkl_processor", lambda: maker)
     x, weight = torch.randn(6, 8), torch.randn(4, 8)
-    with torch.no_grad(), counted() as products:
+    with torch.no_grad(), count_products() as products:
         with cpu_matmul.varied_shapes():
             inside = cpu_matmul.linear(x, weight)
         outside = cpu_matmul.linear(x, weight)

@@ -16,14 +16,14 @@ from tests.model_specs import small
 BASELINE = 1_216_710_656
 
 
-def counted(name: str, **sizes) -> int:
+def count_parameters(name: str, **sizes) -> int:
     model = on_meta(ModelSpec.from_dict(overlay(name, **sizes)))
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 @pytest.fixture(scope="module")
 def at_paper_size() -> dict[str, int]:
-    return {name: counted(name, **PAPER) for name in METHODS}
+    return {name: count_parameters(name, **PAPER) for name in METHODS}
 
 
 @pytest.fixture(scope="module")

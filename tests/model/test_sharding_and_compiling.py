@@ -47,7 +47,7 @@ def test_recomputing_layers(name):
 def test_recomputing_keeps_less():
     """Only the states between layers are kept: fewer tensors are saved for the gradient."""
 
-    def saved(recompute: bool) -> int:
+    def count_saved(recompute: bool) -> int:
         decoder, count = model("baseline"), 0
 
         def pack(tensor):
@@ -60,7 +60,7 @@ def test_recomputing_keeps_less():
             decoder(TOKENS)
         return count
 
-    assert saved(True) < saved(False) / 2
+    assert count_saved(True) < count_saved(False) / 2
 
 
 @pytest.mark.parametrize("name", ["baseline", "hybrid_norm", "denseformer", "hyper", "attnres", "gpt", "key_norms"])

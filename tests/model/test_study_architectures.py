@@ -127,7 +127,7 @@ def test_residual_scaling_is_for_both_writes_and_for_no_bias(name):
     assert written == 2 * 4
 
 
-def counted(sizes: Overlay, slots: Overlay) -> int:
+def count_parameters(sizes: Overlay, slots: Overlay) -> int:
     return sum(value.numel() for value in on_meta(small(**sizes, **slots)).parameters())
 
 
@@ -148,11 +148,11 @@ def counted(sizes: Overlay, slots: Overlay) -> int:
     ],
 )
 def test_counts_of_the_premature_study(sizes, name, expected):
-    assert counted(sizes, PREMATURE[name]) == expected
+    assert count_parameters(sizes, PREMATURE[name]) == expected
 
 
 def test_count_of_the_key_norms_study():
-    assert counted(KEY_NORMS_SIZES, KEY_NORMS) == 88_630_528
+    assert count_parameters(KEY_NORMS_SIZES, KEY_NORMS) == 88_630_528
 
 
 class Seen:

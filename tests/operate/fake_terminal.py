@@ -50,7 +50,7 @@ def screens(written: str) -> list[str]:
     for piece in _PIECES.finditer(written):
         if piece[2] == "K":
             if not clearing:
-                texts.append(_joined(lines))
+                texts.append(_join_lines(lines))
             clearing = True
             lines[row] = ""
         elif piece[2] == "A":
@@ -64,8 +64,8 @@ def screens(written: str) -> list[str]:
             clearing = False
             lines[row] = lines[row].ljust(column)[:column] + piece[0] + lines[row][column + len(piece[0]) :]
             column += len(piece[0])
-    return [*texts, _joined(lines)]
+    return [*texts, _join_lines(lines)]
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "\n".join(line.rstrip() for line in lines).rstrip()

@@ -53,7 +53,7 @@ def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subpro
     return run
 
 
-def masked(text: str) -> str:
+def mask_times(text: str) -> str:
     """Times and file names of the day masked."""
     text = re.sub(r"\d{4}-\d\d-\d\dT\S+", "NOW", text)
     return re.sub(r"\d+:\d\d:\d\d( passed)?|; about \d+ \w+ left", "", text)
@@ -62,7 +62,7 @@ def masked(text: str) -> str:
 def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: Path) -> None:
     done = snakemake("--keep-going")
     assert done.returncode == 1 and done.stdout == ""
-    lines = masked(done.stderr).splitlines()
+    lines = mask_times(done.stderr).splitlines()
     assert lines[:2] == [
         "To do: fetch 2, corpus 1, train 6 runs, evaluate 6, tables 1.",
         "That takes about 13 min.",
@@ -100,7 +100,7 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
 def test_a_snakemake_within_a_job_says_nothing_and_the_end_is_told(snakemake) -> None:
     snakemake("--config", "without=[broken,empty]", "--until", "evaluate")
     done = snakemake("--config", "without=[broken,empty]")
-    assert masked(done.stderr).splitlines() == [
+    assert mask_times(done.stderr).splitlines() == [
         "To do: tables 1.",
         "That takes about 4 s.",
         "tables 1 done",
@@ -125,7 +125,7 @@ def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, 
     assert bars[0] == "fetch 2/2" and re.fullmatch(r"train \d/6 1 running(, \d failed)?", bars[2])
     assert re.fullmatch(r"  train transfer/base/baseline/s42  step \d/6  loss 7\.\d{4}", lines[-2])
     assert re.fullmatch(r"0:00:0\d passed, about \d+ (s|min) left", lines[-1])
-    last = masked(screens[-1]).splitlines()
+    last = mask_times(screens[-1]).splitlines()
     assert not any("━" in line for line in last), "the bars are taken away at the end"
     assert (
         "failed: train transfer/base/broken/s42" in last

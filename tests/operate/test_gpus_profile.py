@@ -64,17 +64,17 @@ def test_jobs_of_a_workflow_never_share_a_device(repository: Path, tmp_path: Pat
 def test_the_workflow_launches_by_size(repository: Path) -> None:
     """At paper size a run has whole nodes, its evaluation one device; at smoke size each has one."""
 
-    def planned(preset: str) -> subprocess.CompletedProcess[str]:
+    def dry_run(preset: str) -> subprocess.CompletedProcess[str]:
         scores = f"work/{preset}/scores/transfer/base/baseline/s42/scores.parquet"
         args = ("--dry-run", "-p", scores, "--profile", "profiles/gpus", "--config", f"preset={preset}")
         return snakemake(repository, *args, "studies=[transfer]", devices="0,1,2")
 
-    paper = planned("paper")
+    paper = dry_run("paper")
     assert paper.returncode == 0, paper.stdout[-2000:]
     launches = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper.stdout))
     torchrun = "python -m plumbline.operate.gpu_queue --devices 3 torchrun --standalone --nproc-per-node=3"
     assert launches == {(torchrun, "3"), ("python -m plumbline.operate.gpu_queue python", "1")}
-    smoke = planned("smoke").stdout
+    smoke = dry_run("smoke").stdout
     assert set(re.findall(r"launch=(.*?),.*?gpu=(\d)", smoke)) == {
         ("python -m plumbline.operate.gpu_queue python", "1")
     }

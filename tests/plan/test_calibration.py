@@ -68,12 +68,12 @@ def test_a_run_that_another_user_keeps_to_himself_is_to_be_done(
     finish(demo, demo.runs[BASELINE], seconds=30.0)
     exists = Path.exists
 
-    def closed(path: Path) -> bool:
+    def deny_outcome(path: Path) -> bool:
         if path.name == "outcome.json":
             raise PermissionError(13, "Permission denied", str(path))
         return exists(path)
 
-    monkeypatch.setattr(Path, "exists", closed)
+    monkeypatch.setattr(Path, "exists", deny_outcome)
     assert estimator(demo).calibration.runs == 0
     assert "cannot be read or changed by " in capsys.readouterr().err
 
@@ -199,12 +199,12 @@ def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Projec
 
 
 def test_the_digest_changes_with_what_scores_the_runs(demo: Project) -> None:
-    def scored_on(suite: str) -> Project:
+    def score_on(suite: str) -> Project:
         study = demo.studies["transfer"]
         runs = {key: dataclasses.replace(run, scored_by=("mine", suite)) for key, run in study.runs.items()}
         return dataclasses.replace(demo, studies={"mine": dataclasses.replace(study, runs=runs)})
 
-    piqa, other = scored_on("piqa"), scored_on("boolq")
+    piqa, other = score_on("piqa"), score_on("boolq")
     assert piqa.runs.keys() == other.runs.keys()
     first = estimator(piqa).digest()
     assert first != estimator(other).digest()

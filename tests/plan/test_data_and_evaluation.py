@@ -81,11 +81,11 @@ def test_a_study_without_a_suite_evaluates_nothing(demo: Project) -> None:
 def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
     run, priced = demo.runs[BASELINE], estimator(demo)
 
-    def probed(*fractions: float) -> Run:
+    def add_probes(*fractions: float) -> Run:
         probes = (ProbeSpec(name="norms", at=fractions, sequences=4),)
         return dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, probes=probes))
 
-    few, many = probed(1.0), probed(0.0, 0.1, 0.5, 1.0)
+    few, many = add_probes(1.0), add_probes(0.0, 0.1, 0.5, 1.0)
     assert 0 < priced.probe_seconds(few) < priced.probe_seconds(many)
     halved = msgspec.structs.replace(priced.machine, disk_mb_per_second=priced.machine.disk_mb_per_second / 2)
     slower = dataclasses.replace(priced, machine=halved).probe_seconds(many) - priced.probe_seconds(many)

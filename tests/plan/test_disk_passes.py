@@ -23,7 +23,7 @@ SIZE = 8_000_000
 pytestmark = pytest.mark.skipif(not SELF.exists(), reason="this kernel does not count a process's bytes")
 
 
-def moved(job: Callable[[], object]) -> int:
+def count_moved(job: Callable[[], object]) -> int:
     """The bytes that a job reads and writes by calls; what it maps into memory is not among them."""
 
     def count() -> int:
@@ -44,7 +44,7 @@ def texts(size: int) -> Iterator[Document]:
         size -= len(text)
 
 
-def gathered(out: Path) -> None:
+def gather_texts(out: Path) -> None:
     about = {"source": "local", "collections": []}
     documents.gather(
         texts(SIZE), out, corpus="mine", validation_percent=1, held_out_by="id", piece_bytes=0, about=about
@@ -54,7 +54,7 @@ def gathered(out: Path) -> None:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     folder = tmp_path_factory.mktemp("corpus")
-    gathered(folder)
+    gather_texts(folder)
     return SimpleNamespace(folder=folder, stored=(folder / "train.jsonl").stat().st_size)
 
 
@@ -69,7 +69,7 @@ def test_documents_are_written_sorted_and_written_and_large_files_split_once_mor
 ) -> None:
     if splits:
         monkeypatch.setattr(split, "SORT_BYTES", SIZE // 1000)
-    ratio = moved(lambda: gathered(tmp_path / "out")) / corpus.stored
+    ratio = count_moved(lambda: gather_texts(tmp_path / "out")) / corpus.stored
     expected = passes("documents", "mb", "stored_mb") + splits * passes("documents", "mb", "split_mb")
     assert ratio == pytest.approx(expected, rel=0.06), "the hash of each line in the shuffle is the rest"
 
@@ -80,7 +80,7 @@ def test_texts_of_ones_own_are_hashed_and_read_besides(tmp_path: Path) -> None:
     lines = [json.dumps({"text": document.text}) for document in texts(SIZE)]
     (own / "a.jsonl").write_text("\n".join(lines) + "\n")
     args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
-    ratio = moved(lambda: documents.main([*args, "--out", str(tmp_path / "out")]))
+    ratio = count_moved(lambda: documents.main([*args, "--out", str(tmp_path / "out")]))
     read, stored = (own / "a.jsonl").stat().st_size, (tmp_path / "out" / "train.jsonl").stat().st_size
     expected = passes("documents", "mb", "local_mb") * read + passes("documents", "mb", "stored_mb") * stored
     assert ratio == pytest.approx(expected, rel=0.06)
@@ -91,7 +91,7 @@ def test_who_reads_documents_reads_all_to_verify_them_once_on_a_machine(corpus: 
     tokens.mkdir()
     args = ["--training-documents", str(folder / "train.jsonl"), "--vocabulary-size", "1000"]
     args += ["--training-megabytes", "2", "--out", str(folder / "t.json")]
-    actual = moved(lambda: tokenizer.main(["train", *args]))
+    actual = count_moved(lambda: tokenizer.main(["train", *args]))
     read = passes("tokenizer", "before", "stored_mb") * stored + passes("tokenizer", "mb", "training_mb") * 2e6
     assert actual == pytest.approx(read, rel=0.06)
 
@@ -100,19 +100,19 @@ def test_who_reads_documents_reads_all_to_verify_them_once_on_a_machine(corpus: 
         args += ["--shard-number", str(number), "--shard-count", "2", "--fingerprint", "x"]
         tokenize.main([*args, "--out", str(tokens / f"train-{number:04d}.npy")])
 
-    later = [moved(lambda number=number: shard(number)) for number in (0, 1)]
+    later = [count_moved(lambda number=number: shard(number)) for number in (0, 1)]
     size = sum(path.stat().st_size for path in tokens.glob("*.npy"))
     work = passes("tokenize", "mb", "shard_mb") * stored + passes("tokenize", "mb", "tokens_mb") * size
     assert sum(later) == pytest.approx(work, rel=0.06), "the tokenizer's job has verified them on this machine"
     (record,) = folder.glob(".verified/*.json")
     record.unlink()
-    assert moved(lambda: shard(0)) - later[0] == pytest.approx(
+    assert count_moved(lambda: shard(0)) - later[0] == pytest.approx(
         passes("tokenize", "before", "stored_mb") * stored, rel=0.06
     )
 
     args = ["--token-shards", str(tokens), "--shard-count", "2", "--tokenizer", str(folder / "t.json")]
     args += ["--documents", str(folder / "documents.json"), "--split", "train", "--context", "128"]
-    packed = moved(lambda: pack.main([*args, "--pack-size", "base=all", "--out", str(folder / "packs")]))
+    packed = count_moved(lambda: pack.main([*args, "--pack-size", "base=all", "--out", str(folder / "packs")]))
     mapped = size
     assert packed + mapped == pytest.approx(passes("pack", "mb", "pack_mb") * size, rel=0.06)
     assert json.loads((folder / "packs" / "base.json").read_text())["tokens"] * 2 == pytest.approx(size, rel=0.01)

@@ -49,7 +49,7 @@ def law(terms: dict[str, float], units: dict[str, float]) -> float:
     return sum(value if name == "fixed" else value * units[name] for name, value in terms.items())
 
 
-def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float = 0.0) -> Need:
+def compute_need(row: dict[str, Any], units: dict[str, float], planned_seconds: float = 0.0) -> Need:
     """What a row says of a job of this size: the memory of its largest step, and the time of all, or that of a network
     where it waits for one."""
     steps = row.get("steps", {}).values()
@@ -118,7 +118,7 @@ def planned(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     measurements, and a product of each kind."""
     work, plans = tmp_path_factory.mktemp("work"), list[tuple[Any, Project, list[Any]]]()
 
-    def told(workflow: Any, project: Project) -> bool:
+    def capture(workflow: Any, project: Project) -> bool:
         plans.append((workflow, project, snakemake_internals.list_needed_jobs(workflow)))
         return True
 
@@ -137,7 +137,7 @@ def planned(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(repository)
         patch.setattr("sys.argv", ["snakemake", *args])
-        patch.setattr(dry_run, "tell", told)
+        patch.setattr(dry_run, "tell", capture)
         with pytest.raises(SystemExit) as end:
             snakemake_internals.main(args)
     assert end.value.code in (0, None)
@@ -157,7 +157,7 @@ def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any
     assert set(rules) - here - {job.rule.name for job in jobs} == {"bundle", "verdict"}
     short, much, rows = [], [], []
     for job in jobs:
-        need = needed(NEEDS[job.rule.name], *units_of(project, priced, job))
+        need = compute_need(NEEDS[job.rule.name], *units_of(project, priced, job))
         for attempt in ATTEMPTS:
             job.attempt = attempt
             limits = job.resources
@@ -189,18 +189,18 @@ def test_what_no_job_at_paper_makes_asks_by_the_same_laws(planned: tuple[Any, Pr
     run = next(run for run in project.runs.values() if priced.size(run).parameters > 3e8)
     requests = JobRequests(priced)
     millions = priced.size(run).parameters / 1e6
-    arms = [replaced(run, method=method, init_seed=seed) for method in ("baseline", "mine") for seed in (1, 2, 3)]
+    arms = [replace_spec(run, method=method, init_seed=seed) for method in ("baseline", "mine") for seed in (1, 2, 3)]
     units = {"parameters_m": millions, "looked_at_m": 2 * millions, "all_runs_m": 6 * millions}
     units |= {"states_m": finished_run_checks.LARGE / 1e6}  # it has more than are held
     for name, request in (("bundle", requests.product("bundle")), ("verdict", requests.verdict(arms))):
-        need = needed(NEEDS[name], units)
+        need = compute_need(NEEDS[name], units)
         assert need.mb <= request.choose_mb(1) <= MOST * need.mb and request.extrapolated
         assert need.minutes <= request.choose_minutes() <= MOST * need.minutes + LITTLE_MINUTES
     looked_at = (run_estimate.LOOKED_AT_STATES, run_estimate.LOOKED_AT_TOKENS)
     assert looked_at == (finished_run_checks.LARGE, finished_run_checks.TOKENS)
 
 
-def replaced(run: Run, **changes: Any) -> Run:
+def replace_spec(run: Run, **changes: Any) -> Run:
     """A run with another spec."""
     return dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, **changes))
 

@@ -21,7 +21,7 @@ from plumbline.specs.yaml_files import ROOT, read_yaml
 from tests.plan.finished_run_files import by_target
 
 
-def changed(tmp_path: Path, **changes: Any) -> Path:
+def change_machine(tmp_path: Path, **changes: Any) -> Path:
     """A project whose machine h100 has other entries; None takes an entry out."""
     entries = read_yaml(ROOT / "config" / "machines.yaml")
     entry = {key: value for key, value in (entries["h100"] | changes).items() if value is not None}
@@ -85,7 +85,7 @@ def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
 )
 def test_keys_are_closed(tmp_path: Path, change: dict[str, Any], says: str) -> None:
     with pytest.raises(PlumblineError, match=says.replace("?", r"\?")):
-        machines.load("h100", changed(tmp_path, **change))
+        machines.load("h100", change_machine(tmp_path, **change))
 
 
 def test_devices_go_by_a_runs_size_and_not_by_its_scale(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_devices_go_by_a_runs_size_and_not_by_its_scale(tmp_path: Path) -> None:
 
 
 def test_a_size_that_a_machine_does_not_have_is_named(tmp_path: Path) -> None:
-    machine = machines.load("h100", changed(tmp_path, devices={"one_gpu": 1}))
+    machine = machines.load("h100", change_machine(tmp_path, devices={"one_gpu": 1}))
     run = study_config.load("transfer", "paper").runs["transfer/large/baseline/s42"]
     with pytest.raises(PlumblineError, match=r"h100\.devices: no number for the size 'two_nodes' of transfer/large"):
         machine.devices_of(run)

@@ -151,15 +151,15 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
         "print(priced.exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"
     )
 
-    def said() -> str:
+    def run_code() -> str:
         done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    assert said() == "False []"
+    assert run_code() == "False []"
     whole = load(load_config() | {"preset": "paper", "work": str(tmp_path)})
     counts = model_counts.update(Path(whole.paths.counts), whole.runs.values())
-    assert said() == "True []"
+    assert run_code() == "True []"
     assert json.loads((tmp_path / "counts.json").read_text()) == counts
 
 

@@ -35,7 +35,7 @@ def several(whole: Project) -> Project:
     return dataclasses.replace(whole, studies={"transfer": study, "query_free": other})
 
 
-def counted(whole: Project, **changes: float) -> RunEstimator:
+def make_estimator(whole: Project, **changes: float) -> RunEstimator:
     machine = structs.replace(machines.load("h100"), **changes)
     return estimator(whole, machine, sizes=sizes())
 
@@ -50,7 +50,7 @@ def sizes() -> model_counts.ModelCostLookup:
 
 @pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
 def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> None:
-    for priced in (counted(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
+    for priced in (make_estimator(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
         priced = dataclasses.replace(priced, machine=structs.replace(priced.machine, price=price))
         frame = table(priced)
         text = plan_page.terminal(priced, frame)
@@ -73,12 +73,12 @@ def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) 
         rows = {name: next(line for line in lines if name in line.split()) for name in ("table2", "table6")}
         assert "about" in rows["table2"] and "about" not in rows["table6"]
         assert any(line.startswith("Where a row says *about*") for line in lines)
-        whole = counted(paper)
+        whole = make_estimator(paper)
         assert "*about*" not in show(whole, table(whole))
 
 
 def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Project) -> None:
-    priced = counted(paper, price=2.0)
+    priced = make_estimator(paper, price=2.0)
     frame = table(priced)
     whole, narrow = plan_page.markdown(priced, frame), plan_page.terminal(priced, frame)
     for heading in ("training FLOPs", "evaluations", "longest path", "of these evaluation", "disk, GB", "price"):

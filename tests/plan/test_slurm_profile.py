@@ -34,7 +34,7 @@ def wildcards_of(run: Run) -> SimpleNamespace:
     return SimpleNamespace(study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed))
 
 
-def asked(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str, Any]:
+def evaluate_job(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str, Any]:
     """What a rule's job for a run asks for, as Snakemake evaluates it."""
     wildcards = wildcards_of(run)
     values = {"threads": profile["set-threads"][rule]} | profile["set-resources"][rule]
@@ -44,16 +44,16 @@ def asked(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str
     }
 
 
-def planned(preset: str) -> project.Project:
+def load_project(preset: str) -> project.Project:
     return project.load(load_config() | {"preset": preset, "machine": "h100"})
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_run_gets_the_machines_of_its_size(profile: dict[str, Any], size: str) -> None:
     preset, scale = SIZES[size]
-    run = planned(preset).runs[f"transfer/{scale}/baseline/s42"]
+    run = load_project(preset).runs[f"transfer/{scale}/baseline/s42"]
     assert run.size == size
-    request = asked(profile, run)
+    request = evaluate_job(profile, run)
     devices, nodes = machines.load("h100").devices_of(run), {"two_nodes": 2}.get(size, 1)
     assert (request["nodes"], request["tasks"]) == (nodes, nodes)
     assert request["gres"] == f"gpu:{devices // nodes}"
@@ -83,8 +83,8 @@ def test_torchrun_gives_its_ranks_most_of_what_slurm_gives(repository: Path, fol
 @pytest.mark.parametrize("preset", ["paper", "mini"])
 def test_micro_batches_divide_what_each_device_has_of_a_batch(profile: dict[str, Any], preset: str) -> None:
     left_to_the_trainer = set()
-    for run in planned(preset).runs.values():
-        flags = asked(profile, run)["trainer_flags"]
+    for run in load_project(preset).runs.values():
+        flags = evaluate_job(profile, run)["trainer_flags"]
         assert ("--strategy fsdp" in flags) == (run.size in step_memory.SHARDED)
         match = re.search(r"--micro-batch (\d+)", flags)
         if match is None:
@@ -103,7 +103,7 @@ def test_runs_of_hours_are_compiled(repository: Path, name: str, preset: str, le
     text = (repository / "profiles" / name / "config.v9+.yaml").read_text(encoding="utf-8")
     (expression,) = re.findall(r'^    trainer_flags: "(.*)"$', text, re.M)
     sizes, compiled = set(), set()
-    for run in planned(preset).runs.values():
+    for run in load_project(preset).runs.values():
         flags = eval(expression, {"wildcards": wildcards_of(run)}).split()
         needed = [
             word for name in ("spec", "training-pack", "validation-pack", "state", "out") for word in (f"--{name}", "x")
@@ -121,16 +121,16 @@ def test_no_expression_goes_by_the_name_of_a_scale(repository: Path) -> None:
 
 
 def test_a_probe_gets_what_an_evaluation_gets(profile: dict[str, Any]) -> None:
-    run = planned("paper").runs["transfer/large/baseline/s42"]
-    assert asked(profile, run, "probe") == asked(profile, run, "evaluate")
-    assert asked(profile, run, "probe")["gres"] == "gpu:1"
+    run = load_project("paper").runs["transfer/large/baseline/s42"]
+    assert evaluate_job(profile, run, "probe") == evaluate_job(profile, run, "evaluate")
+    assert evaluate_job(profile, run, "probe")["gres"] == "gpu:1"
 
 
 @pytest.mark.parametrize(("device", "gres", "partition"), [("cpu", "", "cpu"), ("gpu", "gpu:1", "gpu")])
 def test_a_measurement_gets_a_gpu_if_it_asks_for_one(
     monkeypatch: pytest.MonkeyPatch, profile: dict[str, Any], device: str, gres: str, partition: str
 ) -> None:
-    mini = planned("mini")
+    mini = load_project("mini")
     for name, study in mini.studies.items():
         only = {"times": {"device": device, "mini": {}}} if name == "transfer" else {}
         monkeypatch.setitem(study.definition, "measurements", only)

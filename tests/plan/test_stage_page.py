@@ -140,17 +140,17 @@ def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Projec
     """Weights and two moments in float32 within torchrun's 280 s: 14.6 GB at 1.2 billion parameters, 36.5 GB at 3."""
     assert target_costs.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < target_costs.STOP_SECONDS
 
-    def said(speed: float) -> list[str]:
+    def list_saving(speed: float) -> list[str]:
         priced = estimator(paper, structs.replace(machines.load("h100"), disk_mb_per_second=speed))
         return stage_page.saving(priced, target_costs.run_classes(priced))
 
-    must, late = said(80)
+    must, late = list_saving(80)
     assert re.search(
         r"has 280 s to save its checkpoint: node 14\.\d GB \(53 MB/s\), two_nodes 36\.\d GB \(13\d MB/s\)", must
     )
     assert re.match(r"WARNING: at 80 MB/s two_nodes takes 45\d s: killed", late)
-    assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", said(50)[1])
-    assert said(140) == [must]
+    assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", list_saving(50)[1])
+    assert list_saving(140) == [must]
     core = estimator(paper, machines.load("core"))
     assert stage_page.saving(core, target_costs.run_classes(core)) == [], "no torchrun there"
 
@@ -164,19 +164,19 @@ def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.Monk
 
 
 def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> None:
-    def printed(*args: str) -> str:
+    def print_plan(*args: str) -> str:
         config = ("--config", f"work={tmp_path}", "studies=[transfer]")
         done = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *args, cwd=repository)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
     stage, target = "RUNS, by size class", "attention_conce"
-    assert stage in (paper := printed("--preset", "paper")) and target not in paper
+    assert stage in (paper := print_plan("--preset", "paper")) and target not in paper
     assert "it waits 5.73 h for a network and 6.76 h for a disk" in " ".join(paper.split())
     assert "operations of some runs" not in paper, "counted, on the meta device"
-    assert target in printed("--preset", "paper", "--by", "targets")
-    assert target in printed("--preset", "demo") and stage in printed("--preset", "demo", "--by", "stages")
-    sizes = printed("--preset", "paper", "--by", "sizes").splitlines()
+    assert target in print_plan("--preset", "paper", "--by", "targets")
+    assert target in print_plan("--preset", "demo") and stage in print_plan("--preset", "demo", "--by", "stages")
+    sizes = print_plan("--preset", "paper", "--by", "sizes").splitlines()
     assert max(map(len, sizes)) <= 80
     counted = {tuple(line.split()[:2]): line.split()[2] for line in sizes if line.startswith("transfer/")}
     assert counted["transfer/base", "baseline"] == "1,216,710,656"

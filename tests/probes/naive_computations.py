@@ -22,7 +22,7 @@ def keyed(probe_values: Iterable[ProbeValue]) -> dict[Key, ProbeValue]:
     return by_key
 
 
-def hooked(model: torch.nn.Module) -> bool:
+def has_hooks(model: torch.nn.Module) -> bool:
     """Whether something watches a module of `model`. torch tells nobody which hooks a module has."""
     return any(module._forward_pre_hooks or module._forward_hooks for module in model.modules())  # noqa: SLF001
 
@@ -34,7 +34,7 @@ def tokens(model: Decoder, sequences: int = 2, *, vocabulary: int | None = None,
     return torch.randint(0, vocabulary or model.spec.vocabulary, shape, generator=generator)
 
 
-def scrambled(**overrides: Any) -> Decoder:
+def scramble(**overrides: Any) -> Decoder:
     """A small model in float64 with parameters far from their start: attention is sharp, gains and biases matter."""
     model = create(small(init_std=0.2, **overrides), init_seed=1).double()
     generator = torch.Generator().manual_seed(5)
@@ -44,7 +44,7 @@ def scrambled(**overrides: Any) -> Decoder:
     return model
 
 
-def seen(model: Decoder, place: Callable[[Any], torch.nn.Module], batch_BT: torch.Tensor) -> list[tuple[Any, Any]]:
+def trace(model: Decoder, place: Callable[[Any], torch.nn.Module], batch_BT: torch.Tensor) -> list[tuple[Any, Any]]:
     """Inputs and output of a module of each layer, for the inputs of whole sequences."""
     by_layer: dict[int, tuple[Any, Any]] = {}
     hooks = [
@@ -63,7 +63,7 @@ def seen(model: Decoder, place: Callable[[Any], torch.nn.Module], batch_BT: torc
 def naive_scores(model: Decoder, batch_BT: torch.Tensor) -> list[torch.Tensor]:
     """All scores (B, H, T, T) of each layer, -inf above the diagonal; keys repeated for their heads."""
     scores = []
-    for (q_BHTW, k_BGTW, *_), _ in seen(model, lambda block: block.attention.mixer, batch_BT):
+    for (q_BHTW, k_BGTW, *_), _ in trace(model, lambda block: block.attention.mixer, batch_BT):
         k_BHTW = k_BGTW.repeat_interleave(q_BHTW.shape[1] // k_BGTW.shape[1], dim=1)
         z_BHTT = q_BHTW @ k_BHTW.transpose(-1, -2) / q_BHTW.shape[-1] ** 0.5
         hidden_TT = torch.ones(z_BHTT.shape[-2:], dtype=torch.bool).triu(1)

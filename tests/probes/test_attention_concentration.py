@@ -18,7 +18,7 @@ from plumbline.probes._scores import AttentionScores, AttentionWeights
 from plumbline.probes.attention_concentration import AttentionConcentration
 from tests.model.transfer_methods import ALL
 from tests.model_specs import small
-from tests.probes.naive_computations import Largest, keyed, scrambled, seen, tokens
+from tests.probes.naive_computations import Largest, keyed, scramble, tokens, trace
 
 #: Every mixer of a method or variant, as an overlay.
 MIXERS = {str(given["mixer"]): {"mixer": given["mixer"]} for given in ALL.values() if "mixer" in given} | {
@@ -28,7 +28,7 @@ MIXERS = {str(given["mixer"]): {"mixer": given["mixer"]} for given in ALL.values
 BOUND = 1.5
 
 
-def told(weighed: AttentionWeights, beyond: float = 50.0) -> dict[str, Any]:
+def read_part(weighed: AttentionWeights, beyond: float = 50.0) -> dict[str, Any]:
     """The values of one part of one layer."""
     probe = AttentionConcentration(beyond=beyond)
     probe.weights(0, lambda: iter([weighed]))
@@ -39,7 +39,7 @@ def by_hand(weights: list[list[float]], logits: list[list[float]] | None = None,
     w_QK = torch.tensor(weights)
     z_QK = w_QK if logits is None else torch.tensor(logits)
     visible_QK = torch.ones(w_QK.shape, dtype=torch.bool).tril(w_QK.shape[1] - w_QK.shape[0])
-    return told(
+    return read_part(
         AttentionWeights(visible=visible_QK[None, None], logits=z_QK[None, None], weights=w_QK[None, None]), **options
     )
 
@@ -73,7 +73,7 @@ def test_one_key_alone_has_logits_and_nothing_to_concentrate() -> None:
 def whole(model: Any, batch_BT: torch.Tensor) -> Iterator[tuple[Mixer, torch.Tensor, torch.Tensor]]:
     """Of each layer its mixer, and logits and weights of all queries at once."""
     for block, ((q, k, _, attention_mask, *_), _) in zip(
-        model.blocks, seen(model, lambda block: block.attention.mixer, batch_BT), strict=True
+        model.blocks, trace(model, lambda block: block.attention.mixer, batch_BT), strict=True
     ):
         mixer = block.attention.mixer
         with torch.no_grad():
@@ -84,7 +84,7 @@ def whole(model: Any, batch_BT: torch.Tensor) -> Iterator[tuple[Mixer, torch.Ten
 def test_as_computed_naively_for_every_mixer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Row by row over whole matrices, while the probe sees them in chunks."""
     monkeypatch.setattr(Mixer, "smallest_chunk", 5)
-    model = scrambled(**copy.deepcopy(MIXERS[name]))
+    model = scramble(**copy.deepcopy(MIXERS[name]))
     batch_BT = tokens(model, 2)
     values = keyed(read(model, [AttentionConcentration(beyond=BOUND)], batch_BT))
     for layer, (mixer, logits_BMQK, weights_BHQK) in enumerate(whole(model, batch_BT)):
@@ -136,7 +136,7 @@ OTHERWISE = (
 
 @pytest.mark.parametrize("name", sorted(name for name in MIXERS if not any(part in name for part in OTHERWISE)))
 def test_logits_are_what_weights_are_fingerprint(name: str) -> None:
-    model = scrambled(**copy.deepcopy(MIXERS[name]))
+    model = scramble(**copy.deepcopy(MIXERS[name]))
     weights_of = WEIGHTS[MIXERS[name].get("mixer", {"name": "softmax"})["name"]]
     for mixer, logits_BMQK, weights_BHQK in whole(model, tokens(model, 1)):
         hidden_QK = torch.ones(logits_BMQK.shape[-2:], dtype=torch.bool).triu(1)
@@ -169,7 +169,7 @@ def test_a_cap_does_not_hide_what_it_clips() -> None:
     """The same weights with a cap and without one have the same logits in the first layer, and other attention."""
     shares, attention = [], []
     for mixer in ({"name": "softmax"}, {"name": "softmax_cap", "cap": 0.5}):
-        model = scrambled(mixer=mixer)
+        model = scramble(mixer=mixer)
         values = keyed(read(model, [AttentionConcentration(beyond=0.5)], tokens(model)))
         shares.append([values["logits_beyond", 0, head].value for head in range(model.spec.heads)])
         attention.append([values["concentration", 0, head].value for head in range(model.spec.heads)])
@@ -180,8 +180,8 @@ def test_a_cap_does_not_hide_what_it_clips() -> None:
 def test_scores_weigh_as_the_softmax_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model in Hugging Face form is read through."""
     monkeypatch.setattr(_scores, "ROWS", 7)
-    model = scrambled()
-    (q, k, _, attention_mask, *_), _ = seen(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
+    model = scramble()
+    (q, k, _, attention_mask, *_), _ = trace(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
     mixer, parts = (
         model.blocks[0].attention.mixer,
         list(AttentionScores(q, k, model.blocks[0].attention.mixer.scale).iterate_weights()),

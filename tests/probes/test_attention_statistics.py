@@ -15,7 +15,7 @@ from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from tests.model.study_architectures import KEY_NORMS, PREMATURE
 from tests.model_specs import small
-from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores, scrambled, tokens
+from tests.probes.naive_computations import Largest, has_hooks, keyed, naive_scores, scramble, tokens
 
 
 @pytest.mark.parametrize("rows", [1, 7, 128])
@@ -27,7 +27,7 @@ from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores
 def test_as_computed_naively_in_float64(monkeypatch: pytest.MonkeyPatch, rows: int, overrides: dict[str, Any]) -> None:
     """Whole matrices, head by head and query by query, over all sequences at once."""
     monkeypatch.setattr(_scores, "ROWS", rows)
-    model = scrambled(**overrides)
+    model = scramble(**overrides)
     batch_BT = tokens(model, 3)
     values = keyed(read(model, [AttentionStatistics()], batch_BT))
     assert len(values) == 5 * model.spec.layers * model.spec.heads
@@ -112,7 +112,7 @@ def test_a_mixer_that_is_no_softmax_is_refused() -> None:
     model = create(small(mixer={"name": "sigmoid"}), init_seed=1)
     with pytest.raises(PlumblineError, match=r"model.mixer 'sigmoid': what probes read of attention weights is exact"):
         read(model, [AttentionStatistics()], tokens(model))
-    assert model.training and not hooked(model)
+    assert model.training and not has_hooks(model)
 
 
 def test_a_single_token_has_scores_but_no_entropy() -> None:

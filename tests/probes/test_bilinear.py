@@ -33,7 +33,7 @@ def forms(model: Decoder, layer: int) -> list[torch.Tensor]:
     ]
 
 
-def moved(scale: float, **overrides: object) -> tuple[Decoder, Decoder]:
+def make_moved(scale: float, **overrides: object) -> tuple[Decoder, Decoder]:
     """A model where training starts, and the same with all parameters moved a little."""
     start, now = (create(small(**overrides), init_seed=1) for _ in range(2))
     generator = torch.Generator().manual_seed(3)
@@ -45,7 +45,7 @@ def moved(scale: float, **overrides: object) -> tuple[Decoder, Decoder]:
 
 @pytest.mark.parametrize("key_value_heads", [1, 2, 8])
 def test_as_computed_from_the_forms_themselves(key_value_heads: int) -> None:
-    start, now = moved(0.02, key_value_heads=key_value_heads)
+    start, now = make_moved(0.02, key_value_heads=key_value_heads)
     values = bilinear(now)
     assert len(values) == now.spec.layers * (3 * now.spec.heads + 1)
     for layer in range(now.spec.layers):

@@ -21,8 +21,8 @@ from plumbline.probes import __main__ as command
 from plumbline.probes import read
 from plumbline.probes._transformers import LAYOUTS
 from plumbline.probes.attention_statistics import AttentionStatistics
-from tests.probes.hugging_face_models import CONFIGS, made, probed
-from tests.probes.naive_computations import scrambled, tokens
+from tests.probes.hugging_face_models import CONFIGS, probe_folder, save_model
+from tests.probes.naive_computations import scramble, tokens
 
 
 class Independent:
@@ -108,10 +108,10 @@ class Independent:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """Every number, to 1e-5."""
-    folder = made(name, tmp_path / name)
+    folder = save_model(name, tmp_path / name)
     ids = np.random.default_rng(3).integers(3, 40, (3, 150))
     np.save(tmp_path / "ids.npy", ids)
-    frame = probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--sequences", 3)
+    frame = probe_folder(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--sequences", 3)
     values = {(row.probe, row.layer, row.head): row for row in frame.fillna(-1).itertuples()}
     own = Independent(folder, torch.from_numpy(ids))
     checked = set()
@@ -166,10 +166,10 @@ def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tm
 def test_scores_make_the_attention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """Eager attention does not show scores, but softmax is the only step after them: scores that are caught on their
     way into it have the statistics that the probe reads."""
-    folder = made(name, tmp_path / name)
+    folder = save_model(name, tmp_path / name)
     ids = np.random.default_rng(3).integers(3, 90, (1, 140))
     np.save(tmp_path / "ids.npy", ids)
-    frame = probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics",
+    frame = probe_folder(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics",
                    "--context", 140)  # fmt: skip
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
     caught: list[torch.Tensor] = []
@@ -202,13 +202,13 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
     """The same weights by both roads."""
     from tokenizers import Tokenizer, models
 
-    model = scrambled().float()
+    model = scramble().float()
     vocabulary = {f"t{number}": number for number in range(97)}
     Tokenizer(models.WordLevel(vocabulary, unk_token="t0")).save(str(tmp_path / "tokenizer.json"))
     export(model, tmp_path / "tokenizer.json", tmp_path / "llama")
     batch_BT = tokens(model)
     np.save(tmp_path / "ids.npy", batch_BT.numpy())
-    frame = probed(monkeypatch, tmp_path / "llama", "--token-ids", tmp_path / "ids.npy", "--sequences", 2,
+    frame = probe_folder(monkeypatch, tmp_path / "llama", "--token-ids", tmp_path / "ids.npy", "--sequences", 2,
                    "--probes", "attention_statistics")  # fmt: skip
     expected = read(model, [AttentionStatistics()], batch_BT)
     assert frame[["probe", "layer", "head"]].values.tolist() == [[r.probe, r.layer, r.head] for r in expected]
@@ -223,7 +223,7 @@ def test_the_help_names_every_family_that_is_read() -> None:
 @pytest.mark.slow
 def test_nothing_is_fetched_to_read_a_model(tmp_path: Path) -> None:
     """In a process of its own, where a name is looked up or a connection is opened by no one."""
-    folder = made("llama", tmp_path / "model")
+    folder = save_model("llama", tmp_path / "model")
     np.save(tmp_path / "ids.npy", np.arange(64).reshape(2, 32))
     watch = "import sys; sys.addaudithook(lambda event, given: event in ('socket.connect', 'socket.getaddrinfo') and "
     watch += (

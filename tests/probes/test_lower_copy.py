@@ -13,7 +13,7 @@ from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.lower_copy import LowerCopy, find_nearest_earlier, lower_copy_score
 from tests.model_specs import small
-from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores, scrambled, tokens
+from tests.probes.naive_computations import Largest, has_hooks, keyed, naive_scores, scramble, tokens
 
 
 def by_hand(sequence: list[int], left_out: int | None = None) -> dict[int, int]:
@@ -30,7 +30,7 @@ def by_hand(sequence: list[int], left_out: int | None = None) -> dict[int, int]:
 @pytest.mark.parametrize("separator", [None, 4])
 @pytest.mark.parametrize("key_value_heads", [2, 8])
 def test_as_computed_naively_in_float64(layers: int, separator: int | None, key_value_heads: int) -> None:
-    model = scrambled(layers=layers, key_value_heads=key_value_heads)
+    model = scramble(layers=layers, key_value_heads=key_value_heads)
     batch_BT = tokens(model, 3, vocabulary=9)
     found = keyed(read(model, [LowerCopy()], batch_BT, separator=separator))
     weights, uniform = {layer: [] for layer in range(layers // 2)}, []
@@ -52,7 +52,7 @@ def test_as_computed_naively_in_float64(layers: int, separator: int | None, key_
 
 
 def test_separators_count_where_asked_for() -> None:
-    model = scrambled()
+    model = scramble()
     batch_BT = tokens(model, vocabulary=9)
     everything, without = (
         observe(ProbedDecoder(model), [probe], batch_BT, 4) for probe in (LowerCopy(count_separators=True), LowerCopy())
@@ -123,7 +123,7 @@ def test_training_may_ask_for_the_score_and_goes_on_as_it_was() -> None:
     assert (score, null) == (expected.value, expected.null) and expected.layer is None
     assert model.training and torch.equal(torch.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in model.parameters())
-    assert not hooked(model)
+    assert not has_hooks(model)
 
 
 def test_no_matrix_of_all_queries_and_keys_is_made() -> None:
@@ -138,7 +138,7 @@ def test_no_matrix_of_all_queries_and_keys_is_made() -> None:
 
 def test_beside_the_statistics_it_reads_the_same() -> None:
     """Either may be first to ask for what they share."""
-    model = scrambled()
+    model = scramble()
     batch_BT = tokens(model, vocabulary=9)
     alone = read(model, [LowerCopy()], batch_BT)
     before = read(model, [LowerCopy(), AttentionStatistics()], batch_BT)[: len(alone)]

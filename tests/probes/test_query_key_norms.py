@@ -12,7 +12,7 @@ from plumbline.probes import Probe, ProbeValue, build, read
 from plumbline.probes.query_key_norms import QueryKeyNorms
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import small
-from tests.probes.naive_computations import hooked
+from tests.probes.naive_computations import has_hooks
 
 
 def tokens(model: Decoder, sequences: int = 2) -> torch.Tensor:
@@ -109,7 +109,7 @@ def test_one_pass_serves_all_probes_and_leaves_the_model_as_it_was() -> None:
     first, second = build([ProbeSpec(name="query_key_norms", at=(0.5,))] * 2)
     values = read(model, [first, Deaf(), second], tokens(model, 3), "float32")
     assert calls == [False] * 3, "each sequence once, in evaluation mode"
-    assert model.training and not hooked(model.blocks)
+    assert model.training and not has_hooks(model.blocks)
     share = (len(values) - 1) // 2
     assert values[:share] == values[share + 1 :] and values[share] == ProbeValue(probe="deaf", value=1.0)
     model.eval()

@@ -12,7 +12,7 @@ from plumbline.model.decoder import Decoder
 from plumbline.probes import read
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.upper_ablation import UpperAblation
-from tests.probes.naive_computations import keyed, scrambled, tokens
+from tests.probes.naive_computations import keyed, scramble, tokens
 
 CASES = [
     {"projections": {"name": "grouped_query", "bias": True}},
@@ -29,7 +29,7 @@ def loss(model: Decoder, batch_BT: torch.Tensor) -> float:
 @pytest.mark.parametrize("overrides", CASES)
 def test_zero_queries_zero_keys_and_both_are_uniform_attention(overrides: dict) -> None:
     """... which here replaces the mixers of the upper half by a mean over visible values."""
-    model = scrambled(**overrides)
+    model = scramble(**overrides)
     batch_BT = tokens(model, 3)
     values = {probe_value.probe: probe_value for probe_value in read(model, [UpperAblation()], batch_BT)}
     assert values["loss"].value == pytest.approx(loss(model, batch_BT), rel=1e-6) and values["loss"].null is None
@@ -49,7 +49,7 @@ def test_zero_queries_zero_keys_and_both_are_uniform_attention(overrides: dict) 
 
 def test_a_zero_weight_is_not_a_zero_query() -> None:
     """The trap: its bias goes on reading keys."""
-    model = scrambled(**CASES[0])
+    model = scramble(**CASES[0])
     batch_BT = tokens(model)
     losses = {probe_value.probe: probe_value.value for probe_value in read(model, [UpperAblation()], batch_BT)}
     with torch.no_grad():
@@ -63,7 +63,7 @@ def test_a_zero_weight_is_not_a_zero_query() -> None:
 
 def test_only_the_upper_half_is_touched_and_nothing_for_long() -> None:
     """Other probes of the same pass see the model as it is, and so does the next pass."""
-    model = scrambled(layers=3)
+    model = scramble(layers=3)
     batch_BT = tokens(model)
     alone = read(model, [AttentionStatistics()], batch_BT)
     both = read(model, [UpperAblation(), AttentionStatistics()], batch_BT)

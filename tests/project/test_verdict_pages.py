@@ -19,7 +19,7 @@ from plumbline.specs.yaml_files import load_config
 TEXT = "extends: transfer\nmethods: {capped: {model: {mixer: {name: softmax_cap, cap: 20.0}}}}\n"
 
 
-def planned(**settings: Any) -> Project:
+def load_project(**settings: Any) -> Project:
     return load(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings))
 
 
@@ -31,7 +31,7 @@ def mine(tmp_path: Path) -> str:
 
 
 def test_it_adds_its_runs_and_its_page_and_changes_nothing_else(mine: str) -> None:
-    plain, own = planned(), planned(mine=mine)
+    plain, own = load_project(), load_project(mine=mine)
     assert own.runs.keys() - plain.runs.keys() == {
         *(f"caps/base/capped/s{seed}" for seed in (42, 43, 44)),
         *(f"transfer/base/baseline/s{seed}" for seed in (45, 46)),
@@ -50,15 +50,15 @@ def test_it_adds_its_runs_and_its_page_and_changes_nothing_else(mine: str) -> No
 
 
 def test_a_study_that_is_not_configured_may_be_extended(mine: str) -> None:
-    own = planned(studies=["quack"], main_study="quack", mine=mine)
+    own = load_project(studies=["quack"], main_study="quack", mine=mine)
     assert "climbmix" in own.corpora and "caps/base/capped/s42" in own.runs
 
 
 def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
     with pytest.raises(PlumblineError, match=r"verdict on your own file: add --config mine=my/caps.yaml"):
-        planned().unknown_paths.refuse("results/verdict/caps.md")
+        load_project().unknown_paths.refuse("results/verdict/caps.md")
     with pytest.raises(PlumblineError, match=r"is results/smoke/verdict/caps.md; did you mean 'caps'\?"):
-        planned(mine=mine).unknown_paths.refuse("results/smoke/verdict/cap.md")
+        load_project(mine=mine).unknown_paths.refuse("results/smoke/verdict/cap.md")
 
 
 def test_another_try_makes_a_new_page(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_another_try_makes_a_new_page(mine: str, tmp_path: Path, monkeypatch: py
 
     path = tmp_path / "ledger.jsonl"
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(path))
-    own = planned(mine=mine)
+    own = load_project(mine=mine)
     assert own.mine is not None
     before = own.fingerprints.verdict()
     entries = ledger_costs.entries(own.mine)
@@ -83,7 +83,7 @@ def test_an_earlier_page_of_both_scales(mine: str, tmp_path: Path, monkeypatch: 
     from plumbline.verdict.own_method import decision_accuracy
 
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
-    own = planned(mine=mine)
+    own = load_project(mine=mine)
     before = own.fingerprints.verdict()
     (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy.KEY: None}))
     assert own.fingerprints.verdict() == before

@@ -43,7 +43,7 @@ TREES = st.recursive(
 )
 
 
-def worked(tree, names, constant):
+def evaluate_tree(tree, names, constant):
     """A tree's operations applied to whatever stands for its names: numbers with operators, or fractions."""
     if isinstance(tree, str):
         return names[tree]
@@ -51,13 +51,13 @@ def worked(tree, names, constant):
         return constant(tree)
     sign, first, *rest = tree
     if sign in ("neg", "abs"):
-        return getattr(operator, sign)(worked(first, names, constant))
+        return getattr(operator, sign)(evaluate_tree(first, names, constant))
     if sign == "**":
-        return worked(first, names, constant) ** rest[0]
-    return BINARY[sign](worked(first, names, constant), worked(rest[0], names, constant))
+        return evaluate_tree(first, names, constant) ** rest[0]
+    return BINARY[sign](evaluate_tree(first, names, constant), evaluate_tree(rest[0], names, constant))
 
 
-def said(text, values):
+def evaluate_text(text, values):
     """What a text gives as Python reads it, in exact fractions."""
     return eval(text, {"abs": abs}, dict(values))
 
@@ -102,11 +102,11 @@ POINTS = [
 @example(("/", "a", ("neg", ("*", "b", "c"))))
 def test_the_text_is_what_was_computed_with_no_bracket_too_many(shape):
     tree = with_names_of_their_own(shape, iter(NAMES))
-    text = worked(tree, NAMED, exact).expression().text
-    exactly = [worked(tree, point, Fraction) for point in POINTS]
-    assert [said(text, point) for point in POINTS] == exactly
+    text = evaluate_tree(tree, NAMED, exact).expression().text
+    exactly = [evaluate_tree(tree, point, Fraction) for point in POINTS]
+    assert [evaluate_text(text, point) for point in POINTS] == exactly
     for shorter in without_a_pair(text):
-        assert [said(shorter, point) for point in POINTS] != exactly, f"{text} says the same as {shorter}"
+        assert [evaluate_text(shorter, point) for point in POINTS] != exactly, f"{text} says the same as {shorter}"
 
 
 @settings(max_examples=150, deadline=None)
@@ -116,10 +116,10 @@ def test_what_rounds_to_the_inputs_stays_in_the_range(tree, texts, shares):
     printed = dict(zip("abcd", map(Fraction, texts), strict=True))
     near = {name: printed[name] + (2 * share - 1) * HALF for name, share in zip("abcd", shares, strict=True)}
     try:
-        at_printed, at_near = worked(tree, printed, Fraction), worked(tree, near, Fraction)
+        at_printed, at_near = evaluate_tree(tree, printed, Fraction), evaluate_tree(tree, near, Fraction)
     except ZeroDivisionError:
         assume(False)
-    middle, ranges = worked(tree, numbers, exact).expression().one()
+    middle, ranges = evaluate_tree(tree, numbers, exact).expression().one()
     assert low(middle) <= at_printed <= high(middle)
     assert low(ranges) <= at_near <= high(ranges) and low(ranges) <= at_printed <= high(ranges)
 

@@ -24,7 +24,7 @@ HOSTILE = "</pre></script><script>alert('&')</script>"
 GROUPS = ("base", "noise_floor")
 
 
-def grouped() -> Table:
+def make_groups() -> Table:
     """A table of groups of rows, each named once."""
     columns = [
         Column(name="row", header="row", kind="label", readable=False),
@@ -78,7 +78,7 @@ def broken_project(root: Path) -> Project:
     results, frames = Path("results/paper/transfer"), world.load(*GROUPS)
     for name, make in (("table2", table2), ("table1", table1)):
         write_table.write(make(frames, world.study, PUBLISHED), frames, results / f"{name}.csv")
-    write_table.write(grouped(), frames, results / "table4.csv")
+    write_table.write(make_groups(), frames, results / "table4.csv")
     claims = PUBLISHED.claims()[:CLAIMS]
     checks = {claim.id: CHECKS[claim.id] for claim in claims if claim.id in CHECKS}
     rows = claim_verdicts.judge_claims(claims, checks, Evidence(hold_frames(facts), world.study, PUBLISHED))

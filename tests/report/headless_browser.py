@@ -18,7 +18,7 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chro
 PATIENCE = 60.0
 
 
-def installed() -> str | None:
+def find_browser() -> str | None:
     """The browser of this machine, if there is one."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 

@@ -61,13 +61,13 @@ def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: agreem
 
 
 def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
-    def judged(printed: str, **options) -> agreement_with_print.CellMark | None:
+    def judge(printed: str, **options) -> agreement_with_print.CellMark | None:
         return agreement_with_print.judge_cell("0.5", printed, "paper", texts=False, **options)
 
-    assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is agreement_with_print.TEXTS
+    assert judge("0.9", trained=True, spread=SPREAD, seeds=3) is agreement_with_print.TEXTS
     assert (
-        judged("0.9", trained=False) is agreement_with_print.OTHER
-        and judged("0.5", trained=False) is agreement_with_print.SAME
+        judge("0.9", trained=False) is agreement_with_print.OTHER
+        and judge("0.5", trained=False) is agreement_with_print.SAME
     )
 
 
@@ -175,10 +175,10 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_rebuilt_folder_of_other_code_names_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(config: dict) -> None:
+    def refuse(config: dict) -> None:
         raise PlumblineError("config/config.yaml: top level: unknown key 'trial'")
 
-    monkeypatch.setattr(verb, "load", refused)
+    monkeypatch.setattr(verb, "load", refuse)
     monkeypatch.setattr(verb, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["plumbline report"])
     with pytest.raises(PlumblineError, match=r"unknown key 'trial'$"):

@@ -182,17 +182,17 @@ def test_a_rebuilt_folder_expects_its_packed_runs(tmp_path: Path, monkeypatch: p
     (run / "outcome.json").write_text(json.dumps(ended))
     (run / "manifest.json").write_text(json.dumps({"run_id": "of other code", "wall_seconds": 90.0}))
 
-    def made() -> tuple[str, str, str]:
+    def build_pages() -> tuple[str, str, str]:
         write_report.build_report(whole, Path("results/demo/report/index.html"))
         pages = ("index.html", "plan.html", f"runs/{key.replace('/', '.')}.html")
         return tuple(Path("results/demo/report", name).read_text() for name in pages)  # type: ignore[return-value]
 
-    first, plan, page = made()
+    first, plan, page = build_pages()
     assert "another spec than the configuration's: 1" in first and "with another spec" in page
     assert "What each target costs" in plan
     info = {"format": 2, "commit": "ab" * 20, "products": [], "finished": "2026-11-23T17:49:10Z"}
     Path("plumbline.json").write_text(json.dumps(info))
-    first, plan, page = made()
+    first, plan, page = build_pages()
     assert "another spec" not in first + page and '1 <span class="state completed">' in first
     assert "bundle of commit <code>abababa</code>" in first and "ended on 2026-11-23" in first
     assert "What the runs took" in plan and ">1.5<" in plan and "done" not in re.findall(r"<th scope=.*", plan)
@@ -289,13 +289,13 @@ def test_a_report_repeats_and_leaves_no_rest(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     out = Path("results/demo/report/index.html")
 
-    def made() -> dict[str, bytes]:
+    def build_pages() -> dict[str, bytes]:
         write_report.build_report(planned("demo", "key_norms"), out)
         return {path.as_posix(): path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}
 
-    first = made()
+    first = build_pages()
     (out.parent / "studies/old.html").write_text("a study that is gone")
-    assert made() == first and [path.name for path in out.parent.parent.iterdir()] == ["report"]
+    assert build_pages() == first and [path.name for path in out.parent.parent.iterdir()] == ["report"]
 
 
 @pytest.mark.parametrize("atomic", [True, False])

@@ -268,7 +268,7 @@ READ_WITH = {"torch": "2.13.0", "device": "cpu", "validation_fingerprint": "e" *
 NORMS, COPY = "query_key_norms", "lower_copy"
 
 
-def probed(world: World, key: str, classes: dict[str, str], **labels: Any) -> None:
+def write_probes(world: World, key: str, classes: dict[str, str], **labels: Any) -> None:
     """The run's spec asks for the probes of `classes`, and was read; a label that is None is not there."""
     content = json.loads((world.root / "runs" / key / "manifest.json").read_text())
     content["spec"]["probes"] = [{"name": name, "at": [1.0]} for name in classes]
@@ -287,10 +287,10 @@ def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(world: World) -> None:
-    probed(world, BASELINE, {NORMS: "1" * 16})
-    probed(world, SOFTPICK, {NORMS: "1" * 16, COPY: "2" * 16})
+    write_probes(world, BASELINE, {NORMS: "1" * 16})
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16, COPY: "2" * 16})
     assert read_probes(world).mixed == read_probes(world).notes == (), "one has a probe that the other has not"
-    probed(world, SOFTPICK, {NORMS: "3" * 16, COPY: "2" * 16})
+    write_probes(world, SOFTPICK, {NORMS: "3" * 16, COPY: "2" * 16})
     with pytest.raises(PlumblineError) as refused:
         read_probes(world)
     message = str(refused.value)
@@ -300,7 +300,7 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
     assert "so that it is probed again" in message
     (note,) = read_probes(world, mixed=True).mixed
     assert note.startswith(f"Mixed probes: the code of probe {NORMS}: ")
-    probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
     with pytest.raises(
         PlumblineError,
         match=rf"^the probes of {SOFTPICK} are of another held-out pack than the run's \(c{{12}}, not e{{12}}",
@@ -310,9 +310,9 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> None:
-    probed(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="4" * 64)
+    write_probes(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="4" * 64)
     read_probes(world)
-    probed(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="6" * 64)
+    write_probes(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="6" * 64)
     with pytest.raises(
         PlumblineError, match=rf"probes of {BASELINE} are of other weights than the run's \(6{{12}}, not 4"
     ):
@@ -321,23 +321,23 @@ def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> N
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_not_to_tell(world: World) -> None:
-    probed(world, BASELINE, {NORMS: "1" * 16})
+    write_probes(world, BASELINE, {NORMS: "1" * 16})
     content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
     content["spec"]["data"]["corpus"] = "openwebtext"
     manifest(world, LARGE, spec=content["spec"], validation_fingerprint="c" * 16)
-    probed(world, LARGE, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
+    write_probes(world, LARGE, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
     assert read_probes(world).notes == ()
-    probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint=None, probes=None)
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint=None, probes=None)
     assert read_probes(world).notes == (
         f"Not recorded with the probes of {SOFTPICK}, so not compared with the others': the code of probe {NORMS}, "
         "the validation pack.",
     )
-    probed(world, SOFTPICK, {NORMS: "1" * 16}, probes='{"')
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16}, probes='{"')
     with pytest.raises(PlumblineError, match=rf"{SOFTPICK}/probes.parquet is damaged: its label 'probes' .* remove "):
         read_probes(world)
 
 
-def made(world: World, monkeypatch: pytest.MonkeyPatch, *args: str) -> Path:
+def make_target(world: World, monkeypatch: pytest.MonkeyPatch, *args: str) -> Path:
     out = world.root.parent / f"{args[-1]}.csv"
     monkeypatch.setattr(sys, "argv", ["results", *args, "--work", str(world.root), "--out", str(out)])
     verb.main()
@@ -350,11 +350,11 @@ def test_tables_figures_and_claims_keep_to_it(world: World, monkeypatch: pytest.
     manifest(world, SOFTPICK, device="cuda")
     for args in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
         with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
-            made(world, monkeypatch, *args)
-    table = made(world, monkeypatch, "table", "transfer", "table2", "--expected-runs", "found")
+            make_target(world, monkeypatch, *args)
+    table = make_target(world, monkeypatch, "table", "transfer", "table2", "--expected-runs", "found")
     page = table.with_suffix(".md").read_text().split("\n|", 1)
     assert f"Mixed scores: the limit of items: 16 (3 runs), none ({SOFTPICK})." in page[0]
     assert f"- Not all runs were made with the same device: cpu x86_64 (3 runs), cuda x86_64 ({SOFTPICK})." in page[1]
     # One that reads no scores stands whatever they are.
-    page = made(world, monkeypatch, "table", "transfer", "table6").with_suffix(".md").read_text()
+    page = make_target(world, monkeypatch, "table", "transfer", "table6").with_suffix(".md").read_text()
     assert "Mixed" not in page and "Not all" not in page

@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def made_otherwise(world: World, key: str, run_id: str, numerics: int) -> None:
+def rewrite_run(world: World, key: str, run_id: str, numerics: int) -> None:
     """What a run left, as another version of the trainer would have written it."""
     for name in ("outcome.json", "manifest.json"):
         path = world.root / "runs" / key / name
@@ -56,7 +56,7 @@ def test_the_average_is_the_suites(world: World) -> None:
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_path: Path, repository: Path) -> None:
-    made_otherwise(world, KEY, "f" * 16, numerics=0)
+    rewrite_run(world, KEY, "f" * 16, numerics=0)
     with pytest.raises(PlumblineError, match=r"is of run f{16}, but .* or make the table with --expected-runs found"):
         world.load("base", "noise_floor")
     loaded = load(list_expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
@@ -104,7 +104,7 @@ PROBES = pd.DataFrame(
 )
 
 
-def probed(world: World, key: str) -> list[ExpectedRun]:
+def add_probes(world: World, key: str) -> list[ExpectedRun]:
     path = world.root / "runs" / key / "manifest.json"
     content = json.loads(path.read_text())
     content["spec"]["probes"] = [{"name": "query_key_norms", "at": [0.0, 1.0]}]
@@ -116,7 +116,7 @@ def probed(world: World, key: str) -> list[ExpectedRun]:
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_probes_carry_their_run(world: World) -> None:
-    expected = probed(world, KEY)
+    expected = add_probes(world, KEY)
     run_id = expected[0].run_id
     frames.write(PROBES.assign(run_id=run_id), "probes", world.root / "probes" / KEY / "probes.parquet")
     read = load(expected, world.root, average="climb_avg", probes=True).probes
@@ -129,7 +129,7 @@ def test_probes_carry_their_run(world: World) -> None:
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_a_finished_run_without_its_probes_is_an_error(world: World) -> None:
-    expected = [replace(run, groups=("base",)) for run in probed(world, KEY)]
+    expected = [replace(run, groups=("base",)) for run in add_probes(world, KEY)]
     (world.root / "probes" / KEY / "probes.parquet").unlink()
     for groups in (None, {"base", "large"}):
         with pytest.raises(PlumblineError, match=r"the rule probe makes it: snakemake \S+/probes\.parquet, with"):

@@ -41,7 +41,7 @@ def read(world: World) -> RunFrames:
     return loaded
 
 
-def edited(name: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
+def edit_frame(name: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
     return lambda path: frames.write(change(frames.read(path, name)), name, path, frames.metadata(path))
 
 
@@ -56,19 +56,19 @@ ATTACKS = {
         r"outcome\.json is not what the trainer wrote: sha256 \w{64}, not \w{64} as in manif",
     ),
     "runs/metrics.parquet": (
-        edited("metrics", lambda frame: frame.assign(loss=frame["loss"] - 1)),
+        edit_frame("metrics", lambda frame: frame.assign(loss=frame["loss"] - 1)),
         r"metrics\.parquet is not what the trainer wrote",
     ),
     "scores/scores.parquet": (
-        edited("scores", lambda frame: frame.assign(stderr=0.5)),
+        edit_frame("scores", lambda frame: frame.assign(stderr=0.5)),
         r"scores\.parquet is not the file that was made",
     ),
     "scores/examples.parquet": (
-        edited("examples", lambda frame: frame[::-1]),
+        edit_frame("examples", lambda frame: frame[::-1]),
         r"examples\.parquet does not belong to the scores next to it",
     ),
     "probes/probes.parquet": (
-        edited("probes", lambda frame: frame.assign(value=frame["value"] + 1)),
+        edit_frame("probes", lambda frame: frame.assign(value=frame["value"] + 1)),
         r"probes\.parquet is not the file that was made",
     ),
 }

@@ -42,7 +42,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def hashed(package: Path) -> str:
+def hash_component(package: Path) -> str:
     forget(code_hash)
     return code_hash.tree_hash(code_hash.component_files(package / "model/mixers/mine.py"))
 
@@ -62,11 +62,11 @@ def hashed(package: Path) -> str:
     ],
 )
 def test_what_counts(package: Path, file: str, before: str, after: str, same: bool) -> None:
-    first = hashed(package)
+    first = hash_component(package)
     path = package / "model/mixers" / file
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after))
-    assert (hashed(package) == first) is same
+    assert (hash_component(package) == first) is same
 
 
 def test_a_product_is_made_with_everything_it_imports(package: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_product_is_made_with_everything_it_imports(package: Path) -> None:
 
 
 def test_a_recorded_hash_has_the_class_of_those_it_equals(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = hashed(package)
+    now = hash_component(package)
     path = package / "model/mixers/mine.py"
     monkeypatch.setattr(code_hash, "classes", lambda: {"mixers.mine": {now: "first"}})
     assert code_hash.component_class("mixers.mine", path) == "first"

@@ -290,10 +290,10 @@ MEASURED: dict[str, Any] = {"device": "gpu", "runs": ["base"], "paper": {"widths
 
 
 def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None:
-    def measured(content: dict[str, Any]) -> None:
+    def add_measurement(content: dict[str, Any]) -> None:
         content["measurements"] = {"times": MEASURED}
 
-    root = changed(measured)
+    root = changed(add_measurement)
     paper, demo = (study_config.load("transfer", preset, root).measurements["times"] for preset in ("paper", "demo"))
     assert (paper.options, paper.minutes, paper.device, paper.runs) == ({"widths": [1, 2]}, 5, "gpu", ("base",))
     assert (demo.options, demo.minutes, demo.key) == ({}, 30, "measured/transfer/times")
@@ -320,12 +320,12 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
     ],
 )
 def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], names: list[str], says: str) -> None:
-    def measured(content: dict[str, Any]) -> None:
+    def add_measurement(content: dict[str, Any]) -> None:
         content["measurements"] = {"times": entry}
         content["targets"]["table4"]["measurements"] = names
 
     with pytest.raises(PlumblineError, match=re.escape(says)):
-        study_config.load("transfer", "demo", changed(measured))
+        study_config.load("transfer", "demo", changed(add_measurement))
 
 
 def test_a_study_that_extends_another_may_have_a_suite_of_its_own(mine) -> None:

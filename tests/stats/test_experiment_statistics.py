@@ -24,7 +24,7 @@ from plumbline.stats.sessions import false_keeps
 DESIGN = SequentialDesign(bank=5, most=8)
 
 
-def compared(gain: float, seed: int) -> tuple[list[Look], str]:
+def draw_comparison(gain: float, seed: int) -> tuple[list[Look], str]:
     """The looks of one drawn comparison until its end, and what ended it."""
     rng = np.random.default_rng(seed)
     base, own, edges = rng.standard_normal(5), rng.standard_normal(8) + gain, boundary(DESIGN)
@@ -48,7 +48,7 @@ def test_noncentral_t_is_scipys() -> None:
 
 def test_a_keep_is_where_the_interval_excludes_no_gain() -> None:
     for seed in range(12):
-        looks, end = compared(1.5, seed)
+        looks, end = draw_comparison(1.5, seed)
         result = estimate(DESIGN, looks, end)  # type: ignore[arg-type]
         assert (result.low >= 0) == (end == "keep")
         assert result.low <= result.median <= result.high
@@ -89,13 +89,13 @@ def test_at_the_true_gain_a_result_is_as_far_out_as_chance_would_have_it(gain: f
     """The stage-wise p-value at the truth is uniform: that makes the median unbiased."""
     chances = []
     for seed in range(200):
-        looks, _ = compared(gain, 1000 + seed)
+        looks, _ = draw_comparison(gain, 1000 + seed)
         chances.append(chance_reached(DESIGN, gain, looks[-1].k, looks[-1].t))
     assert stats.kstest(chances, "uniform").pvalue > 0.001
 
 
 def test_an_estimate_of_another_experiment_is_refused() -> None:
-    looks, end = compared(1.5, 0)
+    looks, end = draw_comparison(1.5, 0)
     with pytest.raises(PlumblineError, match="degrees of freedom"):
         estimate(SequentialDesign(bank=6, most=8), looks, end)  # type: ignore[arg-type]
     with pytest.raises(PlumblineError, match="stopped_by"):
@@ -159,7 +159,7 @@ def test_a_sentinel_tells_of_drift() -> None:
 def test_the_same_comparison_ends_the_same_way_by_either_code() -> None:
     """`ends` of drawn paths, which the simulations use, and the looks one after another, which users have."""
     for seed in range(20):
-        looks, end = compared(1.0, seed)
+        looks, end = draw_comparison(1.0, seed)
         t = np.full((1, 8), np.nan)
         t[0, : len(looks)] = [look.t for look in looks]
         kept, discarded, runs = find_ends(boundary(DESIGN), t)

@@ -31,7 +31,7 @@ def answers(name: str, **tasks: list[float]) -> pd.Series:
     return pd.Series(values, name=name, dtype=float).rename_axis(["task", "item"])
 
 
-def crossed(rows: int, columns: int, right_rows: int, right_columns: int) -> tuple[list[float], list[float]]:
+def cross_answers(rows: int, columns: int, right_rows: int, right_columns: int) -> tuple[list[float], list[float]]:
     """Two sides' answers that have nothing to do with each other, to the digit: one by the row of a grid of items, the
     other by the column."""
     grid = [(row, column) for row in range(rows) for column in range(columns)]
@@ -39,7 +39,7 @@ def crossed(rows: int, columns: int, right_rows: int, right_columns: int) -> tup
 
 
 def test_where_nothing_is_paired_it_is_the_closed_form_of_two_binomials() -> None:
-    first, second = crossed(10, 10, 4, 3), crossed(5, 8, 1, 6)
+    first, second = cross_answers(10, 10, 4, 3), cross_answers(5, 8, 1, 6)
     got = item_distance(answers("m", a=first[0], b=second[0]), [answers("r", a=first[1], b=second[1])])
     of_a, of_b = (0.4 * 0.6 + 0.3 * 0.7) / 99, (0.2 * 0.8 + 0.75 * 0.25) / 39  # n - 1: the variances are estimates
     assert got.delta == pytest.approx(((0.4 - 0.3) + (0.2 - 0.75)) / 2)

@@ -37,7 +37,7 @@ GRID = [
 ]
 
 
-def drawn(design: SequentialDesign, worlds: int, gain: float = 0.0, seed: int = 0) -> np.ndarray:
+def draw_paths(design: SequentialDesign, worlds: int, gain: float = 0.0, seed: int = 0) -> np.ndarray:
     """T of every look of so many drawn comparisons; in pairs the spread of a difference is 1."""
     rng = np.random.default_rng([seed, design.most])
     spread = np.sqrt(0.5) if design.plan == "paired" else 1.0
@@ -56,10 +56,10 @@ def test_the_boundary_has_the_known_values(df: float, first_keep: int) -> None:
 @pytest.mark.parametrize("design", GRID)
 def test_what_is_integrated_is_what_drawn_runs_do(design: SequentialDesign) -> None:
     worlds, edges = 40_000, boundary(design)
-    null = drawn(design, worlds)
+    null = draw_paths(design, worlds)
     crossed = (null >= np.array(edges.keep)).any(axis=1).mean()
     assert abs(crossed - design.alpha) < 4 * np.sqrt(design.alpha / worlds), "non-binding: whoever never discards"
-    for gain, t in ((0.0, null), (1.5, drawn(design, worlds, 1.5, seed=1))):
+    for gain, t in ((0.0, null), (1.5, draw_paths(design, worlds, 1.5, seed=1))):
         theory = compute_characteristics(design, gain)
         kept, discarded, runs = find_ends(edges, t)
         for share, expected in ((kept.mean(), theory.kept), (discarded.mean(), sum(theory.discard))):
@@ -71,7 +71,7 @@ def test_what_is_integrated_is_what_drawn_runs_do(design: SequentialDesign) -> N
 @pytest.mark.parametrize("design", [DEFAULT, SequentialDesign(bank=3, most=3)])
 def test_the_boundary_by_drawn_runs_is_the_integrated_one(design: SequentialDesign) -> None:
     """The whole rule made again from drawn paths: the second derivation."""
-    t = np.concatenate([drawn(design, 400_000, seed=seed) for seed in range(5)])
+    t = np.concatenate([draw_paths(design, 400_000, seed=seed) for seed in range(5)])
     worlds, spent, edges = len(t), 0, [np.nan] * design.most
     for look in range(design.first_keep, design.most + 1):
         share = round(design.alpha * look / design.most * worlds) - spent

@@ -74,7 +74,7 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
-def _patched(patch: Callable[[pytest.MonkeyPatch], object], judge: Callable[[], str]) -> Callable[[], str]:
+def _judge_patched(patch: Callable[[pytest.MonkeyPatch], object], judge: Callable[[], str]) -> Callable[[], str]:
     """Judge while the code is otherwise."""
 
     def verdict() -> str:
@@ -102,7 +102,7 @@ def transfer() -> StudyWorlds:
         )
 
     def code(name: str) -> JudgedWorld:
-        verdict = _patched(definitions.FALSE[name], lambda: one(name, {}))
+        verdict = _judge_patched(definitions.FALSE[name], lambda: one(name, {}))
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
     def print_of(name: str) -> JudgedWorld:
@@ -137,7 +137,7 @@ def premature() -> StudyWorlds:
         return judge_claims(claims, ClaimChecks({name: tests.CHECKS[name]}), evidence)[0]["verdict"]
 
     def code(name: str) -> JudgedWorld:
-        verdict = _patched(lambda monkeypatch: monkeypatch.setattr(*tests.WRONG[name]), lambda: theory(name))
+        verdict = _judge_patched(lambda monkeypatch: monkeypatch.setattr(*tests.WRONG[name]), lambda: theory(name))
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
     worlds = [world(name, "false", name, change) for name, change in claims_made_false.FALSE.items()]
@@ -171,7 +171,7 @@ def query_free() -> StudyWorlds:
         return world
 
     def code(name: str, patch: Callable[[pytest.MonkeyPatch], object]) -> JudgedWorld:
-        verdict = _patched(patch, world(name, "false", name, same, Transfer()).verdict)
+        verdict = _judge_patched(patch, world(name, "false", name, same, Transfer()).verdict)
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
     def document(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,16 +227,16 @@ def quack() -> StudyWorlds:
             return str(tests.judge_runs(written(root), [name]).loc[name, "verdict"])
 
     def world(name: str, kind: Kind, label: str, mutant: synthetic_runs.Mutant) -> JudgedWorld:
-        def made(root: Path) -> Written:
+        def write_runs(root: Path) -> Written:
             return Written(root, mutant(synthetic_runs.right()))
 
-        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, made))
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, write_runs))
 
     def slower(name: str, kind: Kind, label: str, seconds: float) -> JudgedWorld:
-        def made(root: Path) -> Written:
+        def write_runs(root: Path) -> Written:
             return Written(root, {}).measured("step_time", times(qk_norm=1.0, quack=seconds))
 
-        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, made))
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, write_runs))
 
     def code(name: str) -> JudgedWorld:
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ def quack() -> StudyWorlds:
 
         def verdict() -> str:
             try:
-                return _patched(patch, lambda: one(name, lambda root: Written(root, {}, "smoke")))()
+                return _judge_patched(patch, lambda: one(name, lambda root: Written(root, {}, "smoke")))()
             finally:
                 lemma1_numbers.compute_rows.cache_clear()
 
@@ -282,7 +282,7 @@ def key_norms() -> StudyWorlds:
         return verdicts
 
     def code(name: str, kind: Kind, patch: Callable[[pytest.MonkeyPatch], None]) -> JudgedWorld:
-        verdict = _patched(patch, world(name, kind, name, same).verdict)
+        verdict = _judge_patched(patch, world(name, kind, name, same).verdict)
         return JudgedWorld(claim=name, kind=kind, name="other code", verdict=verdict)
 
     def print_of(name: str, values: dict) -> JudgedWorld:

@@ -67,7 +67,7 @@ class Silent:
         """Drop it."""
 
 
-def attached(chosen: RunSpec, model: torch.nn.Module, validation: Any = None) -> list[Intervention]:
+def attach_hooks(chosen: RunSpec, model: torch.nn.Module, validation: Any = None) -> list[Intervention]:
     """The interventions of a spec on a bare model of one process."""
     hooks = build(chosen.interventions)
     ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))

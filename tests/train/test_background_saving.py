@@ -68,7 +68,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return state
 
 
-def saved_steps(state: Path) -> list[int]:
+def list_steps(state: Path) -> list[int]:
     return sorted(int(path.name[5:]) for path in state.glob("step-*"))
 
 
@@ -90,7 +90,7 @@ def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probe
     there: list[list[int]] = []
 
     def notice(step: int) -> None:
-        there.append(saved_steps(state))
+        there.append(list_steps(state))
         if step == 8:
             assert held.begun == 1
             held.go.set()
@@ -131,7 +131,7 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
         before_step(notice)
         with pytest.raises(PlumblineError, match=r"no disk space to save under .*state.*intact.*resumes"):
             train(run_spec(), chosen)
-    assert steps[-1] in (4, 5) and saved_steps(chosen.state) == [2] and not list(chosen.state.glob(".step-*"))
+    assert steps[-1] in (4, 5) and list_steps(chosen.state) == [2] and not list(chosen.state.glob(".step-*"))
     (start,) = read(chosen.state / "starts.json")
     assert start["ended"] == "disk full"
     assert train(run_spec(), chosen) == 0 and products(tmp_path) == products(undisturbed)
@@ -172,7 +172,7 @@ def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path:
     chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     with pytest.raises(ZeroDivisionError):
         train(run_spec(), chosen)
-    assert saved_steps(chosen.state) == [4] and damage(chosen.state / "step-0000004") is None
+    assert list_steps(chosen.state) == [4] and damage(chosen.state / "step-0000004") is None
     assert not (chosen.state / "run_lock.json").exists()
 
 
@@ -181,7 +181,7 @@ def test_killed_while_writing(packs: Path, tmp_path: Path, undisturbed: Path) ->
     process = start_child(run_spec(), chosen, {"DIE_WRITING": "6", "DIE_IN_STEP": "8"})
     process.join(LONG)
     assert process.exitcode == -signal.SIGKILL
-    assert saved_steps(chosen.state) == [3] and (chosen.state / ".step-0000006").is_dir()
+    assert list_steps(chosen.state) == [3] and (chosen.state / ".step-0000006").is_dir()
     assert train(run_spec(), chosen) == 0
     assert read(tmp_path / "out/manifest.json")["resumed_from"] == [3]
     assert products(tmp_path) == products(undisturbed) and not list(chosen.state.glob(".step-*"))
@@ -253,7 +253,7 @@ def test_a_copy_has_twelve_bytes_a_parameter(packs: Path, tmp_path: Path, monkey
     """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
     original, sizes = HostCopies.copied, []
 
-    def copied(self: HostCopies, files: list[weight_files.TensorFile]) -> Any:
+    def copy_files(self: HostCopies, files: list[weight_files.TensorFile]) -> Any:
         copies, wait = original(self, files)
         (parameters,) = (
             sum(map(torch.numel, each.tensors.values())) for each in copies if each.path.name == "model.safetensors"
@@ -261,7 +261,7 @@ def test_a_copy_has_twelve_bytes_a_parameter(packs: Path, tmp_path: Path, monkey
         sizes.append(sum(value.nbytes for each in copies for value in each.tensors.values()) / parameters)
         return copies, wait
 
-    monkeypatch.setattr(HostCopies, "copied", copied)
+    monkeypatch.setattr(HostCopies, "copied", copy_files)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, background_io=True)) == 0
     assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)
 
@@ -280,7 +280,7 @@ def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPa
     """It gets none beside it, and is told where the thread could get none."""
     may_go, by_main = threading.Event(), []
 
-    def pinned(value: torch.Tensor) -> torch.Tensor:
+    def pin(value: torch.Tensor) -> torch.Tensor:
         by_main.append(threading.current_thread() is threading.main_thread())
         if not by_main[-1]:
             may_go.wait(10)
@@ -288,7 +288,7 @@ def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPa
                 raise RuntimeError("no pinned memory")
         return torch.empty_like(value)
 
-    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pin)
     tensors = {"first": torch.ones(3), "second": torch.zeros(2)}
     copies, files = HostCopies(torch.device("cuda")), [weight_files.TensorFile(path=Path("x"), tensors=tensors)]
     copies.prepare(files)
@@ -308,7 +308,7 @@ def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
     """Memory of a processor stands in for what a GPU copies into; the run, and its checkpoints, are the same."""
     got: list[bool] = []
 
-    def pinned(value: torch.Tensor) -> torch.Tensor:
+    def pin(value: torch.Tensor) -> torch.Tensor:
         got.append(threading.current_thread() is threading.main_thread())
         return torch.empty_like(value)
 
@@ -317,7 +317,7 @@ def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
 
     original = HostCopies.__init__
     monkeypatch.setattr(HostCopies, "__init__", begun)
-    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pin)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3, background_io=True)) == 0
     with safe_open(tmp_path / "state/step-0000012/model.safetensors", "pt") as weights:
         parameters = len(weights.keys())

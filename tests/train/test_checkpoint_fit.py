@@ -32,7 +32,7 @@ def stopped(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work / "state"
 
 
-def signed(checkpoint: Path) -> None:
+def sign(checkpoint: Path) -> None:
     """Let the metadata say that a checkpoint is what lies there."""
     content = json.loads((checkpoint / METADATA).read_text())
     del content["sha256"]
@@ -71,7 +71,7 @@ def random(**changes: Callable[[object], object]) -> Callable[[Path], object]:
     return apply
 
 
-def sharded(checkpoint: Path) -> None:
+def shard(checkpoint: Path) -> None:
     """As one rank of sharded training writes it, one weight as one row of it."""
     state = {
         f"{kind}.{key}": value
@@ -89,7 +89,7 @@ def sharded(checkpoint: Path) -> None:
 
 ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a row, which would be spread over the matrix": (one(MODEL, lambda v: v[:1]), "is F32 of shape [1, 32], and the"),
-    "a row, sharded": (sharded, "is F32 of shape [1, 32], and the run's is F32 of [16, 32]"),
+    "a row, sharded": (shard, "is F32 of shape [1, 32], and the run's is F32 of [16, 32]"),
     "turned over": (one(MODEL, lambda v: v.T), "is F32 of shape [32, 16]"),
     "half the digits": (one(MODEL, lambda v: v.half()), "is F16 of shape [16, 32]"),
     "not finite": (one(MODEL, lambda v: v * torch.nan), "has values that are not finite, and was saved as finite"),
@@ -119,7 +119,7 @@ def test_what_is_no_state_of_the_run_is_set_aside_and_an_earlier_one_taken(
     change, says = ATTACKS[attack]
     newest = shutil.copytree(stopped, tmp_path / "state") / "step-0000008"
     change(newest)
-    signed(newest)
+    sign(newest)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=4)) == 0
     stderr = capfd.readouterr().err
     assert f"checkpoint {newest} is damaged (" in stderr and says in stderr and "resumed at step 4" in stderr

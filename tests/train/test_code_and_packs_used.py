@@ -57,14 +57,14 @@ def test_starts_that_were_gone_back_behind_made_nothing() -> None:
     def starts(*entries: tuple[str, int]) -> list[dict[str, Any]]:
         return [{"code_sha256": code, "torch": "2", "step": step} for code, step in entries]
 
-    def told(*entries: tuple[str, int]) -> list[tuple[str, list[int]]]:
+    def codes(*entries: tuple[str, int]) -> list[tuple[str, list[int]]]:
         return [(entry["code_sha256"], entry["steps"]) for entry in provenance.list_code_versions(starts(*entries))]
 
-    assert told(("a", 0)) == [("a", [0])] and provenance.find_code_hash(starts(("a", 0))) == "a"
-    assert told(("a", 0), ("a", 5)) == [("a", [0, 5])] and provenance.find_code_hash(starts(("a", 0), ("a", 5))) == "a"
-    assert told(("a", 0), ("b", 8), ("c", 4)) == [("a", [0]), ("c", [4])]
-    assert told(("a", 0), ("b", 0)) == [("b", [0])] and provenance.find_code_hash(starts(("a", 0), ("b", 0))) == "b"
-    assert told(("a", 0), ("b", 3), ("a", 6)) == [("a", [0, 6]), ("b", [3])]
+    assert codes(("a", 0)) == [("a", [0])] and provenance.find_code_hash(starts(("a", 0))) == "a"
+    assert codes(("a", 0), ("a", 5)) == [("a", [0, 5])] and provenance.find_code_hash(starts(("a", 0), ("a", 5))) == "a"
+    assert codes(("a", 0), ("b", 8), ("c", 4)) == [("a", [0]), ("c", [4])]
+    assert codes(("a", 0), ("b", 0)) == [("b", [0])] and provenance.find_code_hash(starts(("a", 0), ("b", 0))) == "b"
+    assert codes(("a", 0), ("b", 3), ("a", 6)) == [("a", [0, 6]), ("b", [3])]
     assert provenance.find_code_hash(starts(("a", 0), ("b", 3), ("a", 6))) == "mixed"
 
 

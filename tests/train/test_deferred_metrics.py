@@ -96,7 +96,7 @@ def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TrainingLoop, "train_step", train_step)
 
 
-def left(work: Path) -> dict[str, Any]:
+def read_outputs(work: Path) -> dict[str, Any]:
     """All that a run left but for clock times: outputs, and every checkpoint with its random states."""
     contents: dict[str, Any] = dict(products(work))
     outcome = work / "out" / "outcome.json"
@@ -121,8 +121,8 @@ def test_a_run_is_the_same_to_the_byte(packs: Path, tmp_path: Path, kind: str) -
         )
         assert train(spec, chosen) == 0
         assert read(chosen.out / "manifest.json")["metric_lag_steps"] == metric_lag_steps
-    whole = left(tmp_path / "now")
-    assert whole == left(tmp_path / "late") and len([name for name in whole if name.endswith("loop.json")]) == 4
+    whole = read_outputs(tmp_path / "now")
+    assert whole == read_outputs(tmp_path / "late") and len([name for name in whole if name.endswith("loop.json")]) == 4
     chosen = settings(packs, tmp_path / "parts", metric_lag_steps=LATE, checkpoint_steps=3, keep_checkpoints=9)
     with pytest.MonkeyPatch.context() as patch:
         for number in (5, 7, 12):
@@ -161,8 +161,8 @@ def test_a_divergence_seen_late(packs: Path, tmp_path: Path, kind: str, numbers:
                     train(the_run(kind), settings(packs, work, metric_lag_steps=metric_lag_steps, checkpoint_steps=3))
                     == 0
                 )
-        contents = left(now)
-        assert contents == left(late)
+        contents = read_outputs(now)
+        assert contents == read_outputs(late)
         outcome = contents["outcome"]
         assert (outcome["outcome"], outcome["step"], outcome["weights_step"]) == ("diverged", number, number - 1)
 

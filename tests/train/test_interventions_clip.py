@@ -20,7 +20,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions.qk_clip import QKClip, largest_scores
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import run_spec, small
-from tests.train.intervention_cases import ADAMW, KINDS, MANY_HEADS, MUON, attached
+from tests.train.intervention_cases import ADAMW, KINDS, MANY_HEADS, MUON, attach_hooks
 from tests.train.small_runs import read, settings, train
 
 #: Of 0.25, 1, 1 and 0.01.
@@ -32,11 +32,11 @@ def clip(**options: Any) -> dict[str, Any]:
     return {"name": "qk_clip"} | options
 
 
-def chosen(model: dict[str, Any], *interventions: dict[str, Any], **overrides: Any) -> RunSpec:
+def make_spec(model: dict[str, Any], *interventions: dict[str, Any], **overrides: Any) -> RunSpec:
     return run_spec(model=model, interventions=list(interventions), **overrides)
 
 
-def sharpened(spec: RunSpec) -> Decoder:
+def make_sharp(spec: RunSpec) -> Decoder:
     """In float64, with logits that differ, and biases that are there."""
     model = create(spec.model, spec.init_seed).double()
     generator = torch.Generator().manual_seed(2)
@@ -52,7 +52,7 @@ def sharpened(spec: RunSpec) -> Decoder:
 
 def on(model: Decoder, spec: RunSpec) -> QKClip:
     """The intervention, before step 1."""
-    (hook,) = attached(spec, model)
+    (hook,) = attach_hooks(spec, model)
     hook.begin(1)
     return hook
 
@@ -108,8 +108,8 @@ def test_the_largest_score_is_over_visible_entries_with_its_sign(time: int) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_sees_every_micro_batch_and_forgets_them_after_the_step(kind: str) -> None:
-    of = chosen(KINDS[kind], clip())
-    model = sharpened(of)
+    of = make_spec(KINDS[kind], clip())
+    model = make_sharp(of)
     hook = on(model, of)
     expected = torch.stack([largest(model, layer) for layer in (0, 1)])
     for part in TOKENS.split(1):
@@ -129,11 +129,11 @@ def test_logits_of_the_same_inputs_shrink_by_exactly_gamma(kind: str, positions:
     """Each head by its own gamma: threshold over its largest logit, or 1. Nothing but queries and keys changes.
     (Rotations are made in float32.)"""
     slots = KINDS[kind] | {"positions": {"name": positions}}
-    of = chosen(slots, clip())
-    model = sharpened(of)
+    of = make_spec(slots, clip())
+    model = make_sharp(of)
     tops = torch.stack([largest(model, layer) for layer in (0, 1)])
     threshold = tops.flatten().sort().values[3].item() * 1.0001  # half of the heads are below
-    hook = on(model, chosen(slots, clip(threshold=threshold)))
+    hook = on(model, make_spec(slots, clip(threshold=threshold)))
     before = {layer: logits(model, layer) for layer in (0, 1)}
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
     model(TOKENS)
@@ -165,8 +165,8 @@ def test_logits_of_the_same_inputs_shrink_by_exactly_gamma(kind: str, positions:
     ],
 )
 def test_how_queries_and_keys_share_gamma(kind: str, expected: dict[str, list[float]]) -> None:
-    of = chosen(KINDS[kind], clip())
-    model = sharpened(of)
+    of = make_spec(KINDS[kind], clip())
+    model = make_sharp(of)
     hook = on(model, of)
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
     hook.clip(torch.tensor([[1.0] * 4, [0.25, 1.0, 1.0, 0.01]], dtype=torch.float64))
@@ -180,10 +180,10 @@ def test_how_queries_and_keys_share_gamma(kind: str, expected: dict[str, list[fl
 @pytest.mark.parametrize("optimizer", [ADAMW, MUON])
 def test_momentum_stays_and_the_update_comes_first(optimizer: dict[str, Any]) -> None:
     """A step with the intervention is the step without it, then the clip by what was seen before it."""
-    of = chosen(MANY_HEADS, clip(threshold=0.5), optimizer=optimizer)
+    of = make_spec(MANY_HEADS, clip(threshold=0.5), optimizer=optimizer)
     ends = []
     for with_clip in (True, False):
-        model = sharpened(of).float()
+        model = make_sharp(of).float()
         hook = on(model, of)
         built = RunOptimizer(model, model.parameter_roles, of.optimizer, [hook] if with_clip else [])
         loss = model(TOKENS).logsumexp(-1).sum()
@@ -202,7 +202,7 @@ def test_momentum_stays_and_the_update_comes_first(optimizer: dict[str, Any]) ->
 def test_below_the_threshold_a_run_is_the_control_to_the_bit(packs: Path, tmp_path: Path) -> None:
     runs = {"control": [], "clip": [clip(threshold=1e6)]}
     for name, interventions in runs.items():
-        assert train(chosen(MANY_HEADS, *interventions), settings(packs, tmp_path / name)) == 0
+        assert train(make_spec(MANY_HEADS, *interventions), settings(packs, tmp_path / name)) == 0
     first, second = (sha256_file(tmp_path / name / "out/model.safetensors") for name in runs)
     assert first == second
     (report,) = read(tmp_path / "clip/out/outcome.json")["interventions"]
@@ -213,7 +213,7 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
     fast = {"optimizer__learning_rate": 0.03, "train__steps": 24, "schedule": {"name": "constant", "warmup_steps": 0}}
     tops = {}
     for name, threshold in (("free", 1e9), ("held", 1.0)):
-        of = chosen(MANY_HEADS, clip(threshold=threshold), **fast)
+        of = make_spec(MANY_HEADS, clip(threshold=threshold), **fast)
         assert train(of, settings(packs, tmp_path / name, micro_batch=4)) == 0
         logged = frames.read(tmp_path / name / "out/points/online.parquet", "probes")
         tops[name] = logged[logged.probe == "qk_clip_largest"].value.tolist()
@@ -236,14 +236,14 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
 )
 def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
-        train(chosen(MANY_HEADS | changes, clip(**options)), settings(packs, tmp_path))
+        train(make_spec(MANY_HEADS | changes, clip(**options)), settings(packs, tmp_path))
 
 
 def test_a_divided_softmax_is_clipped_by_the_logits_that_enter_it() -> None:
     maxima = []
     for mixer in ({"name": "scaled_softmax", "divisor": 4.0}, {"name": "softmax"}):
-        of = chosen(MANY_HEADS | {"mixer": mixer}, clip())
-        model = sharpened(of)
+        of = make_spec(MANY_HEADS | {"mixer": mixer}, clip())
+        model = make_sharp(of)
         hook = on(model, of)
         model(TOKENS)
         hook.extra_loss(1, TOKENS)

@@ -19,7 +19,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train import loop
 from plumbline.train.interventions.logit_change import measure_change
 from tests.model_specs import run_spec
-from tests.train.intervention_cases import KINDS, MANY_HEADS, SHARED_KEYS, attached
+from tests.train.intervention_cases import KINDS, MANY_HEADS, SHARED_KEYS, attach_hooks
 from tests.train.small_runs import read, settings, train
 
 FAST = {"optimizer__learning_rate": 0.03, "schedule": {"name": "constant", "warmup_steps": 0}}
@@ -29,7 +29,7 @@ def watch(**options: Any) -> dict[str, Any]:
     return {"name": "logit_change", "every": 5, "sequences": 3} | options
 
 
-def chosen(model: dict[str, Any], *interventions: dict[str, Any], **overrides: Any) -> RunSpec:
+def make_spec(model: dict[str, Any], *interventions: dict[str, Any], **overrides: Any) -> RunSpec:
     return run_spec(model=model, interventions=list(interventions), **(FAST | overrides))
 
 
@@ -78,7 +78,7 @@ def test_values_are_those_of_the_weights_around_a_step(
         return done
 
     monkeypatch.setattr(loop.TrainingLoop, "train_step", train_step)
-    of = chosen(KINDS[kind], *([watch(), *others] if first else [*others, watch()]))
+    of = make_spec(KINDS[kind], *([watch(), *others] if first else [*others, watch()]))
     assert train(of, settings(packs, tmp_path)) == 0
     behind_the_loss = of.train.validation_sequences + np.arange(3)
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(behind_the_loss))
@@ -103,7 +103,7 @@ def test_values_are_those_of_the_weights_around_a_step(
 def test_it_changes_nothing(packs: Path, tmp_path: Path) -> None:
     """Not the weights, not what is logged, not the model's mode."""
     for name, interventions in (("control", []), ("watched", [watch(every=1)])):
-        assert train(chosen(SHARED_KEYS, *interventions), settings(packs, tmp_path / name)) == 0
+        assert train(make_spec(SHARED_KEYS, *interventions), settings(packs, tmp_path / name)) == 0
     first, second = (tmp_path / name / "out" for name in ("control", "watched"))
     assert sha256_file(first / "model.safetensors") == sha256_file(second / "model.safetensors")
     mine, other = (frames.read(path / "metrics.parquet", "metrics").fillna(-1.0) for path in (first, second))
@@ -112,7 +112,7 @@ def test_it_changes_nothing(packs: Path, tmp_path: Path) -> None:
 
 def test_bfloat16_runs_are_read_in_float32(packs: Path, tmp_path: Path) -> None:
     """The change of an update that does nothing is zero, and one of a small update is not lost."""
-    still = chosen(MANY_HEADS, watch(every=1), train__precision="bfloat16", optimizer__learning_rate=1e-6)
+    still = make_spec(MANY_HEADS, watch(every=1), train__precision="bfloat16", optimizer__learning_rate=1e-6)
     assert train(still, settings(packs, tmp_path)) == 0
     probes = frames.read(tmp_path / "out/points/online.parquet", "probes")
     moved = probes[probes.probe == "logit_change"].value
@@ -126,17 +126,17 @@ def test_bfloat16_runs_are_read_in_float32(packs: Path, tmp_path: Path) -> None:
 def test_the_middle_is_the_papers(packs: Path, layers: int, heads: int, middle: tuple[int, int]) -> None:
     """Layer 8 of 14 and head 16 of 32, counted from 1."""
     sizes = {"layers": layers, "heads": heads, "key_value_heads": heads, "head_width": 2, "width": 8}
-    of = chosen(MANY_HEADS | sizes, watch())
-    (hook,) = attached(of, create(of.model, 0), Pack(packs / "validation.json"))
+    of = make_spec(MANY_HEADS | sizes, watch())
+    (hook,) = attach_hooks(of, create(of.model, 0), Pack(packs / "validation.json"))
     assert (hook.layer, hook.head) == middle
     assert {"layer": hook.layer, "head": hook.head, "evaluations": 0} == hook.report(0)
 
 
 def test_another_head_may_be_chosen(packs: Path) -> None:
     """The last one of the first layer, whose keys are the second group's."""
-    of = chosen(SHARED_KEYS, watch(layer=0, head=3))
+    of = make_spec(SHARED_KEYS, watch(layer=0, head=3))
     model, pack = create(of.model, 0), Pack(packs / "validation.json")
-    (hook,) = attached(of, model, pack)
+    (hook,) = attach_hooks(of, model, pack)
     hook.begin(of.train.steps)
     scores = hook.before
     tokens_BT = torch.from_numpy(pack.rows(np.arange(3)))
@@ -161,4 +161,4 @@ def test_another_head_may_be_chosen(packs: Path) -> None:
 )
 def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
-        train(chosen(MANY_HEADS | changes, watch(**options)), settings(packs, tmp_path))
+        train(make_spec(MANY_HEADS | changes, watch(**options)), settings(packs, tmp_path))

@@ -80,11 +80,11 @@ def test_norms_at_the_start_are_taken_once(packs: Path, tmp_path: Path, whole, m
     )  # fmt: skip
     load_state = Quack.load_state
 
-    def halved(self: Quack, state: dict[str, Any]) -> None:
+    def load_halved(self: Quack, state: dict[str, Any]) -> None:
         load_state(self, state)
         self.start = {role: norms / 2 for role, norms in self.start.items()}
 
-    monkeypatch.setattr(Quack, "load_state", halved)
+    monkeypatch.setattr(Quack, "load_state", load_halved)
     assert train(of, chosen) == 0
     assert len(calls) == 12 + 1
     mine, other = weights(tmp_path), weights(uninterrupted)

@@ -18,7 +18,7 @@ from plumbline.core.files import atomic_write_json
 from plumbline.train.interventions import _until_release
 from tests.train.intervention_cases import ALWAYS, slow, spec, weights
 from tests.train.small_runs import products, read, settings, train, train_ranks
-from tests.train.test_checkpoint_fit import signed
+from tests.train.test_checkpoint_fit import sign
 from tests.train.test_pretrain import StopAt
 
 
@@ -73,7 +73,7 @@ def test_a_state_that_is_none_of_the_run_is_refused(
     newest = tmp_path / "state/step-0000008"
     loop = read(newest / "loop.json")
     atomic_write_json(newest / "loop.json", loop | {"interventions": [change(one) for one in loop["interventions"]]})
-    signed(newest)
+    sign(newest)
     for _ in range(2):
         with pytest.raises(
             PlumblineError, match=rf"{newest}: its state of .* cannot be put back \(.*{says}.*move that"

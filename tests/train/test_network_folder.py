@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, fsync_directory
 from plumbline.operate.locks import workflow_lock
 from plumbline.train.checkpoint import run_lock
-from tests.core.fuse_folder import mounted
+from tests.core.fuse_folder import mount_folder
 from tests.model_specs import run_spec
 from tests.train.small_runs import PROCESSES, products, read, settings
 from tests.train.test_run_lock import take
@@ -25,7 +25,7 @@ from tests.train.test_run_lock import take
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     """A folder of one machine, and its rules."""
-    with mounted(tmp_path / "backing", tmp_path / "here", locks=False) as rules:
+    with mount_folder(tmp_path / "backing", tmp_path / "here", locks=False) as rules:
         yield tmp_path / "here", rules
 
 
@@ -100,8 +100,8 @@ def two(tmp_path: Path) -> Iterator[dict[str, Path]]:
     """One folder as two machines see it."""
     backing, places = tmp_path / "backing", {name: tmp_path / name for name in ("one", "other")}
     with (
-        mounted(backing, places["one"], late=0.5, locks=False),
-        mounted(backing, places["other"], late=0.5, locks=False),
+        mount_folder(backing, places["one"], late=0.5, locks=False),
+        mount_folder(backing, places["other"], late=0.5, locks=False),
     ):
         yield places
 

@@ -114,24 +114,24 @@ def test_the_gradient_of_learned_positions_sorts_none():
 def test_a_gpus_memory_grows_by_segments_unless_it_is_configured(monkeypatch, device, before, after):
     """Before anything is asked of CUDA, which reads it once."""
 
-    def found() -> dict[str, str]:
+    def read_variables() -> dict[str, str]:
         return {name: value for name, value in os.environ.items() if name.endswith("_ALLOC_CONF")}
 
-    def asked() -> bool:
-        assert found() == after
+    def check_variables() -> bool:
+        assert read_variables() == after
         return True
 
-    for name in found():
+    for name in read_variables():
         monkeypatch.delenv(name)
     for name in after:
         monkeypatch.setenv(name, "")  # so that it goes when the test ends
         monkeypatch.delenv(name)
     for name, value in before.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(torch.cuda, "is_available", asked)
-    monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked())
+    monkeypatch.setattr(torch.cuda, "is_available", check_variables)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: check_variables())
     with join_ranks(device):
-        assert found() == after
+        assert read_variables() == after
 
 
 def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest.MonkeyPatch):
@@ -140,12 +140,12 @@ def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest
     assert 0 < error < 5e-7 and torch.equal(torch.get_rng_state(), before)
     for narrow, size in ((torch.bfloat16, 3e-4), (torch.float16, 3e-5)):  # float16 and TF32 have as many bits
 
-        def narrowed(x_XI: torch.Tensor, y_OI: torch.Tensor, narrow: torch.dtype = narrow) -> torch.Tensor:
+        def multiply_narrow(x_XI: torch.Tensor, y_OI: torch.Tensor, narrow: torch.dtype = narrow) -> torch.Tensor:
             return x_XI.to(narrow).float() @ y_OI.to(narrow).float().T
 
         for library in ("product", "_by_torch"):
             with monkeypatch.context() as patched:
-                patched.setattr(f"plumbline.model.numerics.{library}", narrowed)
+                patched.setattr(f"plumbline.model.numerics.{library}", multiply_narrow)
                 assert float32_error(torch.device("cpu")) > size
                 with pytest.raises(PlumblineError, match=r"^float32 products on cpu are off by .* and start again$"):
                     require_float32(torch.device("cpu"))

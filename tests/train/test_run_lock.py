@@ -180,10 +180,10 @@ def test_a_fresh_lock_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path
 
 
 def test_without_locks_the_lock_file_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unsupported(*arguments: object) -> None:
+    def raise_unsupported(*arguments: object) -> None:
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr(locks.fcntl, "flock", unsupported)
+    monkeypatch.setattr(locks.fcntl, "flock", raise_unsupported)
     with take(tmp_path), pytest.raises(RunLockError, match="held by"):
         take(tmp_path).acquire()
     with take(tmp_path):

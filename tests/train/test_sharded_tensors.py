@@ -33,7 +33,7 @@ class Payload:
         return os.mkdir, (str(self.marker),)
 
 
-def written(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None) -> Path:
+def write_shards(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None) -> Path:
     """ROWS cut into files, with a count of steps in the first one."""
     for rank, (first, last) in enumerate(cuts):
         tensors, places = {"model.a": ROWS[first:last].clone()}, {"model.a": {"shape": [7, 3], "first": first}}
@@ -45,7 +45,7 @@ def written(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None)
 
 
 def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
-    shards = ShardReader(written(tmp_path, [(0, 3), (3, 6), (6, 7)]))
+    shards = ShardReader(write_shards(tmp_path, [(0, 3), (3, 6), (6, 7)]))
     assert shards.shapes == {"model.a": torch.Size([7, 3]), "optimizer.a.step": torch.Size([])}
     for first in range(8):
         for last in range(first, 8):
@@ -67,7 +67,7 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
 )
 def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, text: str) -> None:
     with pytest.raises(PlumblineError, match=text):
-        ShardReader(written(tmp_path, cuts, ranks))
+        ShardReader(write_shards(tmp_path, cuts, ranks))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
         header = {"ranks": ranks, "tensors": {"model.a": {"shape": [7, 3], "first": 3}}}
         save_file({"model.a": ROWS[3:].to(dtype)}, tmp_path / shard_name(1), metadata={HEADER: json.dumps(header)})
 
-    written(tmp_path, [(0, 3), (3, 7)])
+    write_shards(tmp_path, [(0, 3), (3, 7)])
     rank_1(torch.float32, 3)
     with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors is one of 3 ranks' files, and .* one of 2"):
         ShardReader(tmp_path)

@@ -39,10 +39,10 @@ class Project:
     def copy(cls, source: Path, target: Path) -> Project:
         """Copy the sources of a project, products left out."""
 
-        def left_out(folder: str, names: list[str]) -> set[str]:
+        def leave_out(folder: str, names: list[str]) -> set[str]:
             return CACHES(folder, names) | (MADE & set(names) if Path(folder) == source else set())
 
-        shutil.copytree(source, target, ignore=left_out, symlinks=True)
+        shutil.copytree(source, target, ignore=leave_out, symlinks=True)
         return cls(target)
 
     @property

@@ -94,11 +94,11 @@ def test_what_folds_into_softmax_asks_for_a_fused_kernel(name: str, monkeypatch:
     calls: list[dict[str, Any]] = []
     fused = softmax.scaled_dot_product_attention
 
-    def noted(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
+    def note_call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
         calls.append({"shapes": (q.shape, k.shape, v.shape), "types": {x.dtype for x in (q, k, v)}} | options)
         return fused(q, k, v, **options)
 
-    monkeypatch.setattr(softmax, "scaled_dot_product_attention", noted)
+    monkeypatch.setattr(softmax, "scaled_dot_product_attention", note_call)
     built = mixer(**MIXERS.get(name, {"name": "softmax"})).bfloat16()
     arguments = [x.detach().bfloat16() for x in inputs(9, groups=built.groups)]
     built(*arguments, plain(9))
@@ -111,7 +111,7 @@ def test_what_folds_into_softmax_asks_for_a_fused_kernel(name: str, monkeypatch:
     assert calls[1]["attn_mask"] is not None and not calls[1]["is_causal"]
 
 
-def imported(tree: ast.AST) -> set[str]:
+def list_imports(tree: ast.AST) -> set[str]:
     """Modules that are imported anywhere below a node."""
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -122,11 +122,11 @@ def test_kernels_know_no_model_and_a_cpu_never_imports_triton() -> None:
     for path in sorted(code_hash.PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if path.is_relative_to(code_hash.PACKAGE / "model" / "kernels"):
-            ours = {name for name in imported(tree) if name.startswith("plumbline")}
+            ours = {name for name in list_imports(tree) if name.startswith("plumbline")}
             assert all(re.match(r"plumbline(\.core\b|\.model\.kernels\b|$)", name) for name in ours), path
             continue
         at_once = set().union(
-            *(imported(node) for node in tree.body if not isinstance(node, (ast.ClassDef, ast.FunctionDef)))
+            *(list_imports(node) for node in tree.body if not isinstance(node, (ast.ClassDef, ast.FunctionDef)))
         )
         assert not {name for name in at_once if name.partition(".")[0] == "triton"}, path
         kernels = {name for name in at_once if name.startswith("plumbline.model.kernels")}

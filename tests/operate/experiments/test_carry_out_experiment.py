@@ -33,7 +33,7 @@ def source(place: ExperimentFolders, trainer: NumbersTrainer, **record: object) 
     return namespace
 
 
-def tried(
+def run_try(
     place: ExperimentFolders, question: ExperimentQuestion, trainer: NumbersTrainer, **record: object
 ) -> Decision:
     arms = source(place, trainer, **record)
@@ -44,7 +44,7 @@ def tried(
 def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Session, planned: int | None) -> None:
     """They were seen, and a bank that is bad by chance keeps more than one."""
     question = replace(QUESTION, name="x", candidate="x")
-    assert tried(place, question, NumbersTrainer(noisy(8), "x")).verdict == "keep"
+    assert run_try(place, question, NumbersTrainer(noisy(8), "x")).verdict == "keep"
     after = replace(QUESTION, session=session, planned_tries=planned)
     settled = settle_try(source(place, NumbersTrainer(noisy(8))), after)
     assert settled.plan.steps[0][0] == tuple((BASELINE, seed) for seed in range(47, 52))
@@ -52,7 +52,7 @@ def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Se
 
 def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentFolders) -> None:
     """Fresh seeds for what was discarded are a second chance."""
-    assert tried(place, QUESTION, NumbersTrainer(noisy(-3))).verdict == "discard"
+    assert run_try(place, QUESTION, NumbersTrainer(noisy(-3))).verdict == "discard"
     assert place.named(QUESTION.name).verdict == "discard"
     with pytest.raises(PlumblineError, match="x ended as 'discard', and only what a try kept is run again"):
         place.named(QUESTION.name, kept=True)
@@ -63,7 +63,7 @@ def test_an_edited_method_has_its_own_page(place: ExperimentFolders, capsys: pyt
     for code, of in values.items():
         record = {"methods": ["base", code], "design": [5, 8]}
         question = with_own_page(replace(QUESTION, candidate="mine"), record)
-        tried(place, question, NumbersTrainer(of, code), **record)
+        run_try(place, question, NumbersTrainer(of, code), **record)
     first, second = place.named("1"), place.named("2")
     assert [decision.asked["methods"][1] for decision in (first, second)] == list(values)
     assert place.named("mine") == second
@@ -82,7 +82,7 @@ def test_an_edited_method_is_not_confirmed(
     record |= {"experiment": {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}}
     question = replace(QUESTION, name="softpick", candidate="softpick")
     trainer = NumbersTrainer(noisy(8), "softpick")
-    assert tried(place, question, trainer, **record).verdict == "keep"
+    assert run_try(place, question, trainer, **record).verdict == "keep"
     monkeypatch.setattr(study_verbs, "_place", lambda project: place)
     with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
         study_verbs.confirm(args)

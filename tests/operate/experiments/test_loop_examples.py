@@ -91,11 +91,11 @@ def test_the_benchmark_writes_as_it_goes(tmp_path: Path, repository: Path, monke
     loop_rules = importlib.import_module("loop_rules")
     monkeypatch.setattr(loop_rules.LoopTables, "world", lambda tables, *world: tables.parts.append(f"world {world}"))
 
-    def ended(*_: object) -> Iterator[DrivenSession]:
+    def drive_one(*_: object) -> Iterator[DrivenSession]:
         yield DrivenSession(codes=[0], changes=[0.02], runs=7, seconds=1.0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop_rules, "drive", ended)
+    monkeypatch.setattr(loop_rules, "drive", drive_one)
     monkeypatch.setattr(sys, "argv", ["loop_rules.py", "--out", str(tmp_path / "out.md")])
     with pytest.raises(KeyboardInterrupt):
         loop_rules.main()

@@ -26,7 +26,7 @@ from tests.operate.experiments.trainer_folder import TRAINER, banked, change, gi
 FRESH_AND_BANK = (("fresh", "lucky"), ("runs", BASELINE))
 
 
-def stopped(*_: object) -> None:
+def raise_stopped(*_: object) -> None:
     raise PlumblineError("stopped")
 
 
@@ -135,7 +135,7 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
     change(folder)
     args = ("try", "-m", "better")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder_baseline, "decide_by_fresh_runs", stopped)
+        patch.setattr(folder_baseline, "decide_by_fresh_runs", raise_stopped)
         assert plumbline(folder, *args).returncode == 1
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
     assert [entry["verdict"] for entry in log] == ["no decision"] and not (folder / "results.tsv").exists()
@@ -155,7 +155,7 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
 def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
     change(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder_baseline, "decide_by_fresh_runs", stopped)
+        patch.setattr(folder_baseline, "decide_by_fresh_runs", raise_stopped)
         assert plumbline(folder, "try", "-m", "better").returncode == 1
     better = (folder / "train.py").read_text()
     change(folder, "GAIN = 0.1", "GAIN = 0.2")
@@ -288,14 +288,14 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     results = sorted((folder / ".plumbline/runs").glob("*.result.json"))
     contents = {path: json.loads(path.read_text()) for path in results}
 
-    def made_on(**parts: str) -> None:
+    def set_machine(**parts: str) -> None:
         for path, result in contents.items():
             path.write_text(json.dumps(result | {"fingerprint": result["fingerprint"] | parts}))
 
-    made_on(cpu="another one")
+    set_machine(cpu="another one")
     done = plumbline(folder, *args)
     assert done.returncode == 1 and "cpu: another one, " in done.stderr and "setup-trainer --again" in done.stderr
-    made_on(torch="2.5.1")
+    set_machine(torch="2.5.1")
     for entry in (rows := banked(folder)):
         entry["run"]["fingerprint"] = "of torch 2.5.1"
     write_bank(folder, rows)

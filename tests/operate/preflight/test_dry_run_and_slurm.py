@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.operate.preflight import before_first_job, cluster
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun, _extract_refusal
-from tests.operate.preflight.made_up_plans import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
+from tests.operate.preflight.made_up_plans import ITEMS, LOCAL, TEXTS, TRAIN, dry_run, evaluation, fetch, join, program
 
 
 def snakemakes(*jobs: JobToRun, account: str = "") -> list[Any]:
@@ -32,7 +32,7 @@ def snakemakes(*jobs: JobToRun, account: str = "") -> list[Any]:
 def test_a_dry_run_refuses_all_missing_folders_where_they_are_needed(root: Path) -> None:
     from snakemake.exceptions import ApiError
 
-    of = planned(root, **LOCAL, **evaluation(source="local")).project
+    of = dry_run(root, **LOCAL, **evaluation(source="local")).project
     with pytest.raises(ApiError, match=r"(?s)climbmix.yaml: local.folder: missing; .*\n.*evaluation.folder: empty"):
         before_first_job.check(of, snakemakes(TEXTS, ITEMS))
     before_first_job.check(of, snakemakes(JobToRun(rule="audit"), TRAIN))
@@ -41,7 +41,7 @@ def test_a_dry_run_refuses_all_missing_folders_where_they_are_needed(root: Path)
 def test_a_dry_run_warns_of_what_another_machine_may_have(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    of = planned(root, data={"source": "packaged_large"}).project
+    of = dry_run(root, data={"source": "packaged_large"}).project
     before_first_job.check(of, snakemakes(JobToRun(rule="audit"), account="physics"))
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("PATH", str(root))
@@ -50,7 +50,7 @@ def test_a_dry_run_warns_of_what_another_machine_may_have(
     assert "apt-get is not installed" in message and "install the package dpkg" in message
     assert "slurm_account: 'plumbline' is a placeholder; put your account" in message
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    before_first_job.check(planned(root, data={"source": "hub"}).project, snakemakes(TEXTS))
+    before_first_job.check(dry_run(root, data={"source": "hub"}).project, snakemakes(TEXTS))
     assert "climbmix.yaml: hub.path: read from the hub, and HF_HUB_OFFLINE=1 forbids that" in capsys.readouterr().err
 
 
@@ -78,22 +78,22 @@ def on_slurm(root: Path, account: str) -> DryRun:
         for method, minutes in (("baseline", 95), ("softpick", 130))
     ]
     jobs += [JobToRun(rule="audit", asked=of_all | {"runtime": 120, "gres": ""}), JobToRun(rule="copy_page")]
-    return planned(root, *jobs, executor="slurm", account=account)
+    return dry_run(root, *jobs, executor="slurm", account=account)
 
 
 def test_without_sbatch_the_account_alone_is_judged(root: Path, programs: Path) -> None:
-    message = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
+    message = join(cluster.check(on_slurm(root, "plumbline")), "would stop")
     assert "there is no sbatch here" in message and "'plumbline' is a placeholder" in message
     assert len(cluster.check(on_slurm(root, "physics"))) == 1
     assert cluster.check(on_slurm(root, ""))[1].state == "note"
-    assert cluster.check(planned(root, TRAIN)) == [], "no cluster, no question"
+    assert cluster.check(dry_run(root, TRAIN)) == [], "no cluster, no question"
 
 
 def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: Path, programs: Path) -> None:
     """It was asked about all that a profile has, each for a whole slice, though the plan had less of both."""
     program(programs, "scontrol", "echo 'MinJobAge = 300 sec'; echo 'AccountingStoreFlags = job_comment'")
     program(programs, "sbatch", f'echo "$*" >> {root}/asked; echo "sbatch: Job 7 to start at noon" >&2')
-    text = said(cluster.check(on_slurm(root, "physics")), "ok")
+    text = join(cluster.check(on_slurm(root, "physics")), "ok")
     assert "SLURM: pretrain 2 x gpu:8: 2 to do, 130 minutes at most: Job 7 to start at noon" in text
     assert sorted((root / "asked").read_text().splitlines()) == [
         "--test-only --account=physics --partition=all --time=120 --mem=8000 --cpus-per-task=1 --wrap=true",
@@ -101,7 +101,7 @@ def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: P
         "--cpus-per-task=64 --ntasks=2 --wrap=true",
     ]
     program(programs, "sbatch", "echo 'sbatch: error: Invalid account' >&2; exit 1")
-    text = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
+    text = join(cluster.check(on_slurm(root, "plumbline")), "would stop")
     assert (
         "SLURM: pretrain 2 x gpu:8, audit: refuses slurm_account plumbline, slurm_partition all, mem_mb 8000: " in text
     )

@@ -172,7 +172,7 @@ def square_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes_and_definitions.Softmax, "scores", scores)
 
 
-def normalised(monkeypatch: pytest.MonkeyPatch) -> None:
+def normalise_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that no longer know how long keys are."""
 
     def scores(self, q, k):
@@ -229,7 +229,7 @@ def test_a_definition_that_is_reversed_is_not_reproduced(world: str, right: Worl
 CODE_MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
     "norm_equals_gain": (no_gain, {"norm_equals_gain"}),
     "norm_scales_logits": (square_root, {"norm_scales_logits"}),
-    "temperature": (normalised, {"norm_scales_logits", "temperature"}),
+    "temperature": (normalise_keys, {"norm_scales_logits", "temperature"}),
     "dot_sqrt_d": (mean_product, {"dot_sqrt_d", "dot_examples"}),
     "size_88m": (another_size, {"size_88m", "tokens"}),
 }

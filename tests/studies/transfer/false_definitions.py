@@ -81,7 +81,7 @@ def _softmax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Softpick, "weights", weights)
 
 
-def _moved_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+def _move_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     write_before = HyperConnections.write
 
     def write(self, state, sublayer, branch_BTD):
@@ -120,7 +120,7 @@ FALSE: dict[str, Patch] = {
     "layerscale_init": constants(0.1),
     "attnres_init": _another_start,
     "softpick_zeros": _softmax,
-    "hyper_identity_init": _moved_lane,
+    "hyper_identity_init": _move_lane,
     "diff_lambda": _another_schedule,
 }
 

@@ -137,13 +137,13 @@ def tasks_of(aggregate: float, shifts: dict[str, float] | None = None) -> pd.Ser
 def answers_of(tasks: pd.Series, key: str, items: int = 100) -> pd.Series:
     """What each of so many items a task gave, on (task, item), with the means `tasks`: items are as easy for one run as
     for the other, and each run has its own luck with them."""
-    ease, luck = (_centred(seed, len(tasks), items) for seed in ("ease", key))
+    ease, luck = (_draw_centred(seed, len(tasks), items) for seed in ("ease", key))
     values = tasks.to_numpy(dtype=float)[:, None] + 0.2 * ease + LUCK * luck
     index = pd.MultiIndex.from_product([tasks.index, [f"i{n}" for n in range(items)]], names=["task", "item"])
     return pd.Series(values.ravel(), index=index)
 
 
-def _centred(seed: str, tasks: int, items: int) -> np.ndarray:
+def _draw_centred(seed: str, tasks: int, items: int) -> np.ndarray:
     values = np.random.default_rng(list(seed.encode())).standard_normal((tasks, items))
     return values - values.mean(axis=1, keepdims=True)
 
@@ -255,7 +255,7 @@ def _empty() -> RunFrames:
 
 
 @cache
-def _probed(key: str, diverged: int | None, concentration: float, beyond: float) -> pd.DataFrame:
+def _read_probes(key: str, diverged: int | None, concentration: float, beyond: float) -> pd.DataFrame:
     """What was read of a run at its last two points: no claim looks at more than the last one."""
     _, scale, method, seed = key.split("/")
     run = Run(diverged=diverged, concentration=concentration, beyond=beyond)
@@ -272,7 +272,7 @@ def hold_frames(facts: Facts) -> Held:
         steps = study.runs[key].spec.train.steps
         rows[key] |= {"outcome": "completed", "steps": steps, "step": steps, "validation_loss": run.loss}
         manifests[key] = manifests[key] | run.made_on
-        probes.append(_probed(key, run.diverged, run.concentration, run.beyond))
+        probes.append(_read_probes(key, run.diverged, run.concentration, run.beyond))
         if run.diverged is not None:
             rows[key] |= {"outcome": "diverged", "step": run.diverged, "validation_loss": math.nan}
         elif run.tasks is not None:

@@ -162,7 +162,7 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
     assert row["does_not_hold"] == ["ledger"] and "ledger.jsonl has 0 entries" in row["lines"][1]
 
 
-def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
+def pack_bundle(folder: Path, files: dict[str, bytes], **other: str) -> None:
     """A bundle by hand: what its list says of its files, some of it `other` than it is."""
     graph = [
         {"@id": name, "contentSize": str(len(text)), "sha256": other.get(name, hashlib.sha256(text).hexdigest())}
@@ -196,7 +196,7 @@ def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, m
     name = "README.md" if way == "no runs" else "run/manifest.json"
     manifest = {"run_id": id_of_spec({"a": 1}), "spec": {"a": 2 if way == "another run's id" else 1}}
     content = b"{}" if way == "no manifest" else json.dumps(manifest).encode()
-    packed(folder, {name: content}, **({name: "0" * 64} if way == "another hash" else {}))
+    pack_bundle(folder, {name: content}, **({name: "0" * 64} if way == "another hash" else {}))
     archive = folder / "bundle.tar.xz"
     if way == "another archive":
         archive.write_bytes(archive.read_bytes() + b"\0")
@@ -231,11 +231,11 @@ def test_the_work_of_a_board_is_in_proportion_to_its_records(tmp_path: Path) -> 
     def calls(records: int) -> int:
         board, count = board_of_made_up(records), 0
 
-        def counted(_frame: object, event: str, _argument: object) -> None:
+        def count_call(_frame: object, event: str, _argument: object) -> None:
             nonlocal count
             count += event == "call"
 
-        sys.setprofile(counted)
+        sys.setprofile(count_call)
         try:
             place_records(make_board(judge_board(board, rules), rules, pool_noise(board)))
         finally:
@@ -250,7 +250,7 @@ def test_the_work_of_a_board_is_in_proportion_to_its_records(tmp_path: Path) -> 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_page_fits_the_window_and_asks_for_nothing(pages: Path, width: int, dark: bool) -> None:
-    program = headless_browser.installed()
+    program = headless_browser.find_browser()
     if program is None:
         pytest.skip("no Chromium")
     browser = headless_browser.Browser(program)

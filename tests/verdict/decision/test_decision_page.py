@@ -28,7 +28,7 @@ BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
 HOSTILE = "<script>alert(1)</script>\u202e`|](http://x) &amp;\x07\uffff\ud800"
 
 
-def decided(
+def decide(
     values: Sequence[float], lost: Sequence[ArmRun] = (), bank: Sequence[float] = BANK, **terms: Any
 ) -> Decision:
     """A decision on these values of a candidate, as the loop makes it."""
@@ -61,11 +61,11 @@ def decided(
     return replace(decision, sentence=write_sentence(decision))
 
 
-def diverged(seed: int, why: str = "") -> ArmRun:
+def make_diverged(seed: int, why: str = "") -> ArmRun:
     return ArmRun(arm="cosine", seed=seed, value=None, outcome="diverged", why=why)
 
 
-def drawn(decision: Decision) -> dict[str, list[ElementTree.Element]]:
+def parse_picture(decision: Decision) -> dict[str, list[ElementTree.Element]]:
     """The elements of the picture by class and tag, read as a browser reads them."""
     root = ElementTree.fromstring(decision_page.make_picture(decision).svg())
     elements: dict[str, list[ElementTree.Element]] = {}
@@ -75,7 +75,7 @@ def drawn(decision: Decision) -> dict[str, list[ElementTree.Element]]:
     return elements
 
 
-def shown(decision: Decision) -> str:
+def dump(decision: Decision) -> str:
     """What a terminal shows."""
     stream = io.StringIO()
     print_decision(decision, file=stream)
@@ -83,9 +83,9 @@ def shown(decision: Decision) -> str:
 
 
 def test_the_picture_shows_each_value_each_look_and_the_interval_where_they_are() -> None:
-    decision = decided((4.9912, 4.9935))
+    decision = decide((4.9912, 4.9935))
     assert decision.verdict == "keep" and decision.estimate is not None
-    parts = drawn(decision)
+    parts = parse_picture(decision)
     (bank, own) = ([float(one.get("cx", "")) for one in parts[f"circle.{kind}"]] for kind in ("baseline", "candidate"))
     # On one axis from left to right: the distance of any two values is that of their dots.
     values = [*decision.baseline_values, *decision.candidate_values]
@@ -108,7 +108,7 @@ def test_the_picture_shows_each_value_each_look_and_the_interval_where_they_are(
 
 
 def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: Path) -> None:
-    decision = decided((4.9912, 4.9935))
+    decision = decide((4.9912, 4.9935))
     decision_page.write(decision, tmp_path / "my page).md")
     page = (tmp_path / "my page).md").read_text()
     assert "](my%20page%29.svg)" in page and ElementTree.parse(tmp_path / "my page).svg")
@@ -120,7 +120,7 @@ def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: 
 
 
 def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_path: Path) -> None:
-    decision_page.write(decided((4.9912, 4.9935)), tmp_path / "x.md")
+    decision_page.write(decide((4.9912, 4.9935)), tmp_path / "x.md")
     numbers = json.loads((tmp_path / "x.json").read_text())
     numbers["terms"] |= {"session": "fdr", "design": numbers["terms"]["design"] | {"e_value": True}}
     (tmp_path / "x.json").write_text(json.dumps(numbers))
@@ -130,7 +130,7 @@ def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_pa
 
 
 def test_each_verdict_has_its_words() -> None:
-    kept, poor = decided((4.9968, 4.9958, 4.9963, 4.9962)), decided((5.0025,))
+    kept, poor = decide((4.9968, 4.9958, 4.9963, 4.9962)), decide((5.0025,))
     assert kept.estimate is not None and poor.estimate is not None
     plain_mean = kept.looks[-1].gain
     assert kept.sentence.startswith(f"`cosine` improves `loss` by {kept.estimate.median:.4f} (90 % interval ")
@@ -140,17 +140,17 @@ def test_each_verdict_has_its_words() -> None:
         f"gains above {poor.estimate.high:.4f} in `loss` are ruled out" in poor.sentence or "any gain" in poor.sentence
     )
     patient = SequentialDesign(bank=5, most=2, target_gain_sigmas=None)
-    still = decided((4.999, 5.0), design=patient)
+    still = decide((4.999, 5.0), design=patient)
     still = replace(still, more=4)
     assert write_sentence(still).startswith(
         "`cosine` is not decided after 2 runs against 5 of `plain`: 4 more runs would"
     )
-    lost = decided((4.99,), [diverged(7, "not finite at step 31")])
+    lost = decide((4.99,), [make_diverged(7, "not finite at step 31")])
     assert (
         "of 2 runs of `cosine` 1 diverged (seed 7: `not finite at step 31`), while none of `plain` did" in lost.sentence
     )
     assert lost.estimate is None and "0.01" not in lost.sentence
-    without = decided((4.9912, 4.9935))
+    without = decide((4.9912, 4.9935))
     sentence = write_sentence(replace(without, estimate=None))
     assert not re.search(r"\d\.\d", sentence) and "`plumbline confirm`" in sentence, "no number where none is right"
     for decision in (kept, poor, still, lost):
@@ -159,23 +159,23 @@ def test_each_verdict_has_its_words() -> None:
 
 def test_the_sentence_can_be_quoted_alone_and_invents_no_size(tmp_path: Path) -> None:
     size = "1.2M parameters and 44 steps of 4,096 tokens (preset demo)"
-    kept, poor = (decided(values, size=size) for values in ((4.9912, 4.9935), (5.0005, 5.0004)))
+    kept, poor = (decide(values, size=size) for values in ((4.9912, 4.9935), (5.0005, 5.0004)))
     assert poor.verdict == "discard" and poor.estimate is not None and kept.estimate is not None
     decision_page.write(kept, tmp_path / "x.md")
     page, numbers = (tmp_path / "x.md").read_text(), json.loads((tmp_path / "x.json").read_text())
     assert numbers["terms"]["size"] == size
-    for text in (page, numbers["sentence"], " ".join(shown(kept).split())):
+    for text in (page, numbers["sentence"], " ".join(dump(kept).split())):
         assert f"At {size}, `cosine` improves `loss` by " in text
         assert f"one-sided p = {kept.estimate.p:.2g})" in text and "2 runs against 5 of `plain`" in text
     for phrase in (f"At {size}, ", f"estimated as {poor.estimate.median:.4f}, 90 % interval "):
         assert phrase in poor.sentence
     assert " p = " not in poor.sentence, "it may be small where the interval reaches zero"
-    assert decided((4.9912, 4.9935)).sentence.startswith("`cosine` improves")
-    assert "<b>" not in decided((4.9912, 4.9935), size="<b>[x](http://y)").sentence
+    assert decide((4.9912, 4.9935)).sentence.startswith("`cosine` improves")
+    assert "<b>" not in decide((4.9912, 4.9935), size="<b>[x](http://y)").sentence
 
 
 def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> None:
-    decision = replace(decided((4.9945, 4.9947)), tries=40)
+    decision = replace(decide((4.9945, 4.9947)), tries=40)
     keeps = false_keeps(decision.terms.design, 40)
     description = decision_page.describe_test(decision)
     assert (
@@ -221,21 +221,21 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
 
 
 def test_what_is_required_is_in_sentence_and_picture() -> None:
-    decision = decided((4.985, 4.986), minimum_gain=0.005)
+    decision = decide((4.985, 4.986), minimum_gain=0.005)
     assert decision.verdict == "keep" and "more than the 0.0050 that are required" in decision.sentence
-    assert "path.asked" in drawn(decision) and "path.asked" not in drawn(decided((4.985, 4.986)))
+    assert "path.asked" in parse_picture(decision) and "path.asked" not in parse_picture(decide((4.985, 4.986)))
 
 
 def test_others_names_are_shown_and_never_obeyed() -> None:
-    run = replace(diverged(3, HOSTILE), arm=HOSTILE, others={HOSTILE: 1.0}, run_id=HOSTILE)
+    run = replace(make_diverged(3, HOSTILE), arm=HOSTILE, others={HOSTILE: 1.0}, run_id=HOSTILE)
     terms = {"candidate": HOSTILE, "baseline": HOSTILE, "metric": HOSTILE, "trainer": HOSTILE, "unit": HOSTILE}
     for lost in ([run], []):
-        decision = decided((4.9912, 4.9935), lost, **terms)
+        decision = decide((4.9912, 4.9935), lost, **terms)
         svg, page = decision_page.make_picture(decision).svg(), decision_page.write_markdown(decision, "x.svg")
         assert "script" not in {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
         outside = re.sub(r"`[^`]*`", "", page)
         assert "<script" not in outside and "](http" not in outside
-        for text in (svg, page, shown(decision), decision.sentence):
+        for text in (svg, page, dump(decision), decision.sentence):
             assert "\u202e" not in text and "\x07" not in text and "\\u202e" in text
             text.encode("utf-8")  # a lone surrogate is no text
     bare = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED)
@@ -248,40 +248,40 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e200])
 def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
     values, bank = [4.9912 * scale, 4.9935 * scale], [value * scale for value in BANK]
-    decision = decided(values, bank=bank)
-    usual = decided((4.9912, 4.9935))
-    dots = [[dot.get("cx") for dot in drawn(each)["circle.baseline"]] for each in (decision, usual)]
+    decision = decide(values, bank=bank)
+    usual = decide((4.9912, 4.9935))
+    dots = [[dot.get("cx") for dot in parse_picture(each)["circle.baseline"]] for each in (decision, usual)]
     assert dots[0] == dots[1]
-    assert not re.search(r"\d{15}|0\.0000000", decision_page.write_markdown(decision, "x.svg") + shown(decision))
-    labels = [text.text or "" for text in drawn(decision)["text.small"]]
+    assert not re.search(r"\d{15}|0\.0000000", decision_page.write_markdown(decision, "x.svg") + dump(decision))
+    labels = [text.text or "" for text in parse_picture(decision)["text.small"]]
     assert max(map(len, labels)) < 25 and len(set(labels)) > 10
 
 
 def test_one_run_no_spread_and_no_look_have_a_page_too() -> None:
-    empty = decided(())
+    empty = decide(())
     assert empty.sentence == "`cosine` is not decided: it has no run yet."
     alone = replace(empty, runs=empty.runs[:1], verdict=Outcome.CANNOT_BE_JUDGED)
     same = replace(empty, runs=tuple(replace(run, value=5.0) for run in empty.runs))
     for case in (empty, alone, same, replace(empty, runs=())):
-        seen = drawn(case)
-        assert "rect.keep" not in seen and "## Looks" not in decision_page.write_markdown(case, "x.svg") and shown(case)
+        seen = parse_picture(case)
+        assert "rect.keep" not in seen and "## Looks" not in decision_page.write_markdown(case, "x.svg") and dump(case)
         assert all(math.isfinite(float(dot.get("cx", "nan"))) for dot in seen.get("circle.baseline", []))
 
 
 def test_a_path_beyond_the_boundary_stays_in_the_picture() -> None:
-    far = decided((4.2,))
-    (dot,) = (node for node in drawn(far)["circle.candidate"] if len(node) and "T = " in (node[0].text or ""))
+    far = decide((4.2,))
+    (dot,) = (node for node in parse_picture(far)["circle.candidate"] if len(node) and "T = " in (node[0].text or ""))
     height = float(ElementTree.fromstring(decision_page.make_picture(far).svg()).get("height", ""))
     assert 0 < float(dot.get("cy", "")) < height and f"T = {far.looks[0].t:.3f}" in (dot[0].text or "")
-    beside = [node.text for node in drawn(far)["text.small"] if node.text and "T = " in node.text]
+    beside = [node.text for node in parse_picture(far)["text.small"] if node.text and "T = " in node.text]
     assert beside == [f"T = {far.looks[0].t:.1f}"], "a dot at the edge says how far beyond it T is"
-    assert not [node for node in drawn(decided((4.9912, 4.9935)))["text.small"] if "T = " in (node.text or "")]
+    assert not [node for node in parse_picture(decide((4.9912, 4.9935)))["text.small"] if "T = " in (node.text or "")]
 
 
 def test_the_terminal_shows_runs_looks_and_the_sentence_last() -> None:
-    text = shown(decided((4.9912, 4.9935)))
+    text = dump(decide((4.9912, 4.9935)))
     rows = [line.split() for line in text.splitlines()]
-    mean, sigma = sum(BANK) / 5, decided((4.9912, 4.9935)).looks[-1].sigma
+    mean, sigma = sum(BANK) / 5, decide((4.9912, 4.9935)).looks[-1].sigma
     assert ["cosine", "1", "4.9912", f"{(mean - 4.9912) / sigma:+.1f}"] in rows
     edge = boundary(SequentialDesign(bank=5, most=8)).keep[1]
     assert re.search(rf"after 2 runs T = \d\.\d\d \(kept from {edge:.2f}, discarded up to 0\.\d\d\): kept", text)

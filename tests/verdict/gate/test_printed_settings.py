@@ -34,7 +34,7 @@ def write(folder: Path, *heads: str, mean: float = 3.276, seed: int = 1) -> None
         )
 
 
-def judged(root: Path) -> list[Judgement]:
+def judge_board(root: Path) -> list[Judgement]:
     (root.parent / "rules.toml").write_text(RULES)
     rules = read_rules(str(root.parent / "rules.toml"))
     board = read_board(root, rules)
@@ -57,7 +57,7 @@ SIZES = (
 def test_a_run_that_was_evaluated_on_less_keeps_its_record_from_being_judged(form: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *[form.format(number) for number in (62021632, 62021632, 36562944)])
     write(tmp_path / "records/b", *[form.format(number) for number in ("62,021,632", 62021632, "62_021_632")])
-    less, same = judged(tmp_path / "records")
+    less, same = judge_board(tmp_path / "records")
     assert less.verdict == "cannot be judged" and " was evaluated on fewer " in less.reason
     assert [fault.kind for fault in less.evidence.faults] == ["evaluation"] and not less.evidence.pools
     assert not same.evidence.faults
@@ -105,7 +105,7 @@ SETTINGS = (
 def test_a_setting_in_any_form_is_the_same_over_the_runs(form: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *[form.format(number) for number in ("0.04", "0.04", "0.05")])
     write(tmp_path / "records/b", *[form.format(number) for number in ("0.04", "0.04", "0.04")])
-    other, same = judged(tmp_path / "records")
+    other, same = judge_board(tmp_path / "records")
     assert [fault.kind for fault in other.evidence.faults] == ["configuration"]
     assert "0.05" in other.evidence.faults[0].words and not same.evidence.faults
     assert "the same in 3 runs" in same.evidence.code
@@ -160,7 +160,7 @@ VARYING = (
 @pytest.mark.parametrize("form", VARYING)
 def test_what_varies_by_itself_is_no_fault(form: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *["lr: 0.1\n" + form.format(number) for number in (1, 2, 3)])
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert not only.evidence.faults
 
 
@@ -170,7 +170,7 @@ def test_colours_hide_no_value(tmp_path: Path) -> None:
         log.write_text(
             log.read_text().replace("val_bpb:", "\x1b[1mval_bpb\x1b[0m:\x1b[32m").replace("900", "\x1b[7m900")
         )
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert len(only.evidence.values) == 3 and not only.evidence.faults
     assert only.evidence.values[0].evaluation == {"val_tokens": ["900"]}
 
@@ -179,10 +179,10 @@ def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:
     write(
         tmp_path / "records/a", "start_norm: 29.22683", "start_norm: 29.26360", "nohup: ignoring\nstart_norm: 29.19957"
     )
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert "set aside, as not of all runs or as measured: `start_norm` and `nohup`" in only.evidence.code
     write(tmp_path / "more/a", *[f"seed: {seed} name: golf-{seed} checkpoint=c{seed}" for seed in (1, 2, 3)])
-    (only,) = judged(tmp_path / "more")
+    (only,) = judge_board(tmp_path / "more")
     assert "differ too, and are none of the hyper-parameters that are known: `name` and `checkpoint`; differ as " in (
         only.evidence.code
     )
@@ -190,7 +190,7 @@ def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:
 
 def test_another_folder_of_what_a_run_is_evaluated_on_is_named(tmp_path: Path) -> None:
     write(tmp_path / "records/a", *[f"eval_path=/d/{folder}/full.bin" for folder in ("val", "val", "easy")])
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert "are none of the hyper-parameters that are known: `eval_path`" in only.evidence.code
 
 
@@ -203,7 +203,7 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
     (folder / "all.txt").write_text("".join(log.read_text() for log in logs))
     for log in logs:
         log.unlink()
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert len(only.evidence.values) == 3
     # What the second run does not print is what the first one said.
     assert only.reason.startswith("`a/all.txt`, run 3, was evaluated on fewer tokens: `val_tokens` is `300` there")

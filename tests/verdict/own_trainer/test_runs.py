@@ -305,7 +305,7 @@ def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> No
         list(trainer(folder).run([("candidate", 1), ("candidate", 2)]))
 
 
-def killed(folder: Path) -> subprocess.Popen[bytes]:
+def kill_try(folder: Path) -> subprocess.Popen[bytes]:
     """A try in a process of its own that was killed without mercy once a run was finished."""
     command = [sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -320,7 +320,7 @@ def killed(folder: Path) -> subprocess.Popen[bytes]:
 def test_a_try_that_is_killed_goes_on_with_what_was_finished(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     write_toml(folder, 'seed = "--wait 0.3 --seed {seed}"')
-    killed(folder)
+    kill_try(folder)
     before = {path: path.stat().st_mtime_ns for path in (folder / ".plumbline/runs").glob("*.result.json")}
     assert 1 <= len(before) < 5
     decision = decide(folder, "--gain", "1")

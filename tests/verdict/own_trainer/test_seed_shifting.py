@@ -31,7 +31,7 @@ print(json.dumps([random.random(), np.random.rand(), default_rng(42).random(), t
 TORCH = 0.8822692632675171
 
 
-def drawn(folder: Path, seed: int, *options: str) -> tuple[list[float], dict[str, int]]:
+def run_script(folder: Path, seed: int, *options: str) -> tuple[list[float], dict[str, int]]:
     """What a script draws under a seed, and which calls were shifted."""
     (folder / "script.py").write_text(FIXED)
     (folder / "reports").mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def drawn(folder: Path, seed: int, *options: str) -> tuple[list[float], dict[str
 
 @pytest.mark.slow
 def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_given(tmp_path: Path) -> None:
-    fixed, shifted = drawn(tmp_path, 1, "fix")
+    fixed, shifted = run_script(tmp_path, 1, "fix")
     new = 42 + 2 * 1_000_003
     assert fixed[:3] == [random.Random(new).random(), RandomState(new).rand(), default_rng(new).random()]
     assert fixed[3] not in (TORCH, fixed[6]) and fixed[6] == TORCH  # a generator of its own is left alone
@@ -63,7 +63,7 @@ def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_give
         "torch.manual_seed": 1,
         "torch.cuda.manual_seed": 1,
     }
-    unset, counted = drawn(tmp_path, 1)
+    unset, counted = run_script(tmp_path, 1)
     assert unset[:2] == [random.Random(new - 42).random(), RandomState(new - 42).rand()]
     assert unset[3] != fixed[3] and counted == {"numpy.random.default_rng": 2}
 

@@ -32,7 +32,7 @@ from tests.operate.preflight.method_checks.test_leaks import (
     SIZE,
     InTheProcessThatTrains,
     Leak,
-    looked_at,
+    check_trained,
     tiny,
     trained,
     uses,
@@ -82,7 +82,7 @@ def test_one_place_of_the_trained_context(trained: Callable[[type], Path], monke
     load: Any = component.load
     other = AtOnePlaceOfTheTrainedContext
     monkeypatch.setattr(component, "load", lambda slot, name: other if slot == "residual" else load(slot, name))
-    leak = looked_at(trained(Softmax)).leak or ""
+    leak = check_trained(trained(Softmax)).leak or ""
     assert leak.startswith("causality: read at once, 248 tokens have a loss that is ")
     assert "most of all token 21 of sequence" in leak
 
@@ -122,7 +122,7 @@ def test_every_run_has_its_loss_computed(trained: Callable[[type], Path], monkey
     assert (result.leak or "").startswith("loss: the mean over all 10 sequences") and result.key == spec.key
 
 
-def fitted(work: Path, spec: RunSpec, rows_BT: torch.Tensor, name: str) -> TrainedRun:
+def fit_rows(work: Path, spec: RunSpec, rows_BT: torch.Tensor, name: str) -> TrainedRun:
     """The run of `trained`, and then a few steps on some sequences."""
     model = Decoder(spec.model)
     weights = load_file(work / "out/model.safetensors")
@@ -149,13 +149,13 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
         shutil.copy(held_out.path.parent / file, training.with_name(file))
     shutil.copy(training.with_name("train.json"), training)
     on_read = torch.from_numpy(Pack(training).rows(batch_indices(Pack(training), 0, 0, 96)))
-    honest = finished_run_checks.check_gain_elsewhere([fitted(work, spec, on_read, "honest")], start, work)
+    honest = finished_run_checks.check_gain_elsewhere([fit_rows(work, spec, on_read, "honest")], start, work)
     assert honest.leak is None
     assert honest.words == (
         "its gain was looked for on 24 held-out sequences behind those of the loss and 84 training sequences that no "
         "run was to read"
     )
-    thief = fitted(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
+    thief = fit_rows(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
     result = finished_run_checks.check_gain_elsewhere([thief], start, work)
     assert (result.leak or "").startswith(f"held-out tokens: its gain over {spec.key} is ")
     assert "on 16 sequences of the loss, and " in (result.leak or "")

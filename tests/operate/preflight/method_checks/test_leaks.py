@@ -25,7 +25,7 @@ from plumbline.verdict.decision import decision_page
 from plumbline.verdict.judge import judge
 from tests.model_specs import run_spec, small
 from tests.train import small_runs
-from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, conducted, noisy
+from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, conduct, noisy
 
 SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
 
@@ -264,7 +264,7 @@ def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) 
     assert "changes with every call" in model_checks.run_checks(tiny(), tiny())[0]["repeatable"]
 
 
-def looked_at(work: Path) -> finished_run_checks.TrainedLook:
+def check_trained(work: Path) -> finished_run_checks.TrainedLook:
     """Look at the run of `trained`."""
     spec = run_spec()
     return finished_run_checks.check_run(work / "out", spec, finished_run_checks.locate_held_out_pack(work, spec))
@@ -288,17 +288,17 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: C
     """It holds before training, which the checks of a new model cannot tell."""
     work = trained(Gated)
     assert trained_size_checks.run_checks(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
-    result = looked_at(work)
+    result = check_trained(work)
     assert result.leak is None
     assert "32 tokens of its held-out sequences, in batches of 8 rows" in result.words
     assert "and all 10 sequences of its validation loss have it again" in result.words
     _open(work / "out")
-    assert "causality: token 1 of the 2 tokens" in (looked_at(work).leak or "")
+    assert "causality: token 1 of the 2 tokens" in (check_trained(work).leak or "")
 
 
 def test_a_leak_on_a_runs_own_text_and_batch(trained: Callable[[type], Path]) -> None:
     """Nothing shorter, no smaller batch, no mode but evaluation and no random token shows it."""
-    leak = looked_at(trained(OnTextInTheTrainedBatchAsValidated)).leak or ""
+    leak = check_trained(trained(OnTextInTheTrainedBatchAsValidated)).leak or ""
     assert leak.startswith("causality: token 31 of the 32 tokens") and leak.endswith("in a batch of 8")
 
 
@@ -306,7 +306,7 @@ def test_a_loss_of_other_weights_is_refused(trained: Callable[[type], Path], mon
     """A leak that the looks do not open is in the loss that the run says all the same."""
     work = trained(InTheProcessThatTrains)
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
-    leak = looked_at(work).leak or ""
+    leak = check_trained(work).leak or ""
     assert leak.startswith("loss: the mean over all 10 sequences of its validation loss is ")
 
 
@@ -315,16 +315,16 @@ def test_a_loss_off_by_a_thousandth_is_refused(trained: Callable[[type], Path]) 
     out = trained(Gated) / "out"
     outcome, manifest = (json.loads((out / f"{name}.json").read_text()) for name in ("outcome", "manifest"))
     (out / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": 0.999 * outcome["validation_loss"]}))
-    assert (looked_at(out.parent).leak or "").startswith("loss: the mean over all 10 sequences")
+    assert (check_trained(out.parent).leak or "").startswith("loss: the mean over all 10 sequences")
     (out / "manifest.json").write_text(json.dumps(manifest | {"device": "cuda"}))
-    assert looked_at(out.parent).leak is None
+    assert check_trained(out.parent).leak is None
 
 
 def test_no_keep_of_an_arm_whose_weights_leak(trained: Callable[[type], Path], tmp_path: Path) -> None:
     spec, work = run_spec(), trained(Gated)
     paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)), name="paper")
     arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)
-    decision = conducted(tmp_path / "bank", NumbersTrainer(noisy(8)), replace(QUESTION, metric="validation_loss"))
+    decision = conduct(tmp_path / "bank", NumbersTrainer(noisy(8)), replace(QUESTION, metric="validation_loss"))
     source = StudySource(SimpleNamespace(), arms, QUESTION, looked_at=False)
     flagged = source.look_again(decision)
     assert (flagged.verdict, flagged.exit_code) == ("implausible", 14)

@@ -221,9 +221,9 @@ def test_a_wrong_construction_is_seen_by_the_tool_itself(monkeypatch, tmp_path, 
     write_random_model(tmp_path / "in", **BIASED)
     bias = DecoderWeights.bias
 
-    def left(parts, role, layer):
+    def leave_bias(parts, role, layer):
         leftover_bias = bias(parts, role, layer)
         return leftover_bias.clone() if role in forgotten else leftover_bias
 
-    monkeypatch.setattr(DecoderWeights, "bias", left)
+    monkeypatch.setattr(DecoderWeights, "bias", leave_bias)
     run_refused(monkeypatch, r"by Theorem 4.2 .* the logits differ by \d+(\.\d+)? in float64", tmp_path / "in")
