@@ -38,7 +38,7 @@ def make_metadata() -> ro_crate.CrateMetadata:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def bundle(tmp_path: Path) -> Path:
     path = tmp_path / "made.tar.xz"
     archive.write(path, FILES, make_metadata())
     return path
@@ -60,7 +60,7 @@ def rewritten(path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]]
     return path
 
 
-def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: Path) -> None:
+def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, bundle: Path) -> None:
     """Whatever their order, times and modes; the crate comes first."""
     again: dict[str, bytes | Path] = {}
     for name, content in reversed(FILES.items()):
@@ -71,13 +71,13 @@ def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: 
         os.utime(path, (1, len(again)))
         again[name] = path
     archive.write(tmp_path / "again.tar.xz", again, make_metadata())
-    assert (tmp_path / "again.tar.xz").read_bytes() == made.read_bytes()
-    assert [member.name for member, _ in members(made)] == [f"bundle/{name}" for name in (ro_crate.NAME, *FILES)]
-    listed = archive.unpack(made, tmp_path / "out", {"results": "bundled"})
+    assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
+    assert [member.name for member, _ in members(bundle)] == [f"bundle/{name}" for name in (ro_crate.NAME, *FILES)]
+    listed = archive.unpack(bundle, tmp_path / "out", {"results": "bundled"})
     assert listed.keys() == FILES.keys()
     assert (tmp_path / "out/bundled/smoke/a b.csv").read_bytes() == b"1,2\n"
     assert not (tmp_path / "out/results").exists()
-    assert archive.read_file(made, "README.md") == b"Hello.\n"
+    assert archive.read_file(bundle, "README.md") == b"Hello.\n"
 
 
 def outside(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
@@ -139,11 +139,11 @@ def headless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     ],
 )
 def test_what_somebody_changed_is_refused_and_leaves_nothing(
-    tmp_path: Path, made: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None], says: str
+    tmp_path: Path, bundle: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None], says: str
 ) -> None:
     folder = tmp_path / "deep" / "out"
     with pytest.raises(PlumblineError, match=says):
-        archive.unpack(rewritten(made, change), folder, {})
+        archive.unpack(rewritten(bundle, change), folder, {})
     assert not folder.exists() and not list(tmp_path.rglob("outside"))
 
 
@@ -174,18 +174,18 @@ def test_what_somebody_changed_is_refused_and_leaves_nothing(
         "junk in its end",
     ],
 )
-def test_what_is_damaged_or_foreign_is_refused(tmp_path: Path, made: Path, damage: Callable[[bytes], bytes]) -> None:
-    made.write_bytes(damage(made.read_bytes()))
+def test_what_is_damaged_or_foreign_is_refused(tmp_path: Path, bundle: Path, damage: Callable[[bytes], bytes]) -> None:
+    bundle.write_bytes(damage(bundle.read_bytes()))
     with pytest.raises(PlumblineError, match=r"cannot be read .*copy it again|does not begin with"):
-        archive.unpack(made, tmp_path / "out", {})
+        archive.unpack(bundle, tmp_path / "out", {})
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, made: Path) -> None:
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, bundle: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes").write_text("mine")
     with pytest.raises(PlumblineError, match="there is something already"):
-        archive.unpack(made, tmp_path / "mine", {})
+        archive.unpack(bundle, tmp_path / "mine", {})
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes"]
 
 
@@ -243,9 +243,9 @@ def test_no_file_that_is_read_whole_may_be_large(tmp_path: Path) -> None:
             archive.unpack(bundle, tmp_path / "out", {})
 
 
-def test_a_sparse_file_is_no_plain_one(tmp_path: Path, made: Path) -> None:
+def test_a_sparse_file_is_no_plain_one(tmp_path: Path, bundle: Path) -> None:
     """Of which tar itself would make as many zeros as it says."""
-    entries = members(made)
+    entries = members(bundle)
     metadata, readme = entries[0][1], b"results"
     header = tarfile.TarInfo("bundle/README.md")
     header.type, header.size = tarfile.GNUTYPE_SPARSE, len(readme)
@@ -258,16 +258,16 @@ def test_a_sparse_file_is_no_plain_one(tmp_path: Path, made: Path) -> None:
             first.size = len(metadata)
             tar.addfile(first, io.BytesIO(metadata))
             raw.write(bytes(block) + readme.ljust(512, b"\0"))
-        made.write_bytes(lzma.compress(raw.getvalue()))
+        bundle.write_bytes(lzma.compress(raw.getvalue()))
     with pytest.raises(PlumblineError, match=r"'bundle/README\.md' is not a plain file"):
-        archive.unpack(made, tmp_path / "out", {})
+        archive.unpack(bundle, tmp_path / "out", {})
 
 
-def test_a_full_disk_is_named_with_the_file(tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(shutil, "copyfileobj", full)
     with pytest.raises(OSError, match="No space left") as error:
-        archive.unpack(made, tmp_path / "out", {})
+        archive.unpack(bundle, tmp_path / "out", {})
     assert error.value.filename == f"{tmp_path}/out/README.md" and not (tmp_path / "out").exists()

@@ -66,7 +66,7 @@ def stream_before(model: Decoder, layer: int, tokens_BT: torch.Tensor) -> torch.
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def vocab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("words") / "tokenizer.json"
     tokenizer = Tokenizer(models.WordLevel({f"w{index}": index for index in range(90)}, unk_token="w0"))
     tokenizer.add_special_tokens(["<|endoftext|>"])
@@ -75,11 +75,11 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outside(tmp_path_factory: pytest.TempPathFactory, words: Path) -> dict[str, torch.Tensor]:
+def outside(tmp_path_factory: pytest.TempPathFactory, vocab: Path) -> dict[str, torch.Tensor]:
     """What transformers computes of all of them, loaded in one process."""
     folders = tmp_path_factory.mktemp("exported")
     for name in OWN:
-        write_export.write_code(folders / name, lively(MODELS[name]), words)
+        write_export.write_code(folders / name, lively(MODELS[name]), vocab)
     (folders / "models.json").write_text(json.dumps({name: name == SAVED_AGAIN for name in OWN}))
     (folders / "tokens.json").write_text(json.dumps(tokens().tolist()))
     command = [
@@ -147,11 +147,11 @@ def test_what_looks_at_the_length_of_a_call_bears_neither_cache_nor_padding(outs
 
 @pytest.mark.parametrize("name", sorted(set(MODELS) - set(OWN)))
 @torch.inference_mode()
-def test_what_is_a_llama_is_one(name: str, words: Path, tmp_path: Path) -> None:
+def test_what_is_a_llama_is_one(name: str, vocab: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     model = lively(MODELS[name])
-    hf_export.export(model, words, tmp_path)
+    hf_export.export(model, vocab, tmp_path)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path)
     expected = model(tokens())
     torch.testing.assert_close(theirs(tokens()).logits, expected, rtol=0, atol=1e-5 * expected.abs().max().item())

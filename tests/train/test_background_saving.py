@@ -52,7 +52,7 @@ def before_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], No
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Writers wait for `go` before they write tensors; `most` of them were at it at a time, `begun` in all."""
     state = SimpleNamespace(go=threading.Event(), most=0, now=0, begun=0)
     original = weight_files.write
@@ -80,25 +80,25 @@ def contents(checkpoint: Path) -> dict[str, Any]:
     return files | {"loop": loop, "metadata": metadata}
 
 
-def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probed: Path, held, before_step) -> None:
+def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probed: Path, gate, before_step) -> None:
     """The checkpoint after step 4 is not written before step 8 begins, the next one waits for it."""
     spec, state = run_spec(probes=PROBES), tmp_path / "beside/state"
-    held.go.set()
+    gate.go.set()
     assert train(spec, settings(packs, tmp_path / "once", checkpoint_steps=4, background_io=False)) == 0
-    held.go.clear()
-    held.most = held.begun = 0
+    gate.go.clear()
+    gate.most = gate.begun = 0
     there: list[list[int]] = []
 
     def notice(step: int) -> None:
         there.append(list_steps(state))
         if step == 8:
-            assert held.begun == 1
-            held.go.set()
+            assert gate.begun == 1
+            gate.go.set()
 
     before_step(notice)
     assert train(spec, settings(packs, tmp_path / "beside", checkpoint_steps=4, background_io=True)) == 0
     # Whether the one after step 8 is written by the time that step 9 begins is the writer's affair.
-    assert there[:8] == [[]] * 8 and 4 in there[8] and (held.most, held.begun) == (1, 3)
+    assert there[:8] == [[]] * 8 and 4 in there[8] and (gate.most, gate.begun) == (1, 3)
     for step in (4, 8, 12):
         first, other = (tmp_path / name / f"state/step-{step:07d}" for name in ("once", "beside"))
         assert damage(other) is None and contents(other) == contents(first)
@@ -139,7 +139,7 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
 
 @pytest.mark.parametrize("last", [4, 5])
 def test_a_stop_waits_for_the_writer(
-    packs: Path, tmp_path: Path, undisturbed: Path, held, before_step, last: int
+    packs: Path, tmp_path: Path, undisturbed: Path, gate, before_step, last: int
 ) -> None:
     """The checkpoint after step 4 is being written; asked to stop after it, there is nothing more to save."""
     stop = StopRequest()
@@ -147,25 +147,25 @@ def test_a_stop_waits_for_the_writer(
     def ask(step: int) -> None:
         if step == last + 1:
             stop.asked = True
-            threading.Timer(0.2, held.go.set).start()
+            threading.Timer(0.2, gate.go.set).start()
 
     before_step(ask)
     chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
     newest = RollingCheckpoints(chosen.state, keep=3).newest()
-    assert newest is not None and newest.step == last and held.begun == last - 3
+    assert newest is not None and newest.step == last and gate.begun == last - 3
     before_step(lambda step: None)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
     assert read(tmp_path / "out/manifest.json")["resumed_from"] == [last]
     assert products(tmp_path) == products(undisturbed)
 
 
-def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path: Path, held, before_step) -> None:
+def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path: Path, gate, before_step) -> None:
     """It is there before the lock is given back."""
 
     def fail(step: int) -> None:
         if step == 6:
-            threading.Timer(0.2, held.go.set).start()
+            threading.Timer(0.2, gate.go.set).start()
             raise ZeroDivisionError
 
     before_step(fail)
@@ -187,7 +187,7 @@ def test_killed_while_writing(packs: Path, tmp_path: Path, undisturbed: Path) ->
     assert products(tmp_path) == products(undisturbed) and not list(chosen.state.glob(".step-*"))
 
 
-def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path: Path, held) -> None:
+def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path: Path, gate) -> None:
     """They ask one another after 1, 2, 4 ... steps, so that those who have written need no word from the slowest."""
     sums: list[list[float]] = []
     ranks: Any = SimpleNamespace(
@@ -209,7 +209,7 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     for step in range(8, 14):
         saving.note_progress(step)
     assert sums == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
-    held.go.set()
+    gate.go.set()
     saving.let_end()
     saving.note_progress(14)
     assert len(sums) == 3, "it is not yet time"

@@ -22,8 +22,8 @@ from tests.operate import fake_terminal
 from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline, write_bank
 
 
-def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path, Done], tmp_path: Path) -> None:
-    folder = shutil.copytree(made[0], tmp_path / "theirs")
+def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(template: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(template[0], tmp_path / "theirs")
     shutil.rmtree(folder / ".plumbline")
     (folder / "plumbline.toml").write_text(f"[run]\ncommand = 'touch {tmp_path}/run'\n[metric]\nname = 'q'\n")
     for args in (("try", "-m", "x"), ("confirm",)):
@@ -33,12 +33,12 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path,
     assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
 
 
-def test_without_a_home_folder(made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_folder(template: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     folder = tmp_path / "copy"
-    shutil.copytree(made[0], folder)
+    shutil.copytree(template[0], folder)
     (tmp_path / "file").touch()
     for state, why in (("", "no home folder is known of user"), (str(tmp_path / "file"), "cannot be")):
         monkeypatch.setenv("XDG_STATE_HOME", state)
@@ -52,8 +52,8 @@ def test_without_a_home_folder(made: tuple[Path, Done], tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
-def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
-    folder = shutil.copytree(made[0], tmp_path / "theirs")
+def test_a_person_is_asked_once_and_shown_all_that_would_run(template: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(template[0], tmp_path / "theirs")
     text = (folder / "plumbline.toml").read_text()
     hidden = r'command = "touch run; \u001b[2K\rpython train.py {flags}"'
     (folder / "plumbline.toml").write_text(re.sub("command = .*", hidden.replace("\\", r"\\"), text))

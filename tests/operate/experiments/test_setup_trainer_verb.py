@@ -20,8 +20,8 @@ from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, Done, banked, git, plumbline, repository_of
 
 
-def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[Path, Done]) -> None:
-    folder, done = made
+def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(template: tuple[Path, Done]) -> None:
+    folder, done = template
     assert done.returncode == 0, done.stderr
     settings = load(folder)
     assert (settings.run.seed, settings.run.share) == ("--seed {seed}", ("data",))
@@ -185,10 +185,10 @@ def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_base
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
 
 
-def test_a_stopped_set_up_goes_on(made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_set_up_goes_on(template: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is left by a stop among the runs: with its file and its first run, and not yet trusted."""
     folder = tmp_path / "a{b} 'c'"
-    shutil.copytree(made[0], folder)
+    shutil.copytree(template[0], folder)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     bank = folder / ".plumbline/runs.jsonl"
     bank.write_text("".join(bank.read_text().splitlines(keepends=True)[:3]))

@@ -184,7 +184,7 @@ def test_a_task_whose_file_gives_no_items(root: Path, without: str, more: str, s
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What the hub is asked for; it has everything."""
     questions: list[tuple[str, str]] = []
 
@@ -197,16 +197,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def test_offline_nothing_is_read_from_the_hub(
-    root: Path, asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    root: Path, requests: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "true")
     settings = FROM_HUB | evaluation(source="hub")
     message = join(hub.check(dry_run(root, TEXTS, ITEMS, **settings)), "would stop")
-    assert message.count("HF_DATASETS_OFFLINE=true forbids that; unset HF_DATASETS_OFFLINE, or") == 2 and not asked
+    assert message.count("HF_DATASETS_OFFLINE=true forbids that; unset HF_DATASETS_OFFLINE, or") == 2 and not requests
     assert hub.check(dry_run(root, TRAIN, **settings)) == [], "what is there already is not read again"
 
 
-def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, asked: list[tuple[str, str]]) -> None:
+def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, requests: list[tuple[str, str]]) -> None:
     of = dry_run(root, TEXTS, **FROM_HUB)
     assert f"{COMMIT[:10]}, the newest, which the first fetch" in join(hub.check(of), "ok")
     lock = root / of.project.paths.corpus("climbmix") / "documents/hub.lock"
@@ -215,7 +215,7 @@ def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, asked: li
     join(hub.check(of), "ok")
     lock.write_text("{}")
     assert "hub.lock: has no path, configuration and commit" in join(hub.check(of), "would stop")
-    assert asked == [("OptimalScale/ClimbMix", ""), ("OptimalScale/ClimbMix", "f" * 40)]
+    assert requests == [("OptimalScale/ClimbMix", ""), ("OptimalScale/ClimbMix", "f" * 40)]
     from_hub(root, revision="main")
     message = join(hub.check(dry_run(root, TEXTS, **FROM_HUB)), "would stop")
     assert "climbmix.yaml: hub.revision: 'main' is not a full commit hash" in message
@@ -232,9 +232,9 @@ def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert result.message.count("no route") == 1 and result.message.count(" at ") >= 11, "one cause, one line"
 
 
-def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[tuple[str, str]]) -> None:
-    assert len(hub.check(dry_run(root, ITEMS, **evaluation(source="hub")))) == len(asked) == 11, "arc has two tasks"
-    assert len(set(asked)) == len(asked)
+def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, requests: list[tuple[str, str]]) -> None:
+    assert len(hub.check(dry_run(root, ITEMS, **evaluation(source="hub")))) == len(requests) == 11, "arc has two tasks"
+    assert len(set(requests)) == len(requests)
 
 
 def test_no_apt_for_a_debian_corpus(root: Path, programs: Path) -> None:

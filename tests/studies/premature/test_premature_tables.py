@@ -52,7 +52,7 @@ def tables(watched) -> dict[str, Table]:
 
 
 @pytest.fixture(scope="module")
-def seen(watched) -> dict[str, set[str]]:
+def reads(watched) -> dict[str, set[str]]:
     return {name: files for name, (_, files) in watched.items()}
 
 
@@ -76,8 +76,8 @@ def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_reads_what_it_declares(tables, seen, name):
-    assert seen[name] == set(TARGETS[name]["published"])
+def test_a_table_reads_what_it_declares(tables, reads, name):
+    assert reads[name] == set(TARGETS[name]["published"])
 
 
 #: What differs in the published world: the paper's tables are of several sets of runs (interpretation one_control),
