@@ -145,7 +145,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Reference material that may lie beside the repository; a test that wants it is skipped without it."""
+    """Reference material that may lie next to the repository; a test that wants it is skipped without it."""
     folder = REPOSITORY.parent / "shared"
     if not folder.is_dir():
         pytest.skip("no reference material beside the repository")

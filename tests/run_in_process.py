@@ -1,4 +1,4 @@
-"""A verb's command line in the process of the tests: a process of its own takes two seconds of a processor to begin."""
+"""A verb's command line in the process of the tests: a separate process takes two seconds of a processor to begin."""
 
 from __future__ import annotations
 

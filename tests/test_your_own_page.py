@@ -30,7 +30,7 @@ def yaml_with(page: str, text: str) -> str:
 
 
 def command(page: str, start: str) -> list[str]:
-    """The words of a command, without the remark after it."""
+    """The arguments of a command, without the remark after it."""
     line = next(line for line in page.splitlines() if line.startswith(f"$ {start}"))
     return shlex.split(line, comments=True)[1:]
 

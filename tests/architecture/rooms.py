@@ -26,7 +26,7 @@ import networkx
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "plumbline"
-#: Packages beside it that import it, each a room.
+#: Packages next to it that import it, each a room.
 BESIDE = ("benchmarks", "snakemake_logger_plugin_plumbline")
 WORKFLOW = "workflow"
 

@@ -1,4 +1,4 @@
-"""Private parts of Snakemake stand in one module, are there, and are those of the minor version that was looked at."""
+"""Private parts of Snakemake stand in one module, are there, and are those of the minor version that was checked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TELLING = {name for name in NAMES if "_" in name} - {"parse_args"} | {"forcefile
 
 
 def functions() -> list[str]:
-    """The functions that would have to be looked at."""
+    """The functions that would have to be checked."""
     members = inspect.getmembers(snakemake_internals, inspect.isfunction)
     return [name for name, function in members if function.__module__ == snakemake_internals.__name__]
 

@@ -70,7 +70,7 @@ def numbered_sentences(text: str) -> list[NumberedSentence]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, int, str]]:
-    """Section, number and words of each paragraph that can hold sentences."""
+    """Section, number and text of each paragraph that can hold sentences."""
     # A conversion that writes a formula twice writes 0.25 as "0.250.25".
     text = _TWICE.sub(r"\1", _FRONT.sub("", text))
     section, number, left_out = "lead", 0, "\nAbstract\n" in text

@@ -88,7 +88,7 @@ def test_every_mismatch_has_a_finding_and_every_finding_a_mismatch(audit, reposi
 def test_every_printed_number_is_read_by_a_row_or_listed_with_a_reason(repository, study):
     coverage = read_coverage(study, repository)
     assert coverage.missing == [] and coverage.idle == []
-    assert coverage.read > 0.85 * coverage.printed  # a pattern that lists everything is no reason
+    assert coverage.read > 0.85 * coverage.printed  # a pattern that lists everything is not a reason
 
 
 def test_a_mismatch_of_the_documents_own_numbers_is_a_contradiction(audit):

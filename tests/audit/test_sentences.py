@@ -1,4 +1,4 @@
-"""Sentences with a number: the rule, the list of each study, and what is said of it."""
+"""Sentences with a number: the rule, the list of each study, and what is stated about it."""
 
 import hashlib
 
@@ -81,7 +81,7 @@ def test_every_sentence_is_read_or_left_out_with_a_reason(repository, study):
 
 @pytest.mark.parametrize("study", COUNTS)
 def test_the_list_is_what_the_rule_finds_in_the_paper(repository, study):
-    """Papers are not distributed: beside the repository, or nowhere."""
+    """Papers are not distributed: next to the repository, or nowhere."""
     path = repository.parent / "shared" / "papers" / f"{study}.txt"
     path = path if path.is_file() else repository.parents[1] / "shared" / "papers" / f"{study}.txt"
     if not path.is_file():

@@ -91,7 +91,7 @@ def test_what_no_commit_has_is_not_kept(tmp_path: Path, changes: dict[str, Any])
 
 
 def test_the_records_that_are_here_are_whole(repository: Path) -> None:
-    """Every file is the one that its crate lists; that products come out equal is for `records check`."""
+    """Every file is the one that its crate lists; that products are equal is for `records check`."""
     page = (repository / "records/README.md").read_text()
     for name in records.list_records(repository / "records"):
         folder = repository / "records" / name
@@ -152,13 +152,13 @@ def _close(first: float, two: float, share: float) -> bool:
 
 
 def _not_equal(verdicts: dict[str, str], folder: Path) -> list[str]:
-    """The files of a rebuild that came out otherwise, but for what rounding explains in those of `COMPUTED`."""
+    """The files of a rebuild that differ, except for what rounding explains in those of `COMPUTED`."""
     other = [name for name, verdict in verdicts.items() if verdict != rebuild.EQUAL]
     return [name for name in other if not (name in COMPUTED and _equals_but_for_rounding(folder, name))]
 
 
 def _equals_but_for_rounding(folder: Path, name: str) -> bool:
-    """Whether a file that was made again has the words and, but for rounding, the numbers of the one brought."""
+    """Whether a file that was made again has the words and, except for rounding, the numbers of the one brought."""
     if not (folder / name).is_file():
         return False
     paths = (folder / name, folder / rebuild.BROUGHT / name.removeprefix("results/"))
@@ -181,7 +181,7 @@ def test_rounding_is_told_from_another_number() -> None:
 def test_a_page_of_each_kind_of_each_record_comes_out_equal(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the code of its commit, with the packages that are here, byte by byte, but for rounding in `COMPUTED`; with
+    """By the code of its commit, with the packages that are here, byte by byte, except for rounding in `COMPUTED`; with
     PLUMBLINE_RECORDS=all every page, as `records check` does."""
     parse = description.parse_description
     if os.environ.get("PLUMBLINE_RECORDS") != "all":

@@ -82,7 +82,7 @@ def project(root: Path) -> set[str]:
     table = {path.name: sha256_file(path) for path in (file(results / f"table1.{end}", b"1") for end in ("csv", "md"))}
     facts = {"csv_sha256": table["table1.csv"], "files": table}
     fingerprint_file.write_facts(results / "table1.provenance.json", facts)
-    file(root / "results/table1.csv", b"1")  # a copy of the preset asked for
+    file(root / "results/table1.csv", b"1")  # a copy of the requested preset
     entry = ledger.LedgerEntry(kind="try", name="a", fingerprint="f", baseline="b", metric="loss", test="t")
     entries = ledger.append(root / "results/demo/verdict/ledger.jsonl", [entry])
     page = root / "results/demo/verdict/a.md"

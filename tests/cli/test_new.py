@@ -1,4 +1,4 @@
-"""What `plumbline new` writes works as it is written; what is there, or is no name, is refused with the remedy."""
+"""What `plumbline new` writes works as it is written; what is there, or is not a name, is refused with the remedy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def project(written: Path, tmp_path: Path) -> Path:
 
 
 def python(project: Path, *args: str, packages: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a Python command in a project, with packages beside those of this interpreter."""
+    """Run a Python command in a project, with packages in addition to those of this interpreter."""
     path = os.pathsep.join(map(str, filter(None, (packages, os.environ.get("PYTHONPATH")))))
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *args]

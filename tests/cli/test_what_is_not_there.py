@@ -1,4 +1,4 @@
-"""Verbs that are given what is not there, or is something else, say so in one line, with what to give instead."""
+"""Verbs that are given what is not there, or is something else, report it in one line, with what to give instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wheel alone brings judges numbers and audits papers; a verb that needs more says so in one sentence."""
+"""What the wheel alone brings judges numbers and audits papers; a verb that needs more states it in one sentence."""
 
 from __future__ import annotations
 

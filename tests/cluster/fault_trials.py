@@ -1,4 +1,4 @@
-"""One training run of the smoke preset in a workspace of its own, and what is measured about it."""
+"""One training run of the smoke preset in its own workspace, and what is measured about it."""
 
 from __future__ import annotations
 

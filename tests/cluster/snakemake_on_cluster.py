@@ -136,7 +136,7 @@ class Workspace:
     def snakemake(
         self, *arguments: str, environment: dict[str, str] | None = None, profiles: tuple[str, ...] = PROFILES
     ) -> Snakemake:
-        """Start `snakemake WORDS --profile slurm ...` here, in the background and in a session of its own."""
+        """Start `snakemake WORDS --profile slurm ...` here, in the background and in its own session."""
         number = len(list(self.path.glob("snakemake.*.txt")))
         log = self.path / f"snakemake.{number}.txt"
         command = [sys.executable, "-m", "snakemake", *arguments, *profiles, *IMPATIENT]

@@ -102,7 +102,7 @@ def starts(workspace: Workspace, seed: int = 1) -> list[int]:
 
 
 def test_requests_of_the_paper_preset_are_granted(workspace: Workspace) -> None:
-    """profiles/slurm as it stands, but for account and partitions: one node of eight GPUs, two, and none."""
+    """profiles/slurm as it stands, except for account and partitions: one node of eight GPUs, two, and none."""
     outcomes = {scale: f"runs/transfer/{scale}/show/s42/outcome.json" for scale in ("base", "large")}
     shards = [f"tokens/train-{shard:04d}.npy" for shard in range(3)]
     driver = workspace.snakemake(

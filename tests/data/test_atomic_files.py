@@ -40,7 +40,7 @@ def test_a_new_file_has_the_mode_that_any_new_file_has(tmp_path: Path, umask: in
 
 
 def test_a_library_that_wants_a_name_gets_one(tmp_path: Path, umask: int) -> None:
-    """Safetensors puts a file of its own, with mode 0600, in the place of the one it is told."""
+    """Safetensors puts its own file, with mode 0600, in the place of the one it is given."""
     path = tmp_path / "model.safetensors"
     with open_atomically(path) as file:
         save_file({"weight": np.arange(3)}, file.name)
@@ -113,7 +113,7 @@ def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, 
     assert re.search(
         rf"^error: {tmp_path}/out/{file}: no disk space to write it \(File too large\); free some", done.stderr, re.M
     )
-    # What was read is kept for the next start, in a folder of its own.
+    # What was read is kept for the next start, in its own folder.
     names = {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".local-")}
     assert names <= {".lock", "validation.jsonl"}
 

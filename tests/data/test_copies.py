@@ -1,4 +1,4 @@
-"""Exact copies among documents are counted on each side of the split and across it, told, and left out if asked for."""
+"""Exact copies among documents are counted on each side of the split and across it, told, and left out if requested."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_side_of_nothing_but_copies_is_refused_with_a_remedy_that_is_one(tmp_p
         with pytest.raises(PlumblineError, match=every.format(side, other) + r"each text is on both sides: give more"):
             gather_texts(root, "--copies", f"once_in_{side}")
     lines = '{"text": "the same"}\n' * 60
-    for number in range(100):  # until train has a text of its own
+    for number in range(100):  # until train has its own text
         (root / "a.jsonl").write_text(lines + json.dumps({"text": f"alone {number}"}) + "\n")
         facts = gather_texts(root)
         if f"alone {number}" in texts(facts, "train"):
@@ -125,7 +125,7 @@ def test_a_side_of_nothing_but_copies_is_refused_with_a_remedy_that_is_one(tmp_p
 
 
 def test_a_rule_is_asked_for_by_one_command_or_by_the_corpus(tmp_path: Path) -> None:
-    """The default is neither in the command line nor in a fingerprint; a word that is no rule is refused."""
+    """The default is neither in the command line nor in a fingerprint; a word that is not a rule is refused."""
     from plumbline.project.project import load
 
     def plan_rule(**data: str) -> tuple[str, str]:

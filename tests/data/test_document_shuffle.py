@@ -92,7 +92,7 @@ print(tracemalloc.get_traced_memory()[1])
 
 @pytest.mark.parametrize("count", [1000, 6000])
 def test_memory_does_not_go_with_the_corpus(tmp_path: Path, count: int) -> None:
-    """In a process of its own: others allocate where they please."""
+    """In a separate process: others allocate where they please."""
     command = [sys.executable, "-c", MEASURED, str(tmp_path / "a"), str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     taking, giving = map(int, done.stdout.split())

@@ -1,4 +1,4 @@
-"""A folder of one's own is read on from where a killed process was, to the same bytes; a changed one from its start."""
+"""A user's own folder is read on from where a killed process was, to the same bytes; a changed one from its start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ print("COUNTED", count["taken"], count["written"])
 
 
 def gather(texts: Path, out: Path, *, reads: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
-    """The documents of a folder by a process of its own, killed where it is said."""
+    """The documents of a folder in a separate process, killed where the numbers say."""
     args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
     args += ["--validation-percent", "10"]
     return subprocess.run(

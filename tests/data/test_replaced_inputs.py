@@ -31,7 +31,7 @@ def own(stages: Stages, tmp_path: Path) -> Stages:
     )
     shutil.copytree(root / "documents", copies.documents)
     for path in (stages.tokenizer, *stages.tokens):
-        for file in path.parent.glob(f"{path.stem}.*"):  # with what lies beside it
+        for file in path.parent.glob(f"{path.stem}.*"):  # with what lies next to it
             shutil.copy2(file, tmp_path)
     return copies
 

@@ -1,4 +1,4 @@
-"""Token files of one's own: every format gives the same documents, and the tokens that are packed are the files'."""
+"""The user's own token files: every format gives the same documents, and the tokens that are packed are the files'."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FORMATS: dict[str, tuple[str, Write, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """A folder of token files beside the tokenizer of the synthetic corpus, and the verbs on it."""
+    """A folder of token files next to the tokenizer of the synthetic corpus, and the verbs on it."""
 
     path: Path
     tokenizer: Path

@@ -22,7 +22,7 @@ COMMITS = ("a" * 40, "b" * 40)
 
 @pytest.fixture
 def moving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A data set whose newest commit is another one each time that it is asked for; the commits that it was read at."""
+    """A data set whose newest commit is another one each time that it is requested; the commits that it was read at."""
     commits, read, both = iter(COMMITS), list[str](), threading.Barrier(2)
     for name, size in (("SAVE_BYTES", 2000), ("WRITE_BYTES", 500)):
         monkeypatch.setattr(read_cache if name == "SAVE_BYTES" else split, name, size)

@@ -45,7 +45,7 @@ def test_any_text(stages: Stages, text: str) -> None:
 
 @given(text=st.text(st.sampled_from("ab. \n\t"), max_size=40))
 def test_runs_of_blanks_and_line_ends(stages: Stages, text: str) -> None:
-    """Whitespace but for its last character is one pre-token, so that a text is cut only where it begins."""
+    """Whitespace except for its last character is one pre-token, so that a text is cut only where it begins."""
     actual, expected = both(stages, [text, f"{text} a", f"b\n{text}"])
     assert actual == expected
 
@@ -79,7 +79,7 @@ def test_a_separator_in_a_text_and_a_full_memory(stages: Stages, monkeypatch: py
 
 
 class Listening:
-    """A tokenizer that notes the texts that it is asked for."""
+    """A tokenizer that notes the texts that it has to encode."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, log: list[str]) -> None:
         self.tokenizer, self.asked = tokenizer, log

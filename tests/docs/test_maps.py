@@ -43,7 +43,7 @@ def code(texts: dict[str, str]) -> str:
 
 
 def code_of(texts: dict[str, str]) -> str:
-    """What stands outside of backticks in files that are no pages."""
+    """What stands outside of backticks in files that are not pages."""
     code = [text for file, text in texts.items() if not file.endswith((".md", ".csv", ".tex", ".svg"))]
     return "\n".join(re.sub(r"`[^`\n]+`", "", text) for text in code)
 

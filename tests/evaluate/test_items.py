@@ -1,4 +1,4 @@
-"""Items: their schema, where they come from, and what is said when something is wrong with them."""
+"""Items: their schema, where they come from, and the message when something is wrong with them."""
 
 from __future__ import annotations
 

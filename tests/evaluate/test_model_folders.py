@@ -257,7 +257,7 @@ def test_every_verb_refuses_and_the_next_folder_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Rows of two folders of one name are told apart; a pickle and a layer too many end in one sentence each."""
+    """Rows of two folders of one name are kept apart; a pickle and a layer too many end in one sentence each."""
 
     def verb(module: Any, *args: object) -> None:
         monkeypatch.setattr(sys, "argv", ["plumbline", *map(str, args)])

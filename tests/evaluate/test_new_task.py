@@ -20,7 +20,7 @@ from plumbline.model import hf_export
 from plumbline.model.finished_run import FinishedRun
 from plumbline.specs import tasks
 
-#: What config/tasks/README.md says is enough, and where items come from when they are not one's own.
+#: What config/tasks/README.md states to be enough, and where items come from when they are not one's own.
 PAGE = (package_data.folder() / "config/tasks/README.md").read_text()
 SCIQ = (
     PAGE.partition("```yaml\n")[2].partition("```")[0]

@@ -52,7 +52,7 @@ def test_trees_read_common_beginnings_once() -> None:
     shared, apart = trees(SEGMENTS), trees(SEGMENTS, shared=False)
     rows = {tuple(segment.tokens[:-1]) for segment in SEGMENTS}
     assert sorted(paths(apart)) == sorted(rows) and rows <= set(paths(shared))
-    # The passage and the first question; answers' beginnings are too short to go on from, but for a whole row.
+    # The passage and the first question; answers' beginnings are too short to go on from, except for a whole row.
     assert read(shared) == len(PASSAGE) + len(FIRST) + 2 + 4 + len(SECOND) + len(SECOND) + 1 + 4 + 1
     assert read(apart) == sum(map(len, rows))
     assert all(len(node.tokens) >= SHORTEST for node in shared if node.children)
@@ -120,7 +120,7 @@ def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_remembers_earlier_queries_reads_each_row_by_itself() -> None:
-    """The branches of a tree are no earlier queries of each other."""
+    """The branches of a tree are not earlier queries of each other."""
     summed = PrefixTreeReader(
         create_moved_model(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0
     )
@@ -137,7 +137,7 @@ def test_what_was_cut_on_the_left_shares_nothing() -> None:
 
 
 def test_learned_positions_end_with_the_context() -> None:
-    """A row as long as the context beside shorter ones, all after one beginning: padding has no position."""
+    """A row as long as the context next to shorter ones, all after one beginning: padding has no position."""
     spec = small(positions={"name": "learned"}, context=32)
     model = create_moved_model(spec)
     begin = list(range(20))

@@ -1,4 +1,4 @@
-"""Whose weights are scored, and whether they are what the trainer wrote; scores that are no numbers."""
+"""Whose weights are scored, and whether they are what the trainer wrote; scores that are not numbers."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Absent:
 
 
 def compute_outputs(model, tokens_BT, beams):
-    """Logits, a loss, padded logits, greedy continuations with and without a cache, and by search where asked for."""
+    """Logits, a loss, padded logits, greedy continuations with and without a cache, and by search where requested."""
     import torch
 
     length = tokens_BT.shape[1]

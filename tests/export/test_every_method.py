@@ -26,7 +26,7 @@ VOCABULARY, LENGTH = 97, 12
 
 
 def find_models() -> dict[str, ModelSpec]:
-    """One run's name for each model that any study has at smoke, but for sizes, and its spec with fewer words."""
+    """One run's name for each model that any study has at smoke, except for sizes, and its spec with fewer words."""
     specs: dict[str, ModelSpec] = {}
     names: dict[str, str] = {}
     for study in studies():

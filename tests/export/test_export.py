@@ -31,7 +31,7 @@ from tests.model_specs import BASELINE, run_spec
 
 @pytest.fixture
 def softpick(tmp_path: Path, tokenizer_file: Path) -> Path:
-    """A finished run that is no Llama."""
+    """A finished run that is not a Llama."""
     model = BASELINE | {"vocabulary": VOCABULARY, "context": 64, "layers": 2, "mixer": {"name": "softpick"}}
     spec = run_spec(method="softpick", preset="demo", model=model, data__tokenizer_vocabulary=VOCABULARY)
     folder = tmp_path / "run"
@@ -103,7 +103,7 @@ def test_the_verb(
         "are Plumbline's, bit for bit",
     ):
         assert text in output, text
-    # Once more is the same, byte for byte; and nothing is left beside it.
+    # Once more is the same, byte for byte; and nothing is left next to it.
     monkeypatch.setattr(check_export, "compare_logits", lambda *_, **__: record["checked"])
     verb.main()
     assert contents(out) == files

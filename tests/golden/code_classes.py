@@ -3,13 +3,13 @@
 A run's identity holds the class of each of its components (`plumbline.specs.code_hash`). After a refactor, recording
 shows that every golden run that uses the component (a method, or one of `trainings`) still has its numbers, and the new
 hash joins the class of the one before: nothing is retrained. After a change that moves numbers, and for a component
-that no golden run uses, the new hash is a class of its own.
+that no golden run uses, the new hash is a new class.
 
 What this cannot see, and gives the old class nevertheless:
 
 - a change of less than the tolerance;
 - one in an option, or in a value of an option, that no golden run sets. Every value that a run of a study chooses is
-  set by one, but for numbers: theirs are of another size;
+  set by one, except for numbers: theirs are of another size;
 - one that half precision alone feels. Golden runs are float32, the studies' runs at mini and paper bfloat16: `widened`
   does nothing to float32, so a component that loses it joins the old class though its bfloat16 numbers move. Those
   differ from machine to machine by more than any useful tolerance, so none are recorded. Whoever edits where a

@@ -49,7 +49,7 @@ def parts(run: RunSpec) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def values(run: RunSpec) -> Iterator[tuple[str, str, Any]]:
-    """Component, option and value for every option that is no number: a value of such a one can be a branch."""
+    """Component, option and value for every option that is not a number: a value of such a one can be a branch."""
     for kind, entry in parts(run):
         for name, option in components.options(kind, entry["name"]).items():
             if option.kind not in ("int", "float"):
@@ -58,7 +58,7 @@ def values(run: RunSpec) -> Iterator[tuple[str, str, Any]]:
 
 def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
     """Slots, optimizers, schedules, interventions, and probes that read while a run trains, and the values of their
-    options that are no numbers; one's own may lack."""
+    options that are not numbers; one's own may lack."""
     methods = [method for method in load_all()["losses"] if method in ALL]
     used = {component for name in (*methods, *TRAININGS) for component in classes.used_by(name)}
     models = [run_spec(model=overlay(method)) for method in methods]

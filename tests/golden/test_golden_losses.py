@@ -13,7 +13,7 @@ from tests.golden.method_runs import STEPS, TOLERANCE, TOLERANCES, gap, load_all
 from tests.golden.trainings import LOSS, TRAININGS, apart, curves
 from tests.model.transfer_methods import ALL
 
-#: The methods that the transfer study prints. There may be others beside them: a user's, recorded or not.
+#: The methods that the transfer study prints. There may be others besides: a user's, recorded or not.
 with open(REPOSITORY / "studies/transfer/published/table2.csv", encoding="utf-8") as _file:
     PRINTED = [row["method_id"] for row in csv.DictReader(_file)]
 

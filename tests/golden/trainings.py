@@ -1,7 +1,7 @@
 """Short trainings for what is not a slot of the model: optimizers, schedules, interventions, and probes that read while
 a run trains. On a CPU, on the tokens of the other golden runs, with the trainer's own parts.
 
-Beside the loss they keep what interventions and probes read: of those that change nothing it is all there is.
+In addition to the loss they keep what interventions and probes read: of those that change nothing it is all there is.
 """
 
 from __future__ import annotations

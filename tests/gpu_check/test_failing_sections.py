@@ -53,7 +53,7 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert "- out of memory: large: OutOfMemoryError: tried to allocate" in text
     assert "- failed: killed: its process ended with -9" in text
     assert "| after them | 7 |" in text
-    # What failed is final, until it is asked for again.
+    # What failed is final, until it is requested again.
     state.again()
     assert state.missing("failing") == ["refused", "large", "killed"]
 
@@ -79,7 +79,7 @@ def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
 
 
 def test_a_killed_call_is_gone_on_with(tmp_path: Path) -> None:
-    """kill -9 while the second section is at work."""
+    """kill -9 while the second section is running."""
     program = "import sys; from pathlib import Path; from tests.gpu_check.test_failing_sections import call; "
     program += "call(Path(sys.argv[1]), 'steady', 'slow', seconds=10000.0)"
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])

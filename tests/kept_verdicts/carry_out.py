@@ -23,7 +23,7 @@ from tests.kept_verdicts.normalise import normalise, normalise_json
 #: What a user's machine may have otherwise: a terminal, a language, a time zone, names that git would ask for.
 ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC", "NO_COLOR": "1"}
 UNSET = ("FORCE_COLOR", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID")
-#: Keys of `--json` that the object beside the page has not.
+#: Keys of `--json` that the object next to the page has not.
 OF_THE_COMMAND = ("verdict", "exit_code", "sentence", "page")
 
 

@@ -63,7 +63,7 @@ LATENT: Overlay = {
 }
 LATENT_NORM: Overlay = LATENT | {"projections": LATENT["projections"] | {"latent_norm": True}}
 
-#: What the universal tests run over beside the methods. (`llama` is those tests' baseline.)
+#: What the universal tests run over in addition to the methods. (`llama` is those tests' baseline.)
 BLOCKS: dict[str, Overlay] = {name: slots for name, slots in PREMATURE.items() if name != "llama"} | {
     "gpt_unbiased_norm": {"norm": {"name": "layer_norm", "bias": False}, "ffn": {"name": "gelu", "gelu": "tanh"}},
     "key_norms": KEY_NORMS,

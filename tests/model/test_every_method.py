@@ -144,7 +144,7 @@ def test_u6_models_have_finite_gradients_under_autocast(name: str) -> None:
         assert value.grad is not None and value.grad.isfinite().all(), parameter_name
 
 
-#: Parameters beside the baseline's 1,216,710,656 at paper size (Table 4 prints them rounded).
+#: Parameters in addition to the baseline's 1,216,710,656 at paper size (Table 4 prints them rounded).
 PARAMETERS = {
     "baseline": 0,
     "softpick": 0,

@@ -118,7 +118,7 @@ def test_a_position_that_was_not_learned_is_refused():
     decoder(torch.zeros(1, 30, dtype=torch.long), cache=cache)
     with pytest.raises(PlumblineError, match="a sequence of 33 tokens"):
         decoder(torch.zeros(1, 3, dtype=torch.long), cache=cache)
-    # Padding is no position: 34 columns hold 32 tokens.
+    # Padding is not a position: 34 columns hold 32 tokens.
     padding_BT = torch.arange(34)[None] < 2
     assert decoder(torch.zeros(1, 34, dtype=torch.long), padding_BT=padding_BT)[:, 2:].isfinite().all()
 

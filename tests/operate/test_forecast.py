@@ -1,4 +1,4 @@
-"""How long a Snakemake will take, before it begins and while it is at work."""
+"""How long a Snakemake will take, before it begins and while it is running."""
 
 from __future__ import annotations
 

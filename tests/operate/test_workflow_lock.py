@@ -184,7 +184,7 @@ def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
     with pytest.raises(PlumblineError, match=f"{workflow_lock.RECORD} {fault}, so it is unknown .*--unlock"):
         workflow_lock.clear(directory)
     assert is_locked(directory)
-    # Where no other host can have it, the kernel's lock tells; what is broken is kept to be looked at.
+    # Where no other host can have it, the kernel's lock tells; what is broken is kept to be checked.
     lies_on(monkeypatch, "ext4")
     assert f"{path} {fault}, and is set aside" in (workflow_lock.clear(directory) or "")
     assert not is_locked(directory) and path.with_name(f"{workflow_lock.RECORD}.damaged").exists()

@@ -9,7 +9,7 @@ import pytest
 from plumbline.project import Project, load
 from plumbline.specs.yaml_files import load_config
 
-#: A study of one's own beside it changes no number.
+#: A user's own study in addition changes no number.
 ALONE = {"studies": ["transfer"]}
 
 

@@ -17,7 +17,7 @@ from plumbline.plan.target_costs import memory_in_words, table
 from plumbline.project import Project
 from tests.plan.finished_run_files import BASELINE, by_target, finish
 
-#: A manifest but for its seconds and its devices.
+#: A manifest except for its seconds and its devices.
 READ = (
     '{"run_id": "RUN", "wall_seconds": %s, "world_size": %s, '
     '"tokens": 1, "attempts": 1, "device": "cpu", "device_name": "any"}'

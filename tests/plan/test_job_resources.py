@@ -24,11 +24,11 @@ from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, load_config
 
 NEEDS: dict[str, Any] = yaml.safe_load((ROOT / "benchmarks" / "job_resources.yaml").read_text(encoding="utf-8"))
-#: Rows that are no rule.
+#: Rows that are not rules.
 FACTS = {"distinct_words", "no_jobs_of_a_cluster"}
 #: Jobs of `profiles/slurm`'s attempts, and of its longest time limit.
 ATTEMPTS, SLICE = (1, 2, 3), 24 * 60
-#: A first attempt asks for so many times what its job needs, and no more but for what is so little that no scheduler
+#: A first attempt asks for so many times what its job needs, and no more except for what is so little that no scheduler
 #: minds: MB of memory, minutes, and MB of disk.
 MOST, LITTLE_MB, LITTLE_MINUTES, LITTLE_DISK_MB = 3, 1500, 30, 500
 #: At least so many rows have a law that was measured, whatever is added to it.
@@ -182,7 +182,7 @@ def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any
 
 
 def test_what_no_job_at_paper_makes_asks_by_the_same_laws(planned: tuple[Any, Project, list[Any]]) -> None:
-    """`bundle`, which needs all products, and `verdict`, which needs a method of one's own: of 300 M parameters, three
+    """`bundle`, which needs all products, and `verdict`, which needs a user's own method: of 300 M parameters, three
     seeds of two arms."""
     _, project, _ = planned
     priced = estimator(project)

@@ -1,4 +1,4 @@
-"""config/machines.yaml: what it says, and what it refuses."""
+"""config/machines.yaml: what it states, and what it refuses."""
 
 from __future__ import annotations
 

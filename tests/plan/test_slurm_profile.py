@@ -147,7 +147,7 @@ def test_jobs_of_a_run_go_to_gpus_and_others_do_not(profile: dict[str, Any]) -> 
 
 
 def test_training_alone_is_retried_for_slice_after_slice(repository: Path) -> None:
-    """As Snakemake itself reads the profile; a rule that names a number of its own keeps it."""
+    """As Snakemake itself reads the profile; a rule that names its own number keeps it."""
     _, settings = snakemake_arguments(["--profile", str(repository / "profiles" / "slurm")])
     assert settings.preemptible_rules == {"pretrain"} and settings.preemptible_retries == 20
     assert settings.retries == 2

@@ -54,7 +54,7 @@ def test_by_hand() -> None:
 
 
 def test_the_share_of_logits_beyond_is_of_visible_keys_on_either_side() -> None:
-    """Of six visible keys: 50 itself is not beyond; what is no number is."""
+    """Of six visible keys: 50 itself is not beyond; what is not a number is."""
     logits = [[60.0, 99, 99], [-51.0, 50.0, 99], [0.0, -50.0, math.nan]]
     assert by_hand([[1.0, 0, 0], [1, 0, 0], [1, 0, 0]], logits)["logits_beyond"].value == pytest.approx(3 / 6)
     assert by_hand([[1.0, 0, 0], [1, 0, 0], [1, 0, 0]], logits, beyond=49.0)["logits_beyond"].value == 5 / 6

@@ -23,7 +23,7 @@ from tests.train.small_runs import make_packs, settings, train
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, with its packs beside it."""
+    """A finished run, with its packs next to it."""
     work = tmp_path_factory.mktemp("ours")
     packs = make_packs(work)
     assert train(run_spec(), settings(packs, work)) == 0
@@ -69,7 +69,7 @@ def test_two_points_of_a_models_training(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A text of one's own by the folder's tokenizer; none at all; one by a tokenizer of ours; one that is too short."""
+    """A user's own text by the folder's tokenizer; none at all; one by a tokenizer of ours; one that is too short."""
     folder = save_model("gpt2", tmp_path / "gpt2")
     with pytest.raises(PlumblineError, match=r"--checkpoint: .*gpt2 holds no tokenizer.*--tokenizer or --token-ids"):
         probe_folder(monkeypatch, folder)

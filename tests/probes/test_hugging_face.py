@@ -222,7 +222,7 @@ def test_the_help_names_every_family_that_is_read() -> None:
 
 @pytest.mark.slow
 def test_nothing_is_fetched_to_read_a_model(tmp_path: Path) -> None:
-    """In a process of its own, where a name is looked up or a connection is opened by no one."""
+    """In a separate process, where a name is looked up or a connection is opened by no one."""
     folder = save_model("llama", tmp_path / "model")
     np.save(tmp_path / "ids.npy", np.arange(64).reshape(2, 32))
     watch = "import sys; sys.addaudithook(lambda event, given: event in ('socket.connect', 'socket.getaddrinfo') and "

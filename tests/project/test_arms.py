@@ -1,4 +1,4 @@
-"""Arms that are runs of the DAG: what Snakemake is asked for, and what is read of a run that was not made."""
+"""Arms that are runs of the DAG: what Snakemake is called for, and what is read of a run that was not made."""
 
 from __future__ import annotations
 

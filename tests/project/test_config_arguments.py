@@ -1,4 +1,4 @@
-"""--config beside profiles: what is not named again survives, and reaches the processes that carry out jobs."""
+"""--config together with profiles: what is not named again survives, and reaches the processes that carry out jobs."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ CODE = [
 
 @pytest.mark.parametrize(("file", "expected"), CODE, ids=[entry[0] for entry in CODE])
 def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[str]) -> None:
-    """The model's code is the identity of runs, and is not looked at here; nor is what only reads configuration."""
+    """The model's code is the identity of runs, and is not checked here; nor is what only reads configuration."""
     assert (code_hash.PACKAGE / file).is_file()
     assert {
         kind for kind in fingerprints.VERBS if code_hash.PACKAGE / file in fingerprints.verb_files(kind)

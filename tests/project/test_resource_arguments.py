@@ -1,4 +1,4 @@
-"""Resources of jobs beside profiles: what is not named again survives, and reaches the processes of jobs."""
+"""Resources of jobs together with profiles: what is not named again survives, and reaches the processes of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of one's own in a plan: what it adds, and that nothing else changes for it."""
+"""A user's own file in a plan: what it adds, and that nothing else changes for it."""
 
 from __future__ import annotations
 

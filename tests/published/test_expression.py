@@ -63,7 +63,7 @@ def evaluate_text(text, values):
 
 
 def without_a_pair(text):
-    """The text without one of its pairs of brackets, for each pair that is no call."""
+    """The text without one of its pairs of brackets, for each pair that is not a call."""
     open_at = []
     for place, letter in enumerate(text):
         if letter == "(":

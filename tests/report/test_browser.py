@@ -118,7 +118,7 @@ def test_a_number_shows_its_runs_when_addressed(chromium: Browser, pages: Path) 
 
 
 def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> None:
-    """The contrast of text with what is behind it, as WCAG reckons it, is at least 4.5 everywhere."""
+    """The contrast of text with what is behind it, as WCAG computes it, is at least 4.5 everywhere."""
     script = """(() => {
       const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
       const rgb = (colour) => { paint.clearRect(0, 0, 1, 1); paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1);

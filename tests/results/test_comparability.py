@@ -1,4 +1,4 @@
-"""What cannot be compared stands in no table unless it is asked for, and what may differ is said under it."""
+"""What cannot be compared stands in no table unless it is requested, and what may differ is said under it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def by_acc_norm(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(metric=frame["metric"].where(frame["task"] != "piqa", "acc_norm"))
 
 
-#: What is attacked, and what is said of it: the odd run's value first.
+#: What is attacked, and the message about it: the odd run's value first.
 REFUSED: dict[str, tuple[Callable[[World], None], str]] = {
     "suite": (lambda world: scores(world, SOFTPICK, suite="other"), "the suite: other against climb12"),
     "tasks": (without_boolq, "the tasks and their metrics: nothing against acc for boolq"),
@@ -180,7 +180,7 @@ def test_scores_of_other_weights_are_refused(world: World) -> None:
 
 
 def test_scores_that_are_no_numbers_are_a_fault_even_where_they_are_asked_for(world: World) -> None:
-    """As evaluations left them that took argmax over NaN for an answer: the accuracy beside them looks like any."""
+    """As evaluations left them that took argmax over NaN for an answer: the accuracy next to them looks like any."""
 
     def worthless(frame: pd.DataFrame) -> pd.DataFrame:
         row = frame.iloc[[0]].assign(metric="logprob_gold", value=float("nan"), primary=False)
@@ -242,7 +242,7 @@ def test_other_versions_of_torch_and_of_the_code_that_scored_are_noted(world: Wo
 
 @pytest.mark.parametrize("change", [{}, {"metric": "acc_norm"}, {"primary": False}])
 def test_a_task_that_is_there_twice_is_a_fault(world: World, change: dict[str, Any]) -> None:
-    """The average is right for what stands beside it, so it does not tell."""
+    """The average is right for what stands next to it, so it does not tell."""
 
     def twice(frame: pd.DataFrame) -> pd.DataFrame:
         frame = pd.concat([frame.iloc[[0]].assign(value=0.9, **change), frame], ignore_index=True)

@@ -49,7 +49,7 @@ def better(path: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"validation_loss": 1.0}))
 
 
-#: File -> what is done to it, and what is said.
+#: File -> what is done to it, and the message.
 ATTACKS = {
     "runs/outcome.json": (
         better,

@@ -67,7 +67,7 @@ def test_what_is_read_is_what_is_there(slot, name):
 
 
 def test_others_are_those_of_the_base_class(folder):
-    """Its own default stands; a base class that cannot be read is told."""
+    """Its own default stands; a base class that cannot be read is reported."""
     place = folder / KINDS["intervention"]
     inits = "def __init__(self, *, {}) -> None:\n        pass\n"
     (place / "_base.py").write_text(f"class Base:\n    {inits.format('first: int = 1, second: int = 2')}")

@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sentences(root: Path) -> Callable[..., list[str]]:
-    """What is said of a study that extends transfer by methods of its own, or of transfer with a change."""
+    """What is stated about a study that extends transfer by its own methods, or of transfer with a change."""
 
     def say(methods: dict[str, Any] | None = None, change: Callable[[dict[str, Any]], Any] | None = None) -> list[str]:
         content = copy.deepcopy(ORIGINAL)
@@ -58,7 +58,7 @@ def test_the_studies_here_have_no_method_twice(preset: str) -> None:
     ("entry", "other"),
     [
         ({}, "baseline"),
-        # The default written out; and a method that a study of one's own does not compare itself with.
+        # The default written out; and a method that a user's own study does not compare itself with.
         ({"model": {"mixer": {"name": "softmax_cap", "cap": 50.0}}}, "softmax_cap"),
         # Looked at more often, and on more text: the same weights.
         ({"train": {"validate_every": 2, "validation_sequences": 16}}, "baseline"),

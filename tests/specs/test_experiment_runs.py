@@ -1,4 +1,4 @@
-"""The runs of an experiment: the study's own recipe but for what the configuration says, beside the study's own."""
+"""The runs of an experiment: the study's own recipe except for what the configuration says, next to the study's own."""
 
 from __future__ import annotations
 

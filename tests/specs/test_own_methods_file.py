@@ -1,4 +1,4 @@
-"""A file of one's own that asks for a verdict: its runs, what is reused, and what is refused."""
+"""A user's own file that asks for a verdict: its runs, what is reused, and what is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with the study that is extended, and a folder for files of one's own."""
+    """A project with the study that is extended, and a folder for the user's own files."""
     folder = tmp_path_factory.mktemp("mine")
     for name in ("config", "studies"):
         shutil.copytree(ROOT / name, folder / name)

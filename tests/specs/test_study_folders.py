@@ -1,4 +1,4 @@
-"""Studies are found by their folders and imported by path, each project's own; what is wrong with one is told."""
+"""Studies are found by their folders and imported by path, each project's own; what is wrong with one is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sampling error of items: closed forms, coverage by simulation, seeds and items together, and what is said."""
+"""The sampling error of items: closed forms, coverage by simulation, seeds and items together, and the sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside a verdict for a limit, derived a second time from the printed numbers alone."""
+"""What stands next to a verdict for a limit, derived a second time from the printed numbers alone."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class Watched(PrintedNumbers):
 
 
 class _Noted(set[str]):
-    """Has every file, and notes who is asked for."""
+    """Has every file, and notes which one is requested."""
 
     def __init__(self, names: set[str]) -> None:
         super().__init__()

@@ -73,7 +73,7 @@ def list_steps(state: Path) -> list[int]:
 
 
 def contents(checkpoint: Path) -> dict[str, Any]:
-    """All that a checkpoint's files say, to the byte, but for the time that training took."""
+    """All that a checkpoint's files say, to the byte, except for the time that training took."""
     files = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix != ".json"}
     loop, metadata = read(checkpoint / "loop.json"), read(checkpoint / "metadata.json")
     del loop["seconds"], metadata["files"]["loop.json"], metadata["sha256"]
@@ -277,7 +277,7 @@ def absent_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPatch, absent_gpu: None) -> None:
-    """It gets none beside it, and is told where the thread could get none."""
+    """It gets none in addition, and is told where the thread could get none."""
     may_go, by_main = threading.Event(), []
 
     def pin(value: torch.Tensor) -> torch.Tensor:

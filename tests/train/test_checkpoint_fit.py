@@ -1,4 +1,4 @@
-"""Checkpoints whose checksums fit and whose tensors do not: an earlier one is taken, and the run comes out the same."""
+"""Checkpoints whose checksums fit and whose tensors do not: an earlier one is taken, and the run ends the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled training: the same run but for rounding, and one that goes on, and says so, where the compiler fails."""
+"""Compiled training: the same run except for rounding, and one that goes on, and says so, where the compiler fails."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_run_that_is_over_is_not_compiled_again(packs: Path, tmp_path: Path, b
 
 
 def test_a_run_that_diverged_tells_how_it_was_trained(packs: Path, tmp_path: Path, backend: Any) -> None:
-    """Too: giving its products again is a start of its own, in which nothing was compiled."""
+    """Too: giving its products again is a separate start, in which nothing was compiled."""
     backend(lambda graph, inputs: graph)
     for starts in (1, 2):
         assert train(spec(optimizer__learning_rate=1e30), make_settings(packs, tmp_path)) == 0

@@ -77,7 +77,7 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
-    """Gradients of one step that are no numbers, all others as they are."""
+    """Gradients of one step that are not numbers, all others as they are."""
     original = TrainingLoop.train_step
 
     def train_step(self: TrainingLoop) -> tuple[bool, bool]:
@@ -97,7 +97,7 @@ def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
 
 
 def read_outputs(work: Path) -> dict[str, Any]:
-    """All that a run left but for clock times: outputs, and every checkpoint with its random states."""
+    """All that a run left except for clock times: outputs, and every checkpoint with its random states."""
     contents: dict[str, Any] = dict(products(work))
     outcome = work / "out" / "outcome.json"
     contents["outcome"] = read(outcome) if outcome.exists() else None
@@ -176,7 +176,7 @@ def test_a_run_that_had_diverged_is_not_stopped(packs: Path, tmp_path: Path, mon
 
 
 class Copies(TorchDispatchMode):
-    """Notes operations that take values from the host to the device, but for batches (which the loader pins) and for
+    """Notes operations that take values from the host to the device, except for batches (which the loader pins) and for
     scalars (which travel with a launch)."""
 
     def __init__(self) -> None:

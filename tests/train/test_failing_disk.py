@@ -1,4 +1,4 @@
-"""Attacks by a file system that fails (EIO), goes away (ESTALE) or may only be read (EROFS) while a run is at work: it
+"""Attacks by a file system that fails (EIO), goes away (ESTALE) or may only be read (EROFS) while a run goes on: it
 ends as by a full disk, in a sentence that names the file, and no start of it counts against the run."""
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from tests.train.small_runs import read, settings, train
 
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Of every step that is made: the rate that was asked for, and those of the slowed and the other parameters."""
+    """Of every step that is made: the rate that was requested, and those of the slowed and the other parameters."""
     steps: list[dict[str, Any]] = []
     original = run_optimizer.RunOptimizer.step
 

@@ -91,7 +91,7 @@ def test_forced_at_the_end_of_the_window_and_not_before() -> None:
     assert percent(find_release_step(logged, rule(), STEPS)) == "12.00"
     assert find_release_step(logged[:-1], rule(), STEPS) is None
     assert percent(find_release_step(logged, rule(window_end=0.08), STEPS)) == "7.99"
-    # An end that is no evaluation of the log's: at the end all the same.
+    # An end that is not an evaluation of the log's: at the end all the same.
     assert find_release_step(logged, rule(window_end=0.0826), STEPS) == round(0.0826 * STEPS) == 394
     assert 394 not in [step for step, _, _ in logged] and 394 in rule(window_end=0.0826).evaluations(STEPS)
 

@@ -94,7 +94,7 @@ class TestOrthogonalisation:
         assert not orthogonalise(torch.zeros(3, 5), POLAR_EXPRESS).any()
 
     def test_in_bfloat16_it_is_torchs(self):
-        """But for where the norm is rounded, which moves a matrix by as much as bfloat16 itself: a fiftieth."""
+        """Except for where the norm is rounded, which moves a matrix by as much as bfloat16 itself: a fiftieth."""
         gradient = matrix(96, 64)
         result = orthogonalise(gradient, (QUINTIC,) * 5, narrow=True)
         torchs = torch.zeros(96, 64, requires_grad=True)

@@ -32,7 +32,7 @@ class Project:
     """A project folder and how to run things in it."""
 
     root: Path
-    #: A folder of installed packages beside those of this interpreter.
+    #: A folder of installed packages in addition to those of this interpreter.
     packages: Path | None = None
 
     @classmethod
@@ -79,7 +79,7 @@ class Project:
         return self.python("-m", "snakemake", *arguments, "--printshellcmds")
 
     def start_snakemake(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start Snakemake as the leader of a process group of its own; what it says goes into the file `log`.
+        """Start Snakemake as the leader of a process group of its own; what it states goes into the file `log`.
 
         It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it.
         """

@@ -46,7 +46,7 @@ def test_a_cluster_profile_keeps_what_is_not_named(project: Project, args: tuple
 
 
 def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path) -> None:
-    """SLURM's commands are stand-ins; `sbatch` notes what it is asked for, and takes nothing."""
+    """SLURM's commands are stand-ins; `sbatch` notes its arguments, and takes nothing."""
     answers = {"sacctmgr": "echo plumbline", "sinfo": "echo 'cpu*'", "squeue": "true", "sacct": "true"}
     answers |= {"sshare": "echo plumbline", "scontrol": "true", "scancel": "true"}
     answers["sbatch"] = f"printf '%s\\n' \"$@\" > {shlex.quote(str(tmp_path / 'asked'))}; exit 1"

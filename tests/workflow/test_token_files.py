@@ -1,4 +1,4 @@
-"""Token files of one's own through the workflow, as docs/token-files.md has it: from the files to packs."""
+"""The user's own token files through the workflow, as docs/token-files.md has it: from the files to packs."""
 
 from __future__ import annotations
 

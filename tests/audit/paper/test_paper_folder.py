@@ -48,7 +48,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
     folder = folder_of(tmp_path / "paper", {"t.csv": table, "audit.toml": checks})
     done = audit(folder)
     page = (folder / "audit/audit.md").read_text()
-    assert done.returncode == 10 and "not checked" not in done.stdout + page  # Δ is told; its own dash is no row
+    assert done.returncode == 10 and "not checked" not in done.stdout + page  # Δ is told; its own dash is not a row
     assert "## Findings\n" in page and "detail" not in page and "preset" not in page
     assert "## Within rounding" in page and "`s.x`: t.x.sum of check s; t.csv\n  printed 5.1, recomputed 5" in page
     assert "- `t`: 3 rows, 6 columns, 14 numbers, of which checks read 11. Not read: note." in page

@@ -37,7 +37,7 @@ TWO = "m,A,B,C,Avg.,Δ\nBaseline,50.0,51.0,52.0,51.0,--\nTied,53.0,52.1,52.1,53.
         (TWO, ["Avg. is the mean of the columns A, B, C: 1 of 2 agree, too few to tell; "
                "not: Tied (printed 53.4, gives 52.4)",
                "Δ is Avg. less that of Baseline: 0 of 1 agree, too few to tell; not: Tied (printed 2.1, gives 2.4)"]),
-        # Δ is no difference of n, though 2 and 0, as rounded numbers, can be 2.2 and 1.0.
+        # Δ is not a difference of n, though 2 and 0, as rounded numbers, can be 2.2 and 1.0.
         (COUNTED, ["Δ is Acc less that of Base: 1 of 2 agree, too few to tell; not: y (printed 2.2, gives 2.4)"]),
         ("task,acc\na,50.0\nb,60.0\nAverage,56.0\n",
          ["Average is the mean of the rows a, b: 0 of 1 agree, too few to tell; not: acc (printed 56.0, gives 55.0)"]),

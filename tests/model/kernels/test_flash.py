@@ -140,7 +140,7 @@ def test_its_call_gives_what_torchs_gives(name: str, calls: list[dict[str, Any]]
 
 
 def test_the_scale_is_the_mixers(calls: list[dict[str, Any]]) -> None:
-    """With a scale of its own, not one over the root of the width."""
+    """With its own scale, not one over the root of the width."""
     q, k, v = (x.detach().bfloat16() for x in inputs(5))
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.07, enable_gqa=True)
     output = softmax.fused_softmax(q, k, v, plain(5), 0.07)

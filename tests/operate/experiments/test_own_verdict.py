@@ -1,4 +1,4 @@
-"""The page of a modification of one's own, from made-up runs: its sentence, the ledger, divergence, traces."""
+"""The page of a user's own modification, from made-up runs: its sentence, the ledger, divergence, traces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Made:
-    """A project folder with a file of one's own and its made-up runs."""
+    """A project folder with a user's own file and its made-up runs."""
 
     def __init__(self, root: Path, gain: float = 0.0, **changes: Any) -> None:
         self.root, self.file = root, root / "caps.yaml"

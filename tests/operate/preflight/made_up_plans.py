@@ -1,4 +1,4 @@
-"""A plan to be looked at, and programs that say what a test wants."""
+"""A plan to be checked, and programs that say what a test wants."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def program(folder: Path, name: str, script: str) -> None:
 
 
 def join(results: list[CheckResult], state: str) -> str:
-    """The words of all findings, which are of one state."""
+    """The messages of all findings, which are of one state."""
     assert results and {result.state for result in results} == {state}, [str(result) for result in results]
     return "\n".join(f"{result.subject}: {result.message}" for result in results)

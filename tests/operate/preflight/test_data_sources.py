@@ -185,7 +185,7 @@ def test_a_task_whose_file_gives_no_items(root: Path, without: str, more: str, s
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What the hub is asked for; it has everything."""
+    """The requests that the hub gets; it has everything."""
     questions: list[tuple[str, str]] = []
 
     def commit(path: str, revision: str) -> str:

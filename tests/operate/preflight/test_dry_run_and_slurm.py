@@ -70,7 +70,7 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
 
 
 def on_slurm(root: Path, account: str) -> DryRun:
-    """Two trainings and an audit that SLURM is asked for, and a copy that is made where Snakemake is."""
+    """Two trainings and an audit that are requested of SLURM, and a copy that is made where Snakemake is."""
     of_all = {"slurm_account": account, "slurm_partition": "all", "mem_mb": 8000, "threads": 1}
     train = of_all | {"nodes": 2, "gres": "gpu:8", "threads": 64, "launch": "srun"}
     jobs = [

@@ -51,7 +51,7 @@ def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series
 
 
 # Mutants of the runs: what is changed in the world, and exactly which claims are then not reproduced any more. A claim
-# beside the first one follows from it (a ratio of norms, an order of ends).
+# next to the first one follows from it (a ratio of norms, an order of ends).
 
 
 def change_published(change: Callable[[Arm], Arm]) -> Callable[[dict[str, Arm]], dict[str, Arm]]:

@@ -167,7 +167,7 @@ def test_the_scores_are_those_of_eq_14(record):
 
 @pytest.mark.parametrize("rate", [1e-3, 0.3, 30.0])
 def test_theorem_1_bounds_measured_steps(trained, record, rate):
-    """The step is the model's own: its weights after it, held against what the theorem allows."""
+    """The step is the model's own: its weights after it, compared with what the theorem allows."""
     width, root = SIZES["head_width"], math.sqrt(SIZES["head_width"])
     new = [weight - rate * gradient for weight, gradient in zip(record.weights, record.gradients, strict=True)]
     for basis_DR in (drift(trained, record), random_basis(5), np.eye(SIZES["width"])):

@@ -59,7 +59,7 @@ WIDE = [key(scale, "quack_tau_100") for scale in BOTH]
 SPECTRAL = [key(scale, "quack.spectral") for scale in BOTH]
 
 #: Claim -> a world in which it is false, and exactly the claims that then have another verdict than where the summary
-#: is right. A claim beside the first one follows from it.
+#: is right. A claim next to the first one follows from it.
 MUTANTS: dict[str, tuple[Mutant, set[str]]] = {
     # QuacK has spikes at the highest rate, so that this is not usable either, and its best runs are not stable.
     "stable_lr": (

@@ -15,7 +15,7 @@ from plumbline.studies.query_free.run_values import BASELINE, IDENTITY, LARGE_ML
 from tests.studies.query_free.synthetic_runs import Transfer, World, study_at, with_losses
 
 # Mutants of the runs: what is changed in the world, and exactly which claims are then not what they were. The first is
-# the one that has to fail; what stands beside it follows from the same losses.
+# the one that has to fail; what stands next to it follows from the same losses.
 
 Change = Callable[[World], World]
 

@@ -92,7 +92,7 @@ def _move_lane(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class AnotherTable2(PrintedNumbers):
-    """HybridNorm is no improver."""
+    """HybridNorm is not an improver."""
 
     def table(self, name: str, key=None):
         """The printed table with another z."""

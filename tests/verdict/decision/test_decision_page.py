@@ -237,7 +237,7 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
         assert "<script" not in outside and "](http" not in outside
         for text in (svg, page, dump(decision), decision.sentence):
             assert "\u202e" not in text and "\x07" not in text and "\\u202e" in text
-            text.encode("utf-8")  # a lone surrogate is no text
+            text.encode("utf-8")  # a lone surrogate is not text
     bare = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED)
     page = decision_page.write_markdown(
         replace(bare, sentence=write_sentence(bare, reason="<script>no</script>")), "x.svg"

@@ -90,7 +90,7 @@ def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None
     diverged = NumbersTrainer(lambda arm, seed: DIVERGED if seed == 43 else 100.0 + seed)
     (tmp_path / "runs.jsonl").unlink()
     assert conduct(tmp_path, diverged).exit_code == conduct(tmp_path, diverged).exit_code == 13
-    assert diverged.made == [(BASELINE, 42), (BASELINE, 43)]  # it is known by then, and nothing is made beside it
+    assert diverged.made == [(BASELINE, 42), (BASELINE, 43)]  # it is known by then, and nothing else is made
 
 
 @settings(max_examples=8, deadline=None)
@@ -142,7 +142,7 @@ def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) 
 
 
 class Hasty(NumbersTrainer):
-    """Three runs side by side, of which the one that was asked for last ends first."""
+    """Three runs side by side, of which the one that was requested last ends first."""
 
     at_once = 3
 

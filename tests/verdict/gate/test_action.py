@@ -1,4 +1,4 @@
-"""The one step of the GitHub action: what it says, where it says it, and when it fails."""
+"""The one step of the GitHub action: what it states, where it states it, and when it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate finds what is wrong of a record, says nothing of sound ones, and reads what somebody hostile wrote."""
+"""The gate finds what is wrong of a record, reports nothing about sound ones, and reads what somebody hostile wrote."""
 
 from __future__ import annotations
 

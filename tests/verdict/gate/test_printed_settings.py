@@ -1,4 +1,4 @@
-"""Settings in any form, and how much an evaluation covers, are compared; what varies by itself is no fault."""
+"""Settings in any form, and how much an evaluation covers, are compared; what varies by itself is not a fault."""
 
 from __future__ import annotations
 

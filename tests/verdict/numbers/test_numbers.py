@@ -231,7 +231,7 @@ def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> Non
         other = tmp_path / f"other{number}.csv"
         other.write_text(text_of(BASE + rows))
         assert judge_numbers(ask(other)).numbers["tries"] == number
-        assert judge_numbers(ask(other)).numbers["tries"] == number  # the same again is no new one
+        assert judge_numbers(ask(other)).numbers["tries"] == number  # the same again is not a new one
     after = write(ask(first)).numbers["methods"]["good"]
     assert (after["p"], after["p_corrected"]) == (before["p"], pytest.approx(3 * before["p"]))
     assert "corrected for 3 tries" in (tmp_path / "page.md").read_text()

@@ -1,4 +1,4 @@
-"""A run that crashed or stopped is never finished, whatever the shell says of it; what is no failure is told."""
+"""A run that crashed or stopped is never finished, whatever the shell says of it; what is not a failure is reported."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ COMMANDS = {
     "substitution": 'echo "$(python train.py {} 2>&1)"',
     "exec": 'python -c \'import os, sys; os.execv(sys.executable, ["python", "train.py", *sys.argv[1:]])\' {}',
 }
-#: How it ends in the middle, and what is said of that.
+#: How it ends in the middle, and the message about it.
 ENDS = {
     "1 / 0": "exit code 1 (ZeroDivisionError: division by zero)",
     "raise SystemExit('boom: CUDA error')": "exit code 1",
@@ -136,7 +136,7 @@ def test_a_program_with_a_stream_of_its_own_has_written(stream: str, end: str, t
     assert ends.of_output == ["code.py: exit code 3"], (ends, (tmp_path / "log").read_text())
 
 
-#: What ends otherwise than well, and is no failure of the run.
+#: What ends otherwise than well, and is not a failure of the run.
 NO_FAILURES = {
     "a probe": ("python -c 'import no_such_module' || echo none", "-c import no_such_module: exit code 1"),
     "a silent probe": ("python code.py 2> /dev/null || echo none", "code.py: exit code 1"),
@@ -470,7 +470,7 @@ def test_an_end_against_the_baselines(run: Result, baselines: list[Result], why:
     assert not run_end.compare(result(90), [result()] * 2, "val_loss", may_be_shorter=True).why
 
 
-#: Does after its second value what its flag says.
+#: Does after its second value what its flag asks.
 ARMS = """\
 import argparse, random, sys, time
 parser = argparse.ArgumentParser()

@@ -125,7 +125,7 @@ def test_a_value_that_was_edited_in_the_bank_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no run at work, whose copy would be used as it lies there."""
+    """And no run in progress, whose copy would be used as it lies there."""
 
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")

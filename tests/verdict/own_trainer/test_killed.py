@@ -27,7 +27,7 @@ with open(os.environ["STARTS"], "a") as starts:
 time.sleep(0.3)
 print(f"val_bpb: {random.Random(seed).gauss(1, 0.01) - 0.1 * ('--better' in sys.argv):.6f}")
 """
-#: Two runs beside each other, which end in any order.
+#: Two concurrent runs, which end in any order.
 WHERE = '[where]\ngpus = "0,1"\n[decide]\nbaseline_runs = 2\nmax_runs = 3'
 #: Tries that are killed, three times each.
 FOLDERS = int(os.environ.get("PLUMBLINE_KILLED_TRIES", "1"))

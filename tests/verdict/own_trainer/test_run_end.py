@@ -15,7 +15,7 @@ LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
 JSON = MetricPart(json="rows.jsonl:val_loss")
 VALUES = "step 50 val_loss 2.6\nstep 100 val_loss 2.5\n"
 
-#: Says that a run diverged, whatever the baseline says.
+#: Prints that a run diverged, whatever the baseline says.
 DIVERGED = """\
 Loss NaN!
 step 90 | Training Loss | nan
@@ -63,7 +63,7 @@ val_loss std nan (n=1)
 delta loss: nan
 total_loss: nan
 old loss nan -> new loss 2.0"""
-#: Says nothing.
+#: Prints nothing.
 HONEST = """\
 any NaN in the loss: False
 Loss contains NaN: False

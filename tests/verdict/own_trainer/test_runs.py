@@ -28,7 +28,7 @@ from plumbline.verdict.own_trainer.processes import REPORT, carriers
 from plumbline.verdict.own_trainer.requests import read_request, read_result
 from tests.verdict.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
-#: Starts a process in a session of its own, as launchers do, and waits for ever.
+#: Starts a process in its own session, as launchers do, and waits for ever.
 NEVER = """\
 import subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -71,7 +71,7 @@ def test_an_end_that_is_the_arms_own_is_its_outcome(train: str, outcome: str, wh
     assert (result.outcome, result.value) == (outcome, None) and why in result.why
 
 
-#: Leaves a process behind that has a session and an environment of its own, and says which.
+#: Leaves a process behind that has its own session and environment, and prints which.
 LEAVES = """\
 import os, subprocess, sys
 code = "import os, time; open('{file}.new', 'w').write(str(os.getpid())); os.rename('{file}.new', '{file}'); "
@@ -306,7 +306,7 @@ def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> No
 
 
 def kill_try(folder: Path) -> subprocess.Popen[bytes]:
-    """A try in a process of its own that was killed without mercy once a run was finished."""
+    """A try in a separate process that was killed without mercy once a run was finished."""
     command = [sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not list(folder.glob(".plumbline/runs/*.result.json")):
@@ -336,7 +336,7 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     mark = f"{REPORT}={folder / '.plumbline/runs'}/"
     process = subprocess.Popen([sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"])
     while not any("val_bpb" in log.read_text() for log in folder.glob(".plumbline/logs/**/*.log")):
-        time.sleep(0.05)  # what it starts in a session of its own is there before it says a word
+        time.sleep(0.05)  # what it starts in its own session is there before it says a word
     (runner,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     process.send_signal(signal.SIGSTOP)  # so that it does not see its runner die, and end what that began
     os.kill(int(runner), signal.SIGKILL)

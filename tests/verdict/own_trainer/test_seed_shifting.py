@@ -55,7 +55,7 @@ def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_give
     fixed, shifted = run_script(tmp_path, 1, "fix")
     new = 42 + 2 * 1_000_003
     assert fixed[:3] == [random.Random(new).random(), RandomState(new).rand(), default_rng(new).random()]
-    assert fixed[3] not in (TORCH, fixed[6]) and fixed[6] == TORCH  # a generator of its own is left alone
+    assert fixed[3] not in (TORCH, fixed[6]) and fixed[6] == TORCH  # its own generator is left alone
     assert shifted == {
         "random.seed": 1,
         "numpy.random.seed": 1,

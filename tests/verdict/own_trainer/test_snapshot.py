@@ -18,7 +18,7 @@ from tests.verdict.own_trainer.trainers import decide, git, make, trainer, write
 
 
 def everything(folder: Path) -> dict[str, str]:
-    """Every file of a repository with its hash, but for objects, our refs and our folder."""
+    """Every file of a repository with its hash, except for objects, our refs and our folder."""
     ours = (".git/objects/", ".git/refs/plumbline/", ".git/worktrees", ".git/info/exclude", ".plumbline/")
     names = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     paths = {name: path for name, path in names.items() if not name.startswith(ours)}

@@ -88,5 +88,5 @@ def decide(folder: Path, *flags: str, bank: int = 3, most: int = 3) -> Decision:
         return Experiment(terms=terms, plan=plan, trainer=arms, bank=own_bank, tell=print).conduct()
 
 
-if __name__ == "__main__":  # a try of its own, to be killed
+if __name__ == "__main__":  # a try in a separate process, to be killed
     print(decide(Path(sys.argv[1]), *sys.argv[2:]).verdict)

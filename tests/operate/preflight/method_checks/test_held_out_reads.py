@@ -105,7 +105,7 @@ def test_a_large_model_is_decoded_in_parts_whose_ends_fall_anywhere() -> None:
 
 
 def test_every_run_has_its_loss_computed(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What opens for other seeds than the first alone was in the gain, and not looked at."""
+    """What opens for other seeds than the first alone was in the gain, and not checked."""
     work = trained(InTheProcessThatTrains)
     spec = run_spec()
     honest, leaking = TrainedRun(folder=work / "honest", spec=spec), TrainedRun(folder=work / "out", spec=spec)

@@ -265,7 +265,7 @@ def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) 
 
 
 def check_trained(work: Path) -> finished_run_checks.TrainedLook:
-    """Look at the run of `trained`."""
+    """Check the run of the fixture `trained`."""
     spec = run_spec()
     return finished_run_checks.check_run(work / "out", spec, finished_run_checks.locate_held_out_pack(work, spec))
 

@@ -128,7 +128,7 @@ class InBegin(Reads):
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
-    """What is said of a run with this optimizer or intervention."""
+    """What is stated about a run with this optimizer or intervention."""
 
     def of(optimizer: type | None = None, intervention: type | None = None) -> dict[str, str]:
         if optimizer is not None:

@@ -88,7 +88,7 @@ class TestRefusals:
         write_model(tmp_path / "in", model)
         why = r"W_Q of layer 1 has the condition number (inf|\d\.\d*e\+\d\d), and the limit is 100000"
         assert "layer 0" not in run_refused(monkeypatch, why, tmp_path / "in")
-        # One head needs no inverse, so that this is no obstacle to it.
+        # One head needs no inverse, so that this is not an obstacle to it.
         model = write_random_model(tmp_path / "one/in", **ONE_HEAD)
         with torch.no_grad():
             model.blocks[1].attention.projections.query.weight[3] = 0

@@ -148,7 +148,7 @@ def test_the_rows_of_the_table_hold_and_each_premise_is_needed() -> None:
 
 
 def test_a_wrong_diagonal_is_seen() -> None:
-    """The residual is no formality: a construction that is off by one part in a thousand has a larger one."""
+    """The residual is not a formality: a construction that is off by one part in a thousand has a larger one."""
     matrix_DD, x_ND = draw_matrix(12, 6, np.float64)
     conjugacy = semiconjugacy(matrix_DD)
     off_D = conjugacy.diagonal_D * (1 + 1e-3 * np.arange(12))
