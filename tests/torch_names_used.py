@@ -90,8 +90,8 @@ class Wheel:
             if not places and not self._says(place.module, part if place.node else f"def {part}"):
                 return False
             place = places[0] if places else Place(place.module, ast.Pass())
-        makers = [one for other in places for one in _functions(other.node)] if keyword else []
-        if not keyword or any(keyword in _arguments(one) or one.args.kwarg is not None for one in makers):
+        makers = [item for other in places for item in _functions(other.node)] if keyword else []
+        if not keyword or any(keyword in _arguments(item) or item.args.kwarg is not None for item in makers):
             return True
         return not makers and self._says(place.module, keyword)
 
@@ -158,7 +158,7 @@ def _functions(node: ast.AST | None) -> list[ast.FunctionDef]:
     if isinstance(node, ast.FunctionDef):
         return [node]
     inside = node.body if isinstance(node, ast.ClassDef) else []
-    return [one for one in inside if isinstance(one, ast.FunctionDef) and one.name in ("__init__", "__new__")]
+    return [item for item in inside if isinstance(item, ast.FunctionDef) and item.name in ("__init__", "__new__")]
 
 
 def _arguments(function: ast.FunctionDef) -> set[str]:

@@ -346,11 +346,11 @@ def test_what_no_bundle_says_is_refused_before_it_is_unpacked(packed: Path, chan
 
 def test_a_missing_target_leaves_nothing(bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A traceback, and eight entries were left."""
-    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
-    tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
+    info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
+    tables = [msgspec.structs.replace(each, target="table\u202e1") for each in info.products if each.target]
     edit_bundle(bundle, products=tables)
-    said = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
-    with pytest.raises(PlumblineError, match=said):
+    message = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
+    with pytest.raises(PlumblineError, match=message):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
     assert capfd.readouterr().err == "", "once, however many processes said it"
     assert not list((tmp_path / "out").iterdir())

@@ -41,8 +41,8 @@ def test_what_only_rules_pass_is_accepted_all_the_same() -> None:
 
     assert plan().parse_args(["--configuration-json", "{}"]).configuration_json == "{}"
     hidden = sorted(FROM_RULES - {"--configuration-json"})
-    given = results().parse_args(["table", "transfer", "table2", "--out", "x.csv", *(f"{name}=abc" for name in hidden)])
-    assert [getattr(given, name[2:].replace("-", "_")) for name in hidden] == ["abc"] * len(hidden) != []
+    args = results().parse_args(["table", "transfer", "table2", "--out", "x.csv", *(f"{name}=abc" for name in hidden)])
+    assert [getattr(args, name[2:].replace("-", "_")) for name in hidden] == ["abc"] * len(hidden) != []
 
 
 def test_paragraphs_are_filled_and_commands_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -215,13 +215,13 @@ class _Served:
             os.truncate(path, size)
         if valid & 0x1B0:
             before, now = os.lstat(path), time.time_ns()
-            given = [
+            rows = [
                 (0x80, 0x10, atime, atimensec, before.st_atime_ns),
                 (0x100, 0x20, mtime, mtimensec, before.st_mtime_ns),
             ]
             times = [
                 now if valid & present else seconds * 10**9 + rest if valid & chosen else old
-                for present, chosen, seconds, rest, old in given
+                for present, chosen, seconds, rest, old in rows
             ]
             os.utime(path, ns=(times[0], times[1]))
 
@@ -232,11 +232,11 @@ class _Served:
             self.listings[path] = (time.monotonic(), names)
         for number, name in enumerate(names[offset:], start=offset + 1):
             raw = os.fsencode(name)
-            one = struct.pack("<2Q2I", 1, number, len(raw), 0) + raw
-            one += bytes(-len(one) % 8)
-            if len(answer) + len(one) > size:
+            item = struct.pack("<2Q2I", 1, number, len(raw), 0) + raw
+            item += bytes(-len(item) % 8)
+            if len(answer) + len(item) > size:
                 break
-            answer += one
+            answer += item
         return answer
 
 

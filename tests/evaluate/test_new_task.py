@@ -108,8 +108,8 @@ def theirs(project: Path, model: Path, *shots: int) -> dict[int, tuple[dict[str,
     content = yaml.safe_load((harness_tasks.TASK_FOLDER / "sciq/sciq.yaml").read_text())
     content |= {"dataset_path": "json", "dataset_kwargs": {"data_files": files}}
     for number in shots:
-        said = yaml.safe_dump(content | {"task": f"theirs_{number}", "num_fewshot": number})
-        (project / f"theirs_{number}.yaml").write_text(said)
+        text = yaml.safe_dump(content | {"task": f"theirs_{number}", "num_fewshot": number})
+        (project / f"theirs_{number}.yaml").write_text(text)
     run(
         project, "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={model},dtype=float32",
         "--tasks", ",".join(f"theirs_{number}.yaml" for number in shots), "--device", "cpu", "--batch_size", 8,
@@ -121,8 +121,8 @@ def theirs(project: Path, model: Path, *shots: int) -> dict[int, tuple[dict[str,
         (samples,) = (project / "out").rglob(f"samples_theirs_{number}_*.jsonl")
         gold = [float(json.loads(line)["filtered_resps"][3][0]) for line in samples.read_text().splitlines()]
         assert len(gold) == ITEMS
-        said = json.loads(results.read_text())["results"][f"theirs_{number}"]
-        scores[number] = {metric: said[f"{metric},none"] for metric in ("acc", "acc_norm")}, sum(gold) / len(gold)
+        data = json.loads(results.read_text())["results"][f"theirs_{number}"]
+        scores[number] = {metric: data[f"{metric},none"] for metric in ("acc", "acc_norm")}, sum(gold) / len(gold)
     return scores
 
 

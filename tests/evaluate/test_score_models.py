@@ -111,9 +111,9 @@ def test_one_of_several_that_cannot_be_scored_loses_no_other(
     pairs = ("--run", finished, "--out", tmp_path / "a", "--run", broken, "--out", tmp_path / "b")
     with pytest.raises(PlumblineError, match=r"1 of 3 were not scored"):
         verb(monkeypatch, evaluation, *pairs, "--run", finished, "--out", tmp_path / "c", *shared)
-    one, other = (frames.read(tmp_path / name / "scores.parquet", "scores") for name in "ac")
-    pd.testing.assert_frame_equal(one, other)
-    assert len(calls) == 2 and list(one["value"]) == pytest.approx(list(first["value"]))
+    mine, other = (frames.read(tmp_path / name / "scores.parquet", "scores") for name in "ac")
+    pd.testing.assert_frame_equal(mine, other)
+    assert len(calls) == 2 and list(mine["value"]) == pytest.approx(list(first["value"]))
     with pytest.raises(PlumblineError, match=r"--run 2 times, --out 1 times; give an --out for each"):
         verb(monkeypatch, evaluation, "--run", finished, *pairs[:4], *shared)
 

@@ -28,10 +28,10 @@ def main() -> None:
         PlumblineError: a recorded number has moved and NUMERICS has not.
     """
     torch.set_num_threads(1)
-    found = {method: losses(method) for method in ALL}
+    fresh = {method: losses(method) for method in ALL}
     trained = {training: curves(training) for training in TRAININGS}
     before = load_all() if FILE.exists() else {"numerics": None, "losses": {}}
-    gaps = {method: gap(found[method], old) for method, old in before["losses"].items() if method in found}
+    gaps = {method: gap(fresh[method], old) for method, old in before["losses"].items() if method in fresh}
     gaps |= {name: apart(trained[name], old) for name, old in before.get("trainings", {}).items() if name in trained}
     for name, moved in gaps.items():
         if not moved <= TOLERANCES.get(name, TOLERANCE) and before["numerics"] == NUMERICS:
@@ -41,12 +41,12 @@ def main() -> None:
             )
     atomic_write_text(
         FILE,
-        f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(found)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n',
+        f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(fresh)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n',
     )
     classes = code_classes.record(
-        [*found, *trained], {name: moved <= TOLERANCES.get(name, TOLERANCE) for name, moved in gaps.items()}
+        [*fresh, *trained], {name: moved <= TOLERANCES.get(name, TOLERANCE) for name, moved in gaps.items()}
     )
-    print(f"{len(found)} methods, {len(trained)} trainings -> {FILE}\n{len(classes)} components -> {code_hash.CLASSES}")
+    print(f"{len(fresh)} methods, {len(trained)} trainings -> {FILE}\n{len(classes)} components -> {code_hash.CLASSES}")
 
 
 def _lines(golden: dict[str, Any]) -> str:

@@ -44,9 +44,9 @@ def test_u1_later_tokens_change_nothing(name: str) -> None:
     model, first = lively(name), tokens()
     second = first.clone()
     second[:, 7:] = (second[:, 7:] + 31) % 97
-    one, other = model(first), model(second)
-    close(one[:, :7], other[:, :7])
-    assert not torch.allclose(one[:, 7:], other[:, 7:], atol=1e-3)
+    ours, other = model(first), model(second)
+    close(ours[:, :7], other[:, :7])
+    assert not torch.allclose(ours[:, 7:], other[:, 7:], atol=1e-3)
 
 
 @pytest.mark.parametrize("name", cases(broken_by_length=True))

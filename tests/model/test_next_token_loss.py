@@ -117,7 +117,7 @@ def test_what_attention_computes_in(name, precision, inner):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_what_is_compiled_has_the_same_bits_and_writes_to_no_single_places(case, precision):
     """Single places are a kernel of their own, between which logits are stored in float32."""
-    given = (case[0].float(), case[1].float(), case[2])
+    args = (case[0].float(), case[1].float(), case[2])
     graphs = []
 
     def backend(graph, inputs):
@@ -127,7 +127,7 @@ def test_what_is_compiled_has_the_same_bits_and_writes_to_no_single_places(case,
     torch.compiler.reset()
     compiled = torch.compile(module.next_token_loss, backend=backend, fullgraph=True)
     with autocast(precision, torch.device("cpu")):
-        grads, expected = (gradients(loss, *given) for loss in (compiled, module.next_token_loss))
+        grads, expected = (gradients(loss, *args) for loss in (compiled, module.next_token_loss))
     assert all(map(torch.equal, grads, expected))
     code = "".join(graphs)
     assert "where" in code and "scatter" not in code

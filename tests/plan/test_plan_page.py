@@ -89,10 +89,10 @@ def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Proje
 
 
 def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
-    words = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
-    words += ["--by", "targets"]
-    words += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
-    done = run_in_process.run(plan_verb.main, *words, cwd=repository)
+    args = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
+    args += ["--by", "targets"]
+    args += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
+    done = run_in_process.run(plan_verb.main, *args, cwd=repository)
     assert (done.returncode, done.stderr) == (0, "")
     assert widest(done.stdout) <= 80
     assert widest((tmp_path / "plan.md").read_text()) > 120
@@ -100,6 +100,6 @@ def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Pa
     with (tmp_path / "plan.csv").open() as handle:
         rows = {row["target"]: row for row in csv.DictReader(handle)}
     assert rows["table2"]["runs_estimated"] == "0" and rows["table2"]["not_counted"] == ""
-    words = {"study", "target", "preset", "machine", "speed", "not_counted"}
+    names = {"study", "target", "preset", "machine", "speed", "not_counted"}
     frame = pd.read_csv(tmp_path / "plan.csv")
-    assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == words
+    assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == names

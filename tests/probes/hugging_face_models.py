@@ -62,7 +62,7 @@ def save_model(name: str, folder: Path) -> Path:
 def probe_folder(monkeypatch: pytest.MonkeyPatch, folder: Path, *args: Any) -> pd.DataFrame:
     """The frame that the command writes."""
     out = folder.parent / "probes.parquet"
-    words = ["probes", "--checkpoint", folder, "--out", out, "--device", "cpu", *args]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+    argv = ["probes", "--checkpoint", folder, "--out", out, "--device", "cpu", *args]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in argv])
     command.main()
     return frames.read(out, "probes")

@@ -117,5 +117,5 @@ def test_a_mixer_that_is_no_softmax_is_refused() -> None:
 
 def test_a_single_token_has_scores_but_no_entropy() -> None:
     model = create(small(), init_seed=1)
-    found = read(model, [AttentionStatistics()], tokens(model)[:, :2])
-    assert {probe_value.probe for probe_value in found} == {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}
+    reads = read(model, [AttentionStatistics()], tokens(model)[:, :2])
+    assert {probe_value.probe for probe_value in reads} == {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}

@@ -169,8 +169,8 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     )
     (folder / "config.json").write_text(json.dumps(config))
     weights = folder / "model.safetensors"
-    held = {name: value.clone() for name, value in load_file(weights).items()}
-    save_file(held | {"model.norm.weight": held["model.norm.weight"] * torch.nan}, weights, metadata={"format": "pt"})
+    data = {name: value.clone() for name, value in load_file(weights).items()}
+    save_file(data | {"model.norm.weight": data["model.norm.weight"] * torch.nan}, weights, metadata={"format": "pt"})
     refuse("'model.norm.weight' has values that are not finite", folder, "--token-ids", ids)
     weights.write_bytes(weights.read_bytes()[:100])
     refuse("model.safetensors: cannot be read as weights", folder, "--token-ids", ids)

@@ -39,7 +39,7 @@ def test_as_computed_naively_in_float64(overrides: dict[str, Any]) -> None:
     batch_BT = tokens(model, 3)
     values = keyed(read_locality(model, other, batch_BT, energy=0.8, share=0.3))
     inputs = [
-        [x[0][0].flatten(0, 1) for x in trace(one, lambda block: block.attention, batch_BT)] for one in (model, other)
+        [x[0][0].flatten(0, 1) for x in trace(each, lambda block: block.attention, batch_BT)] for each in (model, other)
     ]
     shares = []
     upper = range(model.spec.layers // 2, model.spec.layers)
@@ -47,10 +47,10 @@ def test_as_computed_naively_in_float64(overrides: dict[str, Any]) -> None:
     for layer in upper:
         x_TD, drift_TD = inputs[0][layer], inputs[1][layer] - inputs[0][layer]
         _, sizes, rows_DD = torch.linalg.svd(drift_TD)
-        held = (sizes**2).cumsum(0) / (sizes**2).sum()
+        energy = (sizes**2).cumsum(0) / (sizes**2).sum()
         stream = [float((x_TD @ rows_DD[:rank].T).square().sum() / x_TD.square().sum()) for rank in range(65)]
         ranks = {
-            "": next(rank for rank in range(1, 65) if held[rank - 1] >= 0.8),
+            "": next(rank for rank in range(1, 65) if energy[rank - 1] >= 0.8),
             "_calibrated": next(rank for rank in range(1, 65) if stream[rank] >= 0.3),
         }
         for suffix, rank in ranks.items():

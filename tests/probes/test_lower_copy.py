@@ -32,7 +32,7 @@ def by_hand(sequence: list[int], left_out: int | None = None) -> dict[int, int]:
 def test_as_computed_naively_in_float64(layers: int, separator: int | None, key_value_heads: int) -> None:
     model = scramble(layers=layers, key_value_heads=key_value_heads)
     batch_BT = tokens(model, 3, vocabulary=9)
-    found = keyed(read(model, [LowerCopy()], batch_BT, separator=separator))
+    by_key = keyed(read(model, [LowerCopy()], batch_BT, separator=separator))
     weights, uniform = {layer: [] for layer in range(layers // 2)}, []
     for layer, z_BHTT in enumerate(naive_scores(model, batch_BT)[: layers // 2]):
         for sequence, z_HTT in zip(batch_BT[:, :-1].tolist(), z_BHTT):
@@ -40,13 +40,13 @@ def test_as_computed_naively_in_float64(layers: int, separator: int | None, key_
                 weights[layer] += [float(z_TT[i].softmax(0)[j]) for z_TT in z_HTT]
                 uniform.append(1 / (i + 1))
     null = sum(uniform) / len(uniform)
-    assert len(found) == layers // 2 + 1
+    assert len(by_key) == layers // 2 + 1
     for layer, values in weights.items():
-        probe_value = found["lower_copy", layer, None]
+        probe_value = by_key["lower_copy", layer, None]
         assert probe_value.value == pytest.approx(sum(values) / len(values), rel=1e-11)
         assert probe_value.null == pytest.approx(null, rel=1e-12)
     everything = [value for values in weights.values() for value in values]
-    score = found["lower_copy", None, None]
+    score = by_key["lower_copy", None, None]
     assert score.value == pytest.approx(sum(everything) / len(everything), rel=1e-11)
     assert score.null == pytest.approx(null, rel=1e-12)
 
@@ -107,9 +107,9 @@ def test_the_null_at_a_context_of_1024_and_on_a_text_with_a_law() -> None:
     [*_, score] = read(model, [LowerCopy()], torch.zeros(1, 1025, dtype=torch.long))
     assert score.null == pytest.approx(sum(1 / (i + 1) for i in range(1, 1024)) / 1023, rel=1e-12)
     frequencies = 1 / torch.arange(1, 50_001).double()
-    drawn = torch.multinomial(frequencies, 200 * 257, replacement=True, generator=torch.Generator().manual_seed(1))
+    texts = torch.multinomial(frequencies, 200 * 257, replacement=True, generator=torch.Generator().manual_seed(1))
     probe = LowerCopy()
-    for sequence in drawn.view(200, 1, 257):
+    for sequence in texts.view(200, 1, 257):
         probe.sequence(sequence[:, :-1], sequence[:, 1:])
     assert 0.010 < float(probe.uniform.mean("uniform", 0)) < 0.013
 

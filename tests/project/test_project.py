@@ -424,9 +424,9 @@ def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothin
     own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").variants)}
     assert own and own == needed - claimed and needed - own <= claimed
     change(root / "studies/transfer/study.yaml", targets={"variants": {"claims": True}})
-    asked = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
+    whole = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
     assert (
-        needed <= set(asked.targets.claims_files("transfer")) and asked.targets.hash_claimed_runs("transfer") != before
+        needed <= set(whole.targets.claims_files("transfer")) and whole.targets.hash_claimed_runs("transfer") != before
     )
 
 

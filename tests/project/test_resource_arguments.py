@@ -44,11 +44,11 @@ def merge_line(line: str, monkeypatch: pytest.MonkeyPatch, *, main: bool = True)
     from snakemake.settings.types import ResourceSettings
 
     argv = shlex.split(line)
-    _, given = parse_args(argv)
+    _, parsed = parse_args(argv)
     settings = ResourceSettings(
-        overwrite_threads=given.set_threads,
-        overwrite_resources=given.set_resources,
-        default_resources=given.default_resources,
+        overwrite_threads=parsed.set_threads,
+        overwrite_resources=parsed.set_resources,
+        default_resources=parsed.default_resources,
     )
     monkeypatch.setattr(sys, "argv", ["bin/snakemake", *argv])
     workflow = SimpleNamespace(resource_settings=settings, is_main_process=main)

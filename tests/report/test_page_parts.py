@@ -125,7 +125,7 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
     for name, readme in read.items():
         assert readme.found and "findings.yaml" not in markdown_page.to_html(readme.found), name
         targets = load_study(name)["targets"]
-        assert [one for one, entry in targets.items() if entry["kind"] == "figure" and one not in readme.targets] == []
+        assert [key for key, entry in targets.items() if entry["kind"] == "figure" and key not in readme.targets] == []
     assert read["transfer"].title("fig3") == "Differences by task" and read["quack"].title("own_one") == "Own one"
 
 
@@ -209,9 +209,9 @@ def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    for name, said in (("index", "holds something else, and would be replaced"), ("page", r"name FOLDER/index\.html")):
+    for name, text in (("index", "holds something else, and would be replaced"), ("page", r"name FOLDER/index\.html")):
         monkeypatch.setattr(sys, "argv", ["report", "--preset", "smoke", "--out", str(tmp_path / f"{name}.html")])
-        with pytest.raises(PlumblineError, match=said):
+        with pytest.raises(PlumblineError, match=text):
             verb.main()
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -201,9 +201,9 @@ def test_a_rebuilt_folder_expects_its_packed_runs(tmp_path: Path, monkeypatch: p
 
 def test_an_experiment_without_a_picture_is_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = Path("results/demo/experiment/softpick.md")
-    words.parent.mkdir(parents=True)
-    words.write_text("# softpick\n\nsoftpick is kept.\n")
+    source = Path("results/demo/experiment/softpick.md")
+    source.parent.mkdir(parents=True)
+    source.write_text("# softpick\n\nsoftpick is kept.\n")
     write_report.build_report(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
     page = Path("results/demo/report/experiments/softpick.html").read_text()
     assert "softpick is kept." in page and "<img" not in page

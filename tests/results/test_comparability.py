@@ -122,10 +122,10 @@ REFUSED: dict[str, tuple[Callable[[World], None], str]] = {
 
 @pytest.mark.parametrize("case", list(REFUSED))
 def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, case: str) -> None:
-    attack, words = REFUSED[case]
+    attack, cause = REFUSED[case]
     assert read(world).mixed == read(world).notes == (), "the large pack is another one, and nothing else differs"
     attack(world)
-    whole = rf"^{SOFTPICK} and {BASELINE} were scored differently, so they cannot be in one table; .*{words}\. Remove "
+    whole = rf"^{SOFTPICK} and {BASELINE} were scored differently, so they cannot be in one table; .*{cause}\. Remove "
     with pytest.raises(
         PlumblineError, match=rf"{whole}{world.root}/scores/{SOFTPICK} .* it is evaluated again; .* found"
     ):
@@ -140,12 +140,12 @@ def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, pack: st
     manifest(world, SOFTPICK, **{f"{name}_fingerprint": "c" * 16})
     with pytest.raises(PlumblineError) as refused:
         read(world)
-    words = str(refused.value)
+    error = str(refused.value)
     assert (
-        words.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {pack}climbmix" in words
+        error.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {pack}climbmix" in error
     )
-    assert "at context 128): cccccccccccccccc against " in words and "pretrained again" in words
-    assert f"Remove {world.root}/runs/{SOFTPICK} (or" in words
+    assert "at context 128): cccccccccccccccc against " in error and "pretrained again" in error
+    assert f"Remove {world.root}/runs/{SOFTPICK} (or" in error
     assert len(read(world, mixed=True).mixed) == 1
 
 

@@ -23,7 +23,7 @@ def many() -> Study:
     study = study_config.load("transfer", "smoke")
     spec = study.runs["transfer/base/baseline/s42"].spec
     names = [replace_seed(spec, seed) for seed in range(2000)]
-    return replace(study, runs={one.key: Run(spec=one, groups=("base", "noise_floor")) for one in names})
+    return replace(study, runs={each.key: Run(spec=each, groups=("base", "noise_floor")) for each in names})
 
 
 def replace_seed(spec: study_config.RunSpec, seed: int) -> study_config.RunSpec:

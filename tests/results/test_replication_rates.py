@@ -110,17 +110,17 @@ def test_rows_of_table_2_are_missed_as_often_as_theory_says() -> None:
     single = [name for name in single if name not in ("t2_qknorm", "t2_softpick")]
     assert len(single) == 17 and sum(abs(claims[name]["z"]) <= 2 for name in single) == 7
     for name in single:
-        said, tolerance = claims[name], 5 * 0.5 / stored.draws**0.5
-        for world, true in (("perfect", said["z"]), ("null", 0.0)):
+        row, tolerance = claims[name], 5 * 0.5 / stored.draws**0.5
+        for world, true in (("perfect", row["z"]), ("null", 0.0)):
             value = base + true * sigma + luck
             z = (value - mean) / spread
-            if abs(said["z"]) <= 2:
+            if abs(row["z"]) <= 2:
                 least = whole = abs(z) <= 2
             else:
-                least = np.sign(z) == np.sign(said["z"])
-                p = said.get("p_bonf", said.get("p_bonf_upper_bound"))
+                least = np.sign(z) == np.sign(row["z"])
+                p = row.get("p_bonf", row.get("p_bonf_upper_bound"))
                 whole = least & (abs(z) > 2) & ((19 * 2 * stats.norm.sf(abs(z)) <= 0.05) == (p <= 0.05))
-            whole = whole & (abs(value - said["climb_avg"]) <= 0.0042) & (abs(value - mean - said["delta"]) <= 0.0042)
+            whole = whole & (abs(value - row["climb_avg"]) <= 0.0042) & (abs(value - mean - row["delta"]) <= 0.0042)
             reproduced, partly = (getattr(stored.claims[name], f"{world}_{word}") for word in ("reproduced", "partly"))
             assert reproduced + partly == pytest.approx(least.mean(), abs=tolerance), (name, world)
             assert reproduced == pytest.approx(whole.mean(), abs=tolerance), (name, world)

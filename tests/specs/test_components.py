@@ -97,7 +97,7 @@ def test_whole_numbers_become_floats():
 
 
 @pytest.mark.parametrize(
-    ("slot", "given", "message"),
+    ("slot", "raw", "message"),
     [
         ("ffn", {"name": "swigllu"}, r"model\.ffn\.name: no component 'swigllu'; did you mean 'swiglu'\?"),
         ("ffn", {"name": "xyz"}, r"no component 'xyz' \(there are \['geglu', 'gelu', 'relu_squared', 'swiglu'\]\)"),
@@ -120,9 +120,9 @@ def test_whole_numbers_become_floats():
         ("intervention", {"name": "non"}, r"no component 'non'; did you mean 'none'\?"),
     ],
 )
-def test_mistakes(slot, given, message):
+def test_mistakes(slot, raw, message):
     with pytest.raises(PlumblineError, match=message):
-        complete(slot, given, f"model.{slot}")
+        complete(slot, raw, f"model.{slot}")
 
 
 def test_mistakes_name_where_they_are():

@@ -18,8 +18,8 @@ ARMS |= {"baseline_seeds": [42, 43], "seeds": [1042]}
 GIVEN = ARMS | {"pack": "large", "steps": 9, "warmup_steps": 2, "validation_sequences": 16}
 
 
-def load_project(given: dict[str, Any] = GIVEN, **changes: Any) -> project.Project:
-    return project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "experiment": given | changes})
+def load_project(terms: dict[str, Any] = GIVEN, **changes: Any) -> project.Project:
+    return project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "experiment": terms | changes})
 
 
 def test_runs_are_the_studys_recipe_with_what_is_asked_for() -> None:

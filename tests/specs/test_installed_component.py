@@ -275,8 +275,8 @@ def test_a_broken_one_is_told_to_who_chooses_it_and_to_nobody_else(site: Site, k
 def test_one_with_the_name_of_a_built_in_is_told_to_who_chooses_that_name(site: Site) -> None:
     site.install("theirs", {"mixers.softpick": "theirs.mixer"})
     assert study_config.load("key_norms", "smoke").runs
-    said = r"^model\.mixer\.name: the component 'mixers\.softpick' of the installed distribution theirs has the name of"
-    with pytest.raises(PlumblineError, match=said + " a built-in component; rename it, or uninstall theirs"):
+    text = r"^model\.mixer\.name: the component 'mixers\.softpick' of the installed distribution theirs has the name of"
+    with pytest.raises(PlumblineError, match=text + " a built-in component; rename it, or uninstall theirs"):
         complete_mixer("softpick")
     assert Path(available("mixer")["softpick"]).is_relative_to(components.PACKAGE)
 

@@ -82,13 +82,13 @@ def _compile_by(name: str) -> None:
 
 
 def _die_before(operations: int) -> None:
-    left = operations
+    budget = operations
 
     def deadly(original):
         def call(*arguments, **options):
-            nonlocal left
-            left -= 1
-            if left <= 0:
+            nonlocal budget
+            budget -= 1
+            if budget <= 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return original(*arguments, **options)
 

@@ -375,12 +375,12 @@ def test_a_kill_while_runs_change_places_loses_nothing(tmp_path: Path, moves: in
         StateRecords(path).claim(identity(run))
         (path / f"step-{run}").write_text(run)
         (path / "starts.json").write_text(f'"{run}"')
-    left = moves
+    budget = moves
 
     def rename(source: Any, target: Any, original: Any = os.rename) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
+        nonlocal budget
+        budget -= 1
+        if budget < 0:
             raise KeyboardInterrupt
         original(source, target)
 

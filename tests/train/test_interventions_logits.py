@@ -82,7 +82,7 @@ def test_values_are_those_of_the_weights_around_a_step(
     assert train(of, settings(packs, tmp_path)) == 0
     behind_the_loss = of.train.validation_sequences + np.arange(3)
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(behind_the_loss))
-    found = frames.read(tmp_path / "out/points/online.parquet", "probes")
+    rows = frames.read(tmp_path / "out/points/online.parquet", "probes")
     model, expected = create(of.model, 0), []
     for step in (5, 10, 12):
         sides = []
@@ -91,12 +91,12 @@ def test_values_are_those_of_the_weights_around_a_step(
             sides.append(naive(model, tokens_BT, layer=1, head=1))
         moved = (sides[1] - sides[0]).abs()
         expected += [moved.mean().item(), moved.max().item(), sides[1].max().item()]
-    mine = found[found.probe.str.startswith("logit_")]
+    mine = rows[rows.probe.str.startswith("logit_")]
     assert mine.step.tolist() == [5] * 3 + [10] * 3 + [12] * 3
     assert mine.probe.tolist() == ["logit_change", "logit_change_max", "logit_max"] * 3
     assert mine.value.tolist() == pytest.approx(expected, rel=1e-3, abs=1e-6) and min(expected) > 1e-4
     if others:
-        (report,) = (found for found in read(tmp_path / "out/outcome.json")["interventions"] if "clipped" in found)
+        (report,) = (entry for entry in read(tmp_path / "out/outcome.json")["interventions"] if "clipped" in entry)
         assert report["clipped"] > 0
 
 

@@ -72,7 +72,7 @@ def test_a_state_that_is_none_of_the_run_is_refused(
     shutil.rmtree(tmp_path / "state/step-0000012")
     newest = tmp_path / "state/step-0000008"
     loop = read(newest / "loop.json")
-    atomic_write_json(newest / "loop.json", loop | {"interventions": [change(one) for one in loop["interventions"]]})
+    atomic_write_json(newest / "loop.json", loop | {"interventions": [change(hook) for hook in loop["interventions"]]})
     sign(newest)
     for _ in range(2):
         with pytest.raises(

@@ -66,7 +66,7 @@ def test_a_table_as_papers_set_it(tmp_path: Path) -> None:
     assert table.place("Ours", "S") == "paper.tex:14" and table.title == "Main results on D."
     number = table.number("Foo#2", "Accuracy (↑) / ARC")
     assert number.text == "1.2e-4"
-    assert any("paper.tex:17" in one and "\\unheard" in one for one in notes["not_read"])  # type: ignore[attr-defined]
+    assert any("paper.tex:17" in why and "\\unheard" in why for why in notes["not_read"])  # type: ignore[attr-defined]
 
 
 def test_names_of_macros_and_accents_are_readable(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ def test_a_compiler_takes_the_look_up_as_it_is(monkeypatch: pytest.MonkeyPatch) 
 def row(kernel: str, choice: tuple[int, ...], both: float, **other: Any) -> dict[str, Any]:
     """A row as the section leaves it."""
     times = {"forward": both / 3, "both": both}
-    said = {"kernel": kernel, "width": 64, "choice": list(choice), "milliseconds": times, "path": kernel, "equal": True}
-    return said | other
+    base = {"kernel": kernel, "width": 64, "choice": list(choice), "milliseconds": times, "path": kernel, "equal": True}
+    return base | other
 
 
 def record_rows(path: Path, rows: list[dict[str, Any]], rehearsal: str | None = None) -> MeasuredRows:

@@ -108,14 +108,14 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, edit: str, why:
 def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_second_try(folder: Path) -> None:
     change(folder, "GAIN = 0.2 * (given.seed in (1042, 1043))")
     done = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
-    said = json.loads(done.stdout)
-    assert done.returncode == said["exit_code"] == 11 and said["verdict"] == "undecided", done
-    assert "it was kept after 2 runs against 5 of `baseline` and is not confirmed by its fresh runs" in said["sentence"]
-    fresh, bank = ([run["value"] for run in said[key] if run["arm"] == arm] for key, arm in FRESH_AND_BANK)
+    data = json.loads(done.stdout)
+    assert done.returncode == data["exit_code"] == 11 and data["verdict"] == "undecided", done
+    assert "it was kept after 2 runs against 5 of `baseline` and is not confirmed by its fresh runs" in data["sentence"]
+    fresh, bank = ([run["value"] for run in data[key] if run["arm"] == arm] for key, arm in FRESH_AND_BANK)
     test = stats.ttest_ind(bank, fresh, alternative="greater")
     gain = sum(bank) / 5 - sum(fresh) / 5
-    assert len(fresh) == 5 and (said["estimate"]["median"], said["estimate"]["p"]) == pytest.approx((gain, test.pvalue))
-    assert test.pvalue > 0.25 and said["estimate_after_stopping"]["median"] > 0.1
+    assert len(fresh) == 5 and (data["estimate"]["median"], data["estimate"]["p"]) == pytest.approx((gain, test.pvalue))
+    assert test.pvalue > 0.25 and data["estimate_after_stopping"]["median"] > 0.1
     baseline = FolderBaseline(load(folder), Folder(folder), Repository(folder), print).arm
     assert baseline.words == "baseline" and git(folder, "log", "--format=%s") == "start\n"
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]

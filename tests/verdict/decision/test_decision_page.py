@@ -32,9 +32,9 @@ def decide(
     values: Sequence[float], lost: Sequence[ArmRun] = (), bank: Sequence[float] = BANK, **terms: Any
 ) -> Decision:
     """A decision on these values of a candidate, as the loop makes it."""
-    said: dict[str, Any] = {"name": "x", "baseline": "plain", "candidate": "cosine", "metric": "loss", "higher": False}
-    said |= {"design": SequentialDesign(bank=len(bank), most=8)} | terms
-    experiment = ExperimentTerms(**said)
+    base: dict[str, Any] = {"name": "x", "baseline": "plain", "candidate": "cosine", "metric": "loss", "higher": False}
+    base |= {"design": SequentialDesign(bank=len(bank), most=8)} | terms
+    experiment = ExperimentTerms(**base)
     edges, looks = boundary(experiment.design), []
     for count in range(1, len(values) + 1):
         options = {"higher": experiment.higher, "minimum_gain": experiment.minimum_gain}
@@ -263,9 +263,9 @@ def test_one_run_no_spread_and_no_look_have_a_page_too() -> None:
     alone = replace(empty, runs=empty.runs[:1], verdict=Outcome.CANNOT_BE_JUDGED)
     same = replace(empty, runs=tuple(replace(run, value=5.0) for run in empty.runs))
     for case in (empty, alone, same, replace(empty, runs=())):
-        seen = parse_picture(case)
-        assert "rect.keep" not in seen and "## Looks" not in decision_page.write_markdown(case, "x.svg") and dump(case)
-        assert all(math.isfinite(float(dot.get("cx", "nan"))) for dot in seen.get("circle.baseline", []))
+        tags = parse_picture(case)
+        assert "rect.keep" not in tags and "## Looks" not in decision_page.write_markdown(case, "x.svg") and dump(case)
+        assert all(math.isfinite(float(dot.get("cx", "nan"))) for dot in tags.get("circle.baseline", []))
 
 
 def test_a_path_beyond_the_boundary_stays_in_the_picture() -> None:

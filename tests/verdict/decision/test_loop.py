@@ -74,12 +74,12 @@ def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, 
 
 
 def test_how_fresh_runs_ended_is_told_with_how_others_did(tmp_path: Path) -> None:
-    kept = conduct(tmp_path, NumbersTrainer(noisy(8)))
-    own = [replace(run, remarks=("it was late",)) for run in kept.runs if run.arm != BASELINE]
-    theirs = [run for run in kept.runs if run.arm == BASELINE]
-    kept = replace(kept, runs=(*theirs, *own), notes=("Mind.", *describe_remarks(kept.terms, own)))
+    keep = conduct(tmp_path, NumbersTrainer(noisy(8)))
+    own = [replace(run, remarks=("it was late",)) for run in keep.runs if run.arm != BASELINE]
+    theirs = [run for run in keep.runs if run.arm == BASELINE]
+    keep = replace(keep, runs=(*theirs, *own), notes=("Mind.", *describe_remarks(keep.terms, own)))
     fresh = [replace(run, seed=run.seed + 2, run_id="") for run in own]
-    assert decide_by_fresh_runs(kept, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
+    assert decide_by_fresh_runs(keep, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
 
 
 def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None:

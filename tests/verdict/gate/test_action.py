@@ -26,7 +26,7 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def step(repository: Path, folder: Path, **given: str) -> tuple[subprocess.CompletedProcess[str], dict[str, str], str]:
+def step(repository: Path, folder: Path, **extra: str) -> tuple[subprocess.CompletedProcess[str], dict[str, str], str]:
     """Run it as a runner does; its outputs and the summary."""
     action = yaml.safe_load((repository / "actions/gate/action.yml").read_text())
     (only,) = action["runs"]["steps"]
@@ -34,7 +34,7 @@ def step(repository: Path, folder: Path, **given: str) -> tuple[subprocess.Compl
     inputs = (
         defaults
         | {"folder": "some records", "rules": "rules.toml"}
-        | {key.replace("_", "-"): value for key, value in given.items()}
+        | {key.replace("_", "-"): value for key, value in extra.items()}
     )
     env = {name: inputs[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", text)[1]] for name, text in only["env"].items()}
     files = {name: folder / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}

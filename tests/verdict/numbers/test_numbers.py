@@ -111,17 +111,17 @@ def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
     row = next(line for line in result.page.splitlines() if line.startswith("| `x`"))
     p, loop, claim, _, outcome = (cell.strip() for cell in row.split("|")[-6:-1])
     assert 0.025 < float(p) < 0.05 and (loop, claim, outcome) == ("yes", "no", "undecided")
-    kept = judge_numbers(ask(tmp_path / "results.csv", terms={"alpha": 0.05}))
-    assert kept.outcomes == {"x": "keep"} and kept.numbers["methods"]["x"]["p"] == result.numbers["methods"]["x"]["p"]
+    lax = judge_numbers(ask(tmp_path / "results.csv", terms={"alpha": 0.05}))
+    assert lax.outcomes == {"x": "keep"} and lax.numbers["methods"]["x"]["p"] == result.numbers["methods"]["x"]["p"]
 
 
 def test_the_files_three_kinds_give_the_same_numbers(tmp_path: Path) -> None:
-    made = []
+    data = []
     for suffix in (".csv", ".tsv", ".jsonl"):
         folder = tmp_path / suffix
         folder.mkdir()
-        made.append(judge_numbers(ask(file_of(folder, BASE + GOOD, suffix))).numbers)
-    assert made[0]["methods"] == made[1]["methods"] == made[2]["methods"] and made[0]["methods"]["good"]["n"] == 3
+        data.append(judge_numbers(ask(file_of(folder, BASE + GOOD, suffix))).numbers)
+    assert data[0]["methods"] == data[1]["methods"] == data[2]["methods"] and data[0]["methods"]["good"]["n"] == 3
 
 
 def test_a_metric_named_in_each_row_is_chosen(tmp_path: Path) -> None:

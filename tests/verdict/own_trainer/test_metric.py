@@ -40,15 +40,15 @@ def test_colours_and_quotes_are_no_part_of_a_number_and_moves_of_the_cursor_end_
 def test_rows_of_json_and_metric_lines(tmp_path: Path) -> None:
     rows = '{"eval": {"loss": 2.5}, "step": 1}\n{"eval": {"loss": NaN}}\n{"step": 3}\n{"torn": '
     (tmp_path / "run.jsonl").write_text(rows)
-    found = read(MetricPart(json="run.jsonl:eval.loss", others={"step": "run.jsonl:step"}), tmp_path / "log", tmp_path)
-    assert found.value is not None and math.isnan(found.value) and found.others == {"step": 3.0}
+    score = read(MetricPart(json="run.jsonl:eval.loss", others={"step": "run.jsonl:step"}), tmp_path / "log", tmp_path)
+    assert score.value is not None and math.isnan(score.value) and score.others == {"step": 3.0}
     (tmp_path / "final.json").write_text('{\n "a.b": 1,\n "loss": 3\n}\n')
     assert read(MetricPart(json="final.json:loss"), tmp_path / "log", tmp_path).value == 3.0
     assert read(MetricPart(json="final.json:a.b"), tmp_path / "log", tmp_path).value == 1.0
     assert read(MetricPart(json="gone.json:loss"), tmp_path / "log", tmp_path).value is None
     (tmp_path / "log").write_text("METRIC loss=3.5\nMETRIC loss=3.25\nMETRIC mfu=0.4\n")
-    found = read(MetricPart(name="loss"), tmp_path / "log", tmp_path)
-    assert (found.value, found.others) == (3.25, {"mfu": 0.4})
+    score = read(MetricPart(name="loss"), tmp_path / "log", tmp_path)
+    assert (score.value, score.others) == (3.25, {"mfu": 0.4})
 
 
 def test_a_huge_log_and_a_pattern_that_backtracks_for_ever_take_bounded_time(tmp_path: Path) -> None:

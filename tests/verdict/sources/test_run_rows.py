@@ -164,14 +164,14 @@ def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]
     rows = FileRows(Path("x.csv"), ("method", "seed", "step", "status", "loss"), tuple(map(FileRow, range(9), cells)))
     for read in (read_table, read_search):
         try:
-            found = read(rows, COLUMNS)
+            facts = read(rows, COLUMNS)
         except PlumblineError:
             continue
         if read is read_table:
             there = {(row["method"], normalize_seed(row["seed"])) for row in cells}
-            keys = {(method, seed) for side in (found.values, found.lost) for method, of in side.items() for seed in of}
+            keys = {(method, seed) for side in (facts.values, facts.lost) for method, of in side.items() for seed in of}
             assert keys <= there and {method for method, _ in there - keys} <= {
-                method for method, _ in there if method not in found.methods
+                method for method, _ in there if method not in facts.methods
             }
 
 
