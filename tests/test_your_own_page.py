@@ -1,4 +1,4 @@
-"""What docs/your-own.md says can be typed in can be planned."""
+"""What docs/your-own.md has its reader type can be planned."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Wheel:
         return not makers and self._says(place.module, keyword)
 
     def _find(self, module: str, name: str, looked: set[tuple[str, str]]) -> list[Place]:
-        """Where a module's member is defined; none where it has no such member."""
+        """Where a module's member is defined; none if it has no such member."""
         if (module, name) in looked:
             return []
         looked.add((module, name))

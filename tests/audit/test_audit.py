@@ -153,7 +153,7 @@ def test_a_row_can_be_computed_from_its_formula_and_inputs_alone(audit):
 
 
 def test_no_method_has_its_flops_typed(audit):
-    """Table 4's column is compared with the formula, also where it says that nothing is added."""
+    """Table 4's column is compared with the formula, also where it states that nothing is added."""
     rows = audit[(audit["study"] == "transfer") & audit["id"].str.startswith("t4_flops_")]
     assert len(rows) >= 20 and set(rows["formula"]) == {f"100 * (F / F_baseline - 1), {FLOPS}"}
     assert all(re.search(r"F=\d{12,}; F_baseline=\d{12,}", inputs) for inputs in rows["inputs"])

@@ -244,7 +244,7 @@ def test_no_file_that_is_read_whole_may_be_large(tmp_path: Path) -> None:
 
 
 def test_a_sparse_file_is_no_plain_one(tmp_path: Path, bundle: Path) -> None:
-    """Of which tar itself would make as many zeros as it says."""
+    """Of which tar itself would make as many zeros as it states."""
     entries = members(bundle)
     metadata, readme = entries[0][1], b"results"
     header = tarfile.TarInfo("bundle/README.md")

@@ -111,7 +111,7 @@ def test_only_changed_or_removed_files_are_told(tmp_path: Path, monkeypatch: pyt
         content = path.read_bytes()
         path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
         now = statuses(*roots)
-        copy = path == Path("results/table1.csv")  # without its original's bytes nothing says what it was
+        copy = path == Path("results/table1.csv")  # without its original's bytes nothing shows what it was
         assert now[str(path)] == ("not known" if copy else "changed"), path
         others = {name for name in written if now[name] != "as written"} - {str(path)}
         assert all(now[name] == "not known" for name in others), "they are named by what was changed alone"

@@ -1,4 +1,4 @@
-"""`plumbline`: every verb answers, says how it was called, and knows its options; lists; overrides of one run."""
+"""`plumbline`: every verb answers, states how it was called, and knows its options; lists; overrides of one run."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Workspace:
 
 @dataclass
 class Snakemake:
-    """One running Snakemake, and what it said."""
+    """One running Snakemake, and what it printed."""
 
     process: subprocess.Popen[bytes]
     log: Path

@@ -31,7 +31,7 @@ pytestmark = [
 BEFORE = 5
 STEPS = 30
 #: Sixteen compilers on two true cores would take minutes; tests/train compiles. The flag reaches the trainer, which
-#: then states that it was told not to.
+#: then states that it was instructed not to.
 UNCOMPILED = {"TORCHDYNAMO_DISABLE": "1"}
 #: Tokens of a sequence at smoke.
 CONTEXT = 64

@@ -1,4 +1,4 @@
-"""On another system than Linux every command says so at its start, with what to use instead."""
+"""On another system than Linux every command reports it at its start, with what to use instead."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.data.conftest import corpus, write_jsonl
 SAVED, DOCUMENTS = 20_000, 3000
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
 
-#: Kills itself at a document that is taken or at a line that is written; says how many of both there were.
+#: Kills itself at a document that is taken or at a line that is written; states how many of both there were.
 PROCESS = f"""
 import os, signal, sys
 from plumbline.data import documents, read_cache, shard_writer, split

@@ -21,7 +21,7 @@ from tests.data.conftest import Stages, run_pack
 
 @pytest.fixture
 def own(stages: Stages, tmp_path: Path) -> Stages:
-    """A corpus that a test may change, with what each file says of itself."""
+    """A corpus that a test may change, with what each file states about itself."""
     root = stages.tokenizer.parent
     copies = Stages(
         documents=tmp_path / "documents",

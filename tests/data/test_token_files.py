@@ -32,7 +32,7 @@ def encode(magic: int, version: int, dtype: str, ids: list[int], count: int | No
 
 
 def npy(shape: str, data: bytes, descr: str = "'<u2'") -> bytes:
-    """A .npy file whose header says what it likes."""
+    """A .npy file whose header states what it likes."""
     header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data
 
@@ -41,7 +41,7 @@ def numpy_file(dtype: str) -> Write:
     return lambda path, ids: np.save(path, np.array(ids, dtype))
 
 
-#: ending, what writes it, and what the corpus's file has to say
+#: ending, what writes it, and what the corpus's file has to state
 FORMATS: dict[str, tuple[str, Write, str]] = {
     "uint16": (".bin", lambda path, ids: np.array(ids, "<u2").tofile(path), "uint16"),
     "uint32": (".bin", lambda path, ids: np.array(ids, "<u4").tofile(path), "uint32"),
@@ -348,7 +348,7 @@ def require(root: Path, **facts: Any) -> None:
 
 
 def test_what_the_corpus_file_has_to_say(tmp_path: Path) -> None:
-    """Asked when a plan is made: nothing is guessed, and nothing that is said is passed over."""
+    """Asked when a plan is made: nothing is guessed, and nothing that is stated is passed over."""
     at = re.escape("config/corpora/mine.yaml: ")
     with pytest.raises(PlumblineError, match=rf"^{at}local\.document_end: .* holds no token files"):
         require(tmp_path, kind="gpt2", document_end=0)

@@ -120,7 +120,7 @@ def test_what_was_read_before_the_damage_is_remembered(packs: Path) -> None:
 
 
 def test_a_pack_made_again_is_not_vouched_for(packs: Path) -> None:
-    """The same files under a manifest that says that they should be others."""
+    """The same files under a manifest that states that they should be others."""
     path = packs / "base.json"
     verify_once(Pack(path))
     manifest = json.loads(path.read_text())

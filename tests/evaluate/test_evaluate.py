@@ -157,7 +157,7 @@ def test_corrupt_weights_are_named(evaluate, finished: Path):
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.float16, torch.complex64, torch.float8_e4m3fn], ids=str)
 def test_weights_of_another_type_are_not_scored(finished: Path, dtype: torch.dtype):
-    """As numbers of ours they would have lost what they say, without a word."""
+    """As numbers of ours they would have lost what they state, without a word."""
     path = finished / "model.safetensors"
     weights = {name: tensor.clone() for name, tensor in load_file(path).items()}
     last = sorted(weights)[-1]

@@ -93,7 +93,7 @@ def model(finished: Path, tokenizer_file: Path, tmp_path: Path) -> Path:
 
 
 def ours(project: Path, model: Path) -> pd.Series:
-    """What `plumbline score` says of the task, by metric."""
+    """What `plumbline score` states about the task, by metric."""
     flags = ("--items-source", "local", "--suite", "sciq", "--local-items-folder", "mine", "--out", "items")
     assert "sciq            benchmark      8 items" in run(project, "plumbline.evaluate.items", *flags)
     run(project, "plumbline", "score", model, "--items-folder", "items", "--suite", "sciq", "--out", "scores.csv")

@@ -166,7 +166,7 @@ def test_what_asks_nothing_and_what_reads_one_token() -> None:
 
 
 def test_of_equal_logits_the_first_tokens_is_the_likeliest() -> None:
-    """As `argmax` has it, by which the harness judges its own models: a model that says nothing prefers token 0."""
+    """As `argmax` has it, by which the harness judges its own models: a model with equal logits prefers token 0."""
     silent = create_moved_model(small())
     torch.nn.init.zeros_(silent.head_weight)
     parts = [TokenSegment(index, [5, *answer], len(answer)) for index, answer in enumerate([[0], [1], [0, 0], [0, 7]])]

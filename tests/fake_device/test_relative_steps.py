@@ -1,4 +1,4 @@
-"""What config/machines.yaml says that methods take compared with the baseline is what the committed rows say."""
+"""What config/machines.yaml states that methods take compared with the baseline is what the committed rows state."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def record(golden: list[str], same: dict[str, bool]) -> Classes:
     """Write down the present hashes of all components that `golden` runs use.
 
     Args:
-        same: whether a run's numbers are those that were recorded. One that had none is not among them: it says
+        same: whether a run's numbers are those that were recorded. One that had none is not among them: it states
             nothing about the code that it shares with others.
     """
     files = {name: used_by(name) for name in golden}

@@ -166,7 +166,7 @@ def test_a_refactor_keeps_its_class_once_it_is_recorded_and_a_change_gets_its_ow
     recorded_then = json.loads(table.read_text())
     assert recorded_then["mixers.softpick"] == {first: first, refactored: first}
     assert {"mixers.of_no_method", "mixers.softmax", "optimizers.adamw", "interventions.quack"} <= recorded_then.keys()
-    # Now changes that move losses, as NUMERICS must say.
+    # Now changes that move losses, as NUMERICS must state.
     edit(copy, SOFTPICK, "one = 1\n", "one = 2\n")
     edit(copy, MUON, "math.sqrt(max(1.0, rows / columns))", "math.sqrt(max(1.1, rows / columns))")
     edit(copy, "src/plumbline/__init__.py", f"NUMERICS = {NUMERICS}", f"NUMERICS = {NUMERICS + 1}")

@@ -17,7 +17,7 @@ from tests.model.transfer_methods import ALL
 with open(REPOSITORY / "studies/transfer/published/table2.csv", encoding="utf-8") as _file:
     PRINTED = [row["method_id"] for row in csv.DictReader(_file)]
 
-#: Twenty steps cannot tell these apart: the cap is never reached; GELU and its approximation differ by 2e-6; a lane
+#: Twenty steps cannot distinguish these: the cap is never reached; GELU and its approximation differ by 2e-6; a lane
 #: that enters the output alone, by a weight from 0, moves losses by 4e-6.
 NEXT_TO_NOTHING = {"baseline", "softmax_cap", "hyper.at_output"}
 #: In training every call is as long as the context.

@@ -1,4 +1,4 @@
-"""A call of the check with toy sections: what fails, dies or takes too long is said, and stops nothing else."""
+"""A call of the check with toy sections: what fails, dies or takes too long is reported, and stops nothing else."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _samples(values: Sequence[float], task: str, **more: object) -> tuple[str, s
 
 
 def _model(name: str, tasks: Mapping[str, Sequence[float]], **settings: object) -> dict[str, str]:
-    """A folder as lm-eval writes it: samples of each task, and the results that say what was asked."""
+    """A folder as lm-eval writes it: samples of each task, and the results that state what was requested."""
     files = dict(_samples(values, task, **settings.get("sample", {})) for task, values in tasks.items())
     results = {
         "results": {task: {"acc,none": 0.5} for task in tasks},

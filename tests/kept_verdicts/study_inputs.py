@@ -51,7 +51,7 @@ def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
 
 
 def _report(folder: Path) -> str:
-    """The words of the report's pages; the whole report takes seconds."""
+    """The text of the report's pages; the whole report takes seconds."""
     from plumbline.report import verdict_pages
 
     paths = SimpleNamespace(results=str(folder / "results/demo"))

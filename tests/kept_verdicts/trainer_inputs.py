@@ -99,7 +99,7 @@ def _gain(millionths: object) -> Edit:
 
 
 def _stand_in_trainer(gain: Callable[[str, int], float]) -> dict[str, object]:
-    """What stands in for the trainer where only its numbers matter: gains by the words of an arm, and the seed."""
+    """What stands in for the trainer where only its numbers matter: gains by the label of an arm, and the seed."""
 
     def run(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
         from plumbline.verdict.decision.outcome import FINISHED, ArmRun

@@ -1,7 +1,7 @@
 """The blocks of the studies but transfer's methods, as overlays of slots, and the sizes that the documents print.
 
 The premature study's seven architectures differ in norm, biases of linear maps and FFN alone;
-`gpt_gelu2560` differs from `gpt` in a size. "Biasless" is said of linear maps: its LayerNorm keeps its bias (8.2).
+`gpt_gelu2560` differs from `gpt` in a size. "Biasless" is used of linear maps: its LayerNorm keeps its bias (8.2).
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def test_each_half_is_rotated_on_its_own() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_short_calls_on_a_processor_are_explicit(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As their manifests say; longer ones, and those elsewhere, take torch's fused attention with twice the heads."""
+    """As their manifests state; longer ones, and those elsewhere, take torch's fused attention with twice the heads."""
     model = create(small(mixer={"name": "differential", "variant": variant}), 1)
     assert choose(model, "auto", "cpu", torch.float32)["kernel"] == CHUNKED
     assert choose(model, "auto", "cpu", torch.bfloat16)["kernel"] == SDPA

@@ -106,7 +106,7 @@ def test_after_the_softmax_the_mask_is_a_gate_on_its_weights(variant: str) -> No
 
 
 def softmax_of(built, q: torch.Tensor, k: torch.Tensor, attention_mask) -> torch.Tensor:
-    """Plain attention's weights in the heads that come out."""
+    """Plain attention's weights in the resulting heads."""
     per_group = HEADS // built.groups
     heads = [head for head in range(HEADS) if built.variant != "masking_heads" or head % per_group]
     plainly = mixer("softmax")

@@ -35,7 +35,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str], typed: by
     while True:
         try:
             piece = os.read(descriptor, 65536)
-        except OSError:  # how Linux says that the other side is closed
+        except OSError:  # how Linux reports that the other side is closed
             break
         if not piece:
             break

@@ -138,7 +138,7 @@ def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, 
 
 
 def own_words(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str], list[str]]:
-    """Lines of both streams, sorted, since jobs are told of in any order; what changes from call to call left out."""
+    """Lines of both streams, sorted, since jobs are reported in any order; what changes from call to call left out."""
     changing = re.compile(r".*(Assuming unrestricted|Workflow ID|Command:|Date:)|\[|    jobid:|    reason:")
     lines = [
         sorted(line for line in text.splitlines() if not changing.match(line)) for text in (done.stdout, done.stderr)

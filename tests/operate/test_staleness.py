@@ -1,4 +1,4 @@
-"""What is there says what it was made with, and a plan compares it: no Snakemake, made-up jobs."""
+"""What is there states what it was made with, and a plan compares it: no Snakemake, made-up jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of runs tells from files alone what each of them is doing."""
+"""The table of runs shows from files alone what each of them is doing."""
 
 from __future__ import annotations
 

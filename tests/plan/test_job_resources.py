@@ -1,5 +1,5 @@
 """What every rule's jobs ask for at `paper` under profiles/slurm, at each attempt, is what
-benchmarks/job_resources.yaml says that they take."""
+benchmarks/job_resources.yaml states that they take."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def compute_need(row: dict[str, Any], units: dict[str, float], planned_seconds: 
 
 
 def units_of(project: Project, priced: RunEstimator, job: Any) -> tuple[dict[str, float], float]:
-    """The size of a job, and the seconds that the plan says, where it says some."""
+    """The size of a job, and the seconds that the plan states, where it states some."""
     rule, wildcards = job.rule.name, job.wildcards
     if rule in ("documents", "tokenizer", "tokenize", "pack"):
         corpus = project.corpora[wildcards.corpus]
@@ -219,7 +219,7 @@ def test_most_rules_are_measured_and_the_rest_says_what_is_extrapolated() -> Non
 
 
 def test_the_plan_and_the_rules_read_these_laws_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law that is twice as steep doubles what both say."""
+    """A law that is twice as steep doubles what both state."""
     project = load(load_config() | {"preset": "paper", "machine": "h100"})
     before = data_stage.pack(project, "climbmix", 2048)
     laws = copy.deepcopy(NEEDS)

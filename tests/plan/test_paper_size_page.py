@@ -1,4 +1,4 @@
-"""docs/paper-size.md: every figure of its first section, and what else it says of a plan, is the plan's."""
+"""docs/paper-size.md: every figure of its first section, and what else it states about a plan, is the plan's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README's table of the studies says what the plan says."""
+"""README's table of the studies states what the plan states."""
 
 from __future__ import annotations
 

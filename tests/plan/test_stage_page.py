@@ -87,7 +87,7 @@ def test_the_bottleneck_is_the_longest_of_what_a_training_waits_for() -> None:
 
 
 def test_a_run_is_chained_over_slices_that_each_start_and_stop(paper: Project) -> None:
-    """Five minutes before a slice ends the trainer is told to save; a start takes two minutes."""
+    """Five minutes before a slice ends the trainer is instructed to save; a start takes two minutes."""
     day = estimator(paper)
     run = paper.runs[BASELINE]
     assert training_jobs(day, run) == 1, "16 hours on eight H100"

@@ -71,7 +71,7 @@ def test_ddps_buckets_hold_gradients_once_more() -> None:
         whole = parallel(model, RankGroup(rank=0, world=2, device=torch.device("cpu")), "ddp")
         size = 4 * sum(value.numel() for value in model.parameters())
         assert whole.gradient_as_bucket_view is False
-        logged: Any = whole._get_ddp_logging_data()  # noqa: SLF001  # torch says it nowhere else
+        logged: Any = whole._get_ddp_logging_data()  # noqa: SLF001  # torch reports it nowhere else
         assert sum(map(int, logged["bucket_sizes"].split(","))) == size
         assert step_memory.bucket_bytes(size, 2) == size and step_memory.bucket_bytes(size, 1) == 0
     finally:

@@ -23,7 +23,7 @@ def keyed(probe_values: Iterable[ProbeValue]) -> dict[Key, ProbeValue]:
 
 
 def has_hooks(model: torch.nn.Module) -> bool:
-    """Whether something watches a module of `model`. torch tells nobody which hooks a module has."""
+    """Whether something watches a module of `model`. torch exposes to nobody which hooks a module has."""
     return any(module._forward_pre_hooks or module._forward_hooks for module in model.modules())  # noqa: SLF001
 
 

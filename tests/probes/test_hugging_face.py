@@ -26,7 +26,7 @@ from tests.probes.naive_computations import scramble, tokens
 
 
 class Independent:
-    """What a plain transformers model with eager attention says, on one batch: no code of ours."""
+    """What a plain transformers model with eager attention states, on one batch: no code of ours."""
 
     def __init__(self, folder: Path, batch_BT: torch.Tensor) -> None:
         self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()

@@ -88,7 +88,7 @@ def test_what_a_run_left_for_probes_is_compared_with_its_manifest(packs: Path, t
 
 
 def test_separators_of_the_pack_are_left_out(packs: Path, finished: Path, tmp_path: Path) -> None:
-    """A pack says what its separator is; the fingerprint, which is the tokens', stays."""
+    """A pack states what its separator is; the fingerprint, which is the tokens', stays."""
     manifest = shutil.copytree(packs, tmp_path / "packs") / "validation.json"
     plain = pd.DataFrame(read_run(finished, manifest, CPU).rows)
     commonest = np.bincount(Pack(manifest).rows(np.arange(4)).flat).argmax()

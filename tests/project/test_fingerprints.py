@@ -1,4 +1,4 @@
-"""What corpora, items and scores are made of: the code that decides their bytes, and what is asked of it."""
+"""What corpora, items and scores are made of: the code that decides their bytes, and what is required of it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def whole(project: Project) -> dict[str, str]:
 
 
 def find_changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str]:
-    """Products whose code (0), or what is asked of them (1), is another."""
+    """Products whose code (0), or what is required of them (1), is another."""
     return {kind for kind in before if before[kind].split("-")[part] != after[kind].split("-")[part]}
 
 

@@ -150,7 +150,7 @@ def test_a_preset_may_hold_out_another_share() -> None:
 
 
 def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Path) -> None:
-    """Documents are decoded with it, nothing is trained, and who reads tokens is told what separates them."""
+    """Documents are decoded with it, nothing is trained, and who reads tokens is given what separates them."""
     folder = root / "tokens"
     folder.mkdir()
     for name in ("train.bin", "val.bin", "tokenizer.json", "README.md"):
@@ -431,7 +431,7 @@ def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothin
 
 
 def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:
-    """It is the frame that a table is made of; the page of interpretations says the options."""
+    """It is the frame that a table is made of; the page of interpretations states the options."""
     measuring(root, smoke={"rounds": 3})
     first = prints(root)
     measuring(root, smoke={"rounds": 4})

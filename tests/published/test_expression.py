@@ -1,4 +1,4 @@
-"""Numbers with operators: the text says what was computed, and the range holds whatever the roundings allow."""
+"""Numbers with operators: the text states what was computed, and the range holds whatever the roundings allow."""
 
 import operator
 import subprocess

@@ -44,7 +44,7 @@ def make_groups() -> Table:
     )
 
 
-#: What a run's trainer says of the memory that it took; runs of older ones say nothing.
+#: What a run's trainer states about the memory that it took; runs of older ones state nothing.
 MEMORY = {"device": "cpu", "peak_memory_bytes": 514_390_016, "peak_memory_of": "resident, beside its packages"}
 
 

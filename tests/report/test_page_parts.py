@@ -1,4 +1,4 @@
-"""Judgements, curves and Markdown of the report, each by itself; and what a plan says of it."""
+"""Judgements, curves and Markdown of the report, each by itself; and what a plan states about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be compared stands in no table unless it is requested, and what may differ is said under it."""
+"""What cannot be compared stands in no table unless it is requested, and what may differ is stated under it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def manifest(world: World, key: str, **changes: Any) -> None:
 
 
 def scores(world: World, key: str, change: Callable[[pd.DataFrame], pd.DataFrame] | None = None, **labels: Any) -> None:
-    """Another label (none where it is None), or another frame."""
+    """Another label (none if it is None), or another frame."""
     path = world.root / "scores" / key / "scores.parquet"
     frame, meta = frames.read(path, "scores"), frames.metadata(path) | labels
     meta = {name: value for name, value in meta.items() if value is not None}
@@ -242,7 +242,7 @@ def test_other_versions_of_torch_and_of_the_code_that_scored_are_noted(world: Wo
 
 @pytest.mark.parametrize("change", [{}, {"metric": "acc_norm"}, {"primary": False}])
 def test_a_task_that_is_there_twice_is_a_fault(world: World, change: dict[str, Any]) -> None:
-    """The average is right for what stands next to it, so it does not tell."""
+    """The average is right for what stands next to it, so the fault does not show."""
 
     def twice(frame: pd.DataFrame) -> pd.DataFrame:
         frame = pd.concat([frame.iloc[[0]].assign(value=0.9, **change), frame], ignore_index=True)

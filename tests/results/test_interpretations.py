@@ -1,4 +1,4 @@
-"""interpretations.md says every interpretation, arm and stand-in of its study."""
+"""interpretations.md states every interpretation, arm and stand-in of its study."""
 
 from __future__ import annotations
 
@@ -88,5 +88,5 @@ def flat(spec, before=""):
 
 
 def spelt(path, value, text):
-    """Whether a page says that a key has a value: by itself, or within the object that it is a part of."""
+    """Whether a page states that a key has a value: by itself, or within the object that it is a part of."""
     return f"{path} = {value}" in text or f'"{path.rpartition(".")[2]}": {value}' in text

@@ -53,7 +53,7 @@ CODE = "studies/widths/measurements/stretch.py"
 
 
 def make_measurement(root: Path) -> tuple[Path, list[str]]:
-    """The measurement as the verb makes it, and what it said meanwhile."""
+    """The measurement as the verb makes it, and what it printed meanwhile."""
     lines: list[str] = []
     out = measurement_file.frame_path(root / "work", KEY)
     verb.measure(study_of(root), "stretch", out, lines.append)

@@ -100,7 +100,7 @@ def test_a_study_of_which_nothing_can_be_drawn_says_so(name: str) -> None:
 
 
 def test_rows_of_table_2_are_missed_as_often_as_theory_says() -> None:
-    """Derived apart from draws and checks: a new value, three new baselines, and what a row says by their mean and
+    """Derived apart from draws and checks: a new value, three new baselines, and what a row states by their mean and
     deviation. A method that is printed inside two sigmas is said not to be separated, on whichever side."""
     stored, rng, sigma, base = read(ROOT / "studies" / "transfer"), np.random.default_rng(7), 0.00208, 0.4829
     seeds = base + sigma * rng.normal(size=(200_000, 3))

@@ -1,4 +1,4 @@
-"""A run's files and frames that are not those that were written stand in no table, whatever their time says."""
+"""A run's files and frames that are not those that were written stand in no table, whatever their time states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Md and TeX say the same as the csv; special characters survive both."""
+"""Md and TeX contain the same as the csv; special characters survive both."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def sentences(root: Path) -> Callable[..., list[str]]:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_studies_here_have_no_method_twice(preset: str) -> None:
-    """Transfer's second hardware is the baseline again at paper size, and says so."""
+    """Transfer's second hardware is the baseline again at paper size, and states it."""
     loaded = [study_config.load(name, preset) for name in studies() if study_config.has_preset(name, preset)]
     assert [text for study in loaded for text in find_unmeant(study)] == []
 

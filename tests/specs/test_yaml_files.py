@@ -1,4 +1,4 @@
-"""YAML files with closed keys: each mistake is told with file, key and remedy."""
+"""YAML files with closed keys: each mistake is reported with file, key and remedy."""
 
 from __future__ import annotations
 

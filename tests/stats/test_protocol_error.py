@@ -57,7 +57,7 @@ def test_corrections_are_those_of_the_tables(correction) -> None:
 
 
 def test_one_world_is_a_table() -> None:
-    """What is counted is what the columns of Table 2 say of the same numbers."""
+    """What is counted is what the columns of Table 2 state about the same numbers."""
     reference_WN, methods_WM = draw_studies(5, 3, 400, 0)
     counted = {"normal": [], "prediction": []}
     for reference_N, methods_M in zip(reference_WN, methods_WM, strict=True):

@@ -49,7 +49,7 @@ class StudyWorlds:
 
     @property
     def untestable(self) -> dict[str, str]:
-        """Claims that nothing here can tell."""
+        """Claims that nothing here can decide."""
         return {name: check.untested for name, check in self.checks.items() if check.function is None}
 
     def claims(self, kind: Kind) -> set[str]:

@@ -73,7 +73,7 @@ def list_steps(state: Path) -> list[int]:
 
 
 def contents(checkpoint: Path) -> dict[str, Any]:
-    """All that a checkpoint's files say, to the byte, except for the time that training took."""
+    """All that a checkpoint's files state, to the byte, except for the time that training took."""
     files = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix != ".json"}
     loop, metadata = read(checkpoint / "loop.json"), read(checkpoint / "metadata.json")
     del loop["seconds"], metadata["files"]["loop.json"], metadata["sha256"]

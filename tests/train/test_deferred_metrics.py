@@ -54,7 +54,7 @@ class Noisy(Intervention):
         return 0.1 * (self.norm * torch.rand(self.norm.shape)).sum()
 
 
-#: What runs are of: an optimizer of each kind, and what looks at the weights in some steps.
+#: What runs are of: an optimizer of each kind, and what reads the weights in some steps.
 KINDS: dict[str, dict[str, Any]] = {
     "adamw": {},
     "muon": {"optimizer": MUON},

@@ -52,7 +52,7 @@ def broken(monkeypatch: pytest.MonkeyPatch):
     def install(number: int, *endings: str) -> Any:
         patch = pytest.MonkeyPatch()
         patches.append(patch)
-        # Who may not read a file is told all the same whose it is.
+        # Who may not read a file is informed all the same whose it is.
         more = [(os, "stat")] if number != errno.EACCES else []
         for module, name in [(builtins, "open"), (io, "open"), (os, "open"), *more]:
             original = getattr(module, name)
@@ -437,7 +437,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
 
 
 def _in_table6(frames: finished_runs.RunFrames, row: str) -> tuple[Any, ...]:
-    """What the study's table of divergences says of a run."""
+    """What the study's table of divergences states about a run."""
     table = table6(frames, study_config.load("transfer", "smoke"), PrintedNumbers.of("transfer"))
     return tuple(table.cell(row, column).value for column in ("outcome", "first_nan_step", "divergence_reason"))
 
@@ -513,7 +513,7 @@ def test_ctrl_c_saves_and_a_second_one_ends_at_once(packs: Path, tmp_path: Path)
 
 @in_the_foreground
 def test_a_second_ctrl_c_gives_no_traceback_and_is_no_kill(packs: Path, tmp_path: Path) -> None:
-    """It comes while the checkpoint is written that the first one asked for."""
+    """It comes while the checkpoint is written that the first one requested."""
     args = command(packs, tmp_path, run_spec(train__steps=100000).to_json())[3:]
     stderr_file = tmp_path / "said"
     process = PROCESSES.Process(target=of_a_terminal, args=([*args, "--report-seconds", "0"], str(stderr_file)))

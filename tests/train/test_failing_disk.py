@@ -195,7 +195,7 @@ def test_a_shard_that_is_cut_short_while_it_is_read_kills_nobody(packs: Path, tm
 
 @pytest.mark.parametrize("steps", [40, 4000])
 def test_numbers_that_find_no_room_are_told_with_their_file(tmp_path: Path, steps: int) -> None:
-    """numpy by itself says that so many were "requested" and so many "written", or, where few are lost, nothing."""
+    """numpy by itself states that so many were "requested" and so many "written", or, where few are lost, nothing."""
     metrics = RunMetrics()
     for step in range(steps):
         metrics.train(step, 1.0, 1.0, 0.1, step)

@@ -1,4 +1,4 @@
-"""The change of logits by one update: its numbers, where it looks, and that it leaves no trace."""
+"""The change of logits by one update: its numbers, where it reads, and that it leaves no trace."""
 
 from __future__ import annotations
 

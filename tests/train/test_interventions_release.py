@@ -21,7 +21,7 @@ def rule(**options: Any) -> ReleaseRule:
 
 
 def scores(chosen: ReleaseRule, **reached: int) -> list[tuple[int, float, float]]:
-    """Scores at the rule's evaluations: 0.004 at first, then what each keyword says from that evaluation on (its
+    """Scores at the rule's evaluations: 0.004 at first, then what each keyword states from that evaluation on (its
     number on the grid), as ``at_0_006=6``."""
     rows = []
     for number, step in enumerate(chosen.evaluations(STEPS)):

@@ -28,7 +28,7 @@ def ends(work: Path) -> list[str | None]:
 
 
 def test_a_killed_rank_is_no_fault_of_the_run(packs: Path, tmp_path: Path) -> None:
-    """However often it is killed before the first checkpoint; the other one says that it lost a rank."""
+    """However often it is killed before the first checkpoint; the other one states that it lost a rank."""
     chosen = settings(packs, tmp_path, strategy="fsdp", max_starts_without_progress=2)
     for _ in range(2):
         assert train_ranks(2, run_spec(), chosen, FALL="killed") == [1, -signal.SIGKILL]
@@ -39,7 +39,7 @@ def test_a_killed_rank_is_no_fault_of_the_run(packs: Path, tmp_path: Path) -> No
 
 
 def test_a_rank_that_falls_to_an_error_leaves_word(packs: Path, tmp_path: Path) -> None:
-    """That is a fault, which counts, and the record says of which rank."""
+    """That is a fault, which counts, and the record states which rank it was."""
     chosen = settings(packs, tmp_path, strategy="fsdp", max_starts_without_progress=1)
     assert train_ranks(2, run_spec(), chosen, FALL="error") == [1, 1]
     (start,) = read(tmp_path / "state/starts.json")
@@ -50,7 +50,7 @@ def test_a_rank_that_falls_to_an_error_leaves_word(packs: Path, tmp_path: Path) 
 
 
 def test_a_rank_whose_disk_fails_is_no_fault_of_the_run(packs: Path, tmp_path: Path) -> None:
-    """However often it cannot read its sequences; the record says of which rank."""
+    """However often it cannot read its sequences; the record states which rank it was."""
     chosen = settings(packs, tmp_path, strategy="fsdp", max_starts_without_progress=1)
     for _ in range(2):
         assert train_ranks(2, run_spec(), chosen, FALL="disk") == [1, 1]

@@ -228,7 +228,7 @@ def test_points_without_an_owner_are_not_taken_for_anybodys(packs: Path, tmp_pat
     """As the kill of a run before its first checkpoint, and the loss of run.json, would leave them."""
     chosen = settings(packs, tmp_path)
     shutil.copytree(probed / "state/points", tmp_path / "state/points")
-    assert train(SPEC, chosen, StopAt(2)) == EXIT_RUN_AGAIN  # they say whose they are
+    assert train(SPEC, chosen, StopAt(2)) == EXIT_RUN_AGAIN  # they state whose they are
     (tmp_path / "state/run.json").unlink()
     for path in (tmp_path / "state").glob("**/metadata.json"):
         path.unlink()

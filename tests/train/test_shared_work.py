@@ -1,4 +1,4 @@
-"""One work folder, several users: who is of its group goes on with what another one left; who is not is told so."""
+"""One work folder, several users: who is of its group goes on with what another one left; who is not is informed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_commit_is_found_in_a_tree_of_another_users(tmp_path: Path, monkeypa
 def train_as(
     user: int, group: int, work: Path, packs: Path, scratch: Path, die_before: int | None = None, mask: int = 0o002
 ) -> tuple[int, str]:
-    """Exit code, and what was said."""
+    """Exit code, and standard error."""
     warm, chosen = settings(packs, scratch / str(user)), settings(work / "packs", work, checkpoint_steps=2)
     output = scratch / f"{user}.said"
     output.parent.mkdir(exist_ok=True)

@@ -275,7 +275,7 @@ def test_of_values_of_1e200_and_of_1_the_same_is_said() -> None:
 
 
 def test_a_real_gain_of_one_sigma_is_seldom_discarded_and_never_called_none() -> None:
-    """With 3 seeds against 3, 72 % of files with such a gain were once said not to survive."""
+    """With 3 seeds against 3, 72 % of files with such a gain were once stated not to survive."""
     rng = np.random.default_rng(0)
     results = [judge("a", seeds(*rng.normal(1.0, size=3)), seeds(*rng.normal(size=3)), UP) for _ in range(1000)]
     assert np.mean([each.outcome is Outcome.DISCARD for each in results]) < 0.1

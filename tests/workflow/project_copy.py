@@ -79,7 +79,7 @@ class Project:
         return self.python("-m", "snakemake", *arguments, "--printshellcmds")
 
     def start_snakemake(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start Snakemake as the leader of a process group of its own; what it states goes into the file `log`.
+        """Start Snakemake as the leader of a process group of its own; its output goes into the file `log`.
 
         It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it.
         """

@@ -1,4 +1,4 @@
-"""What a user may write into a configuration: it is kept, quoted, or told in a sentence before anything runs."""
+"""What a user may write into a configuration: it is kept, quoted, or reported in a sentence before anything runs."""
 
 from __future__ import annotations
 

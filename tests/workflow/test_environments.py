@@ -1,4 +1,4 @@
-"""Every description of the environment (lock, Dockerfile, conda, Makefile, README) says the same."""
+"""Every description of the environment (lock, Dockerfile, conda, Makefile, README) states the same."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_file_that_set_up_may_install_has_its_hash_in_a_lock(repository: P
     assert all(hashes for pins in locks for _, hashes in pins.values())
     assert locks[0].keys().isdisjoint(locks[1])
     assert all(name.startswith(OF_CUDA) for name in locks[1])
-    # what the pinned torch says of its own CUDA build, where it does (a CPU wheel names none of it)
+    # what the pinned torch states about its own CUDA build, where it does (a CPU wheel names none of it)
     needed = [Requirement(line) for line in metadata.requires("torch") or []]
     assert {need.name for need in needed if need.name.startswith(OF_CUDA)} <= locks[1].keys()
 

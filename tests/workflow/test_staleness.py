@@ -1,4 +1,4 @@
-"""What a dry run says after an edit, with Snakemake's memory and without it. Nothing is made here but one corpus."""
+"""What a dry run states after an edit, with Snakemake's memory and without it. Nothing is made here but one corpus."""
 
 from __future__ import annotations
 

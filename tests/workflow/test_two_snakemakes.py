@@ -73,7 +73,7 @@ def test_a_second_one_is_refused_and_the_first_is_unharmed(project: Project, fir
         assert second.returncode == 1 and f"Error: {refusal}" in second.stdout, second.stdout[-3000:]
         assert "(snakemake work/waited " in second.stdout and "plumbline plan" in second.stdout
         assert locks(project) == locks_held, arguments
-    # What makes nothing may run next to it, and --nolock says that it knows better.
+    # What makes nothing may run next to it, and --nolock claims to know better.
     assert project.python("-m", "plumbline.plan", *PLAN).returncode == 0
     assert project.planned("work/other", *SMOKE) == {"other": 1}
     assert project.snakemake("work/other", "--nolock", *SMOKE).returncode == 0

@@ -127,7 +127,7 @@ def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environm
 
 
 SIXTH = Path(__file__).with_name("sixth_study") / "studies" / "widths"
-#: What a package says that brings the study.
+#: What a package states that brings the study.
 PACKAGE = """
 [build-system]
 requires = ["setuptools>=77"]
@@ -149,7 +149,7 @@ wide_is_fast = ["**/*"]
 
 
 def _query_project(installed: Callable[..., str], project: Path) -> dict[str, object]:
-    """What a project says of the sixth study: in its list, its audit, a table without runs, and a plan."""
+    """What a project states about the sixth study: in its list, its audit, a table without runs, and a plan."""
     listed = json.loads(installed("-m", "plumbline", "ls", "studies", "--json", cwd=project))
     runs = json.loads(
         installed("-m", "plumbline", "ls", "runs", "--study", "widths", "--preset", "smoke", "--json", cwd=project)

@@ -27,7 +27,7 @@ def test_a_folder_of_our_tables_has_the_verdicts_of_the_study(repository: Path) 
 
 
 def test_what_is_found_without_being_told_is_right_in_our_papers(repository: Path, tmp_path: Path) -> None:
-    """Every contradiction that the five papers' tables give without being told is a mismatch of the studies' too."""
+    """Every contradiction that the five papers' tables give without instructions is a mismatch of the studies' too."""
     expected = {("transfer", "table2", "hyper", "p_bonf")}
     actual = set()
     for study in ("transfer", "premature", "query_free"):

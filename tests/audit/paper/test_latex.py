@@ -1,4 +1,4 @@
-"""Tables read from LaTeX: cells, marks, heads, sources; what is hostile or unknown is said and never guessed."""
+"""Tables read from LaTeX: cells, marks, heads, sources; what is hostile or unknown is reported and never guessed."""
 
 from __future__ import annotations
 

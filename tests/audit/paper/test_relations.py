@@ -1,4 +1,4 @@
-"""What an audit finds without being told: no fault in sound tables, and the one that was put into others."""
+"""What an audit finds without instructions: no fault in sound tables, and the one that was put into others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person and a program are told by the verbs of a folder: questions, errors, stops, wrong words."""
+"""What a person and a program get from the verbs of a folder: questions, errors, stops, wrong words."""
 
 from __future__ import annotations
 

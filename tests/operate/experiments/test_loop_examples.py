@@ -29,7 +29,7 @@ def loop(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Loop:
 
 
 class Loop:
-    """A repository with the stand-in trainer, as the page says to set it up, and commands as a loop gives them."""
+    """A repository with the stand-in trainer, as the page instructs to set it up, and commands as a loop gives them."""
 
     def __init__(self, repository: Path, root: Path) -> None:
         self.folder, self.files = root / "there", repository / "examples/loop"

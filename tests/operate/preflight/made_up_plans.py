@@ -1,4 +1,4 @@
-"""A plan to be checked, and programs that say what a test wants."""
+"""A plan to be checked, and programs that print what a test wants."""
 
 from __future__ import annotations
 

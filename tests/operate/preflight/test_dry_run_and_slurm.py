@@ -1,4 +1,4 @@
-"""What a dry run says by itself, what Snakemake said, and what SLURM is asked."""
+"""What a dry run states by itself, what Snakemake printed, and what SLURM is asked."""
 
 from __future__ import annotations
 

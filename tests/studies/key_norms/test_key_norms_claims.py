@@ -138,7 +138,7 @@ REVERSED: dict[str, tuple[Callable[[dict[str, Arm]], dict[str, Arm]], tuple[str,
     ),
 }
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(("init_norm", "early_final_norm", "middle_final_norm", "late_final_norm"), "a level or a spread"),
     **dict.fromkeys(("few_stay_at_8", "two_regimes"), "a count of layers on both sides"),
@@ -211,7 +211,7 @@ def longer_is_flatter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes_and_definitions.Softmax, "scores", scores)
 
 
-#: Code that does the reverse of what a definition says.
+#: Code that does the reverse of what a definition states.
 REVERSED_CODE: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
     "a gain divides": (gain_divides, ("norm_equals_gain",)),
     "longer keys give smaller scores": (longer_is_flatter, ("norm_scales_logits", "temperature")),

@@ -362,7 +362,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "the others gain most": (FALSE["downstream_largest"], ("downstream_largest",)),
 }  # fmt: skip
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(
         ("control_270m", "intervention_270m", "levels_0p7b", "geglu_readout", "entropy_floor_readout", "readout_20pct",

@@ -257,7 +257,7 @@ def _report(spec, entry, run: Facts) -> dict:
 
 
 def _metrics(spec, run: Facts) -> pd.DataFrame:
-    """A held-out loss that is linear in tokens, through the control's final loss where `saved` says, to its own."""
+    """A held-out loss that is linear in tokens, through the control's final loss as `saved` states, to its own."""
     steps, every = spec.train.steps, spec.train.validate_every
     at = np.array([*range(every, steps, every), steps])
     slope = 1.0 if run.saved is None else (run.control_loss - run.loss) / (run.saved / 100)

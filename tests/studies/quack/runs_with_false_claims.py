@@ -1,4 +1,4 @@
-"""Worlds in which one thing that the summary says of trained models is false, and the claims that then fail."""
+"""Worlds in which one thing that the summary states about trained models is false, and the claims that then fail."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ REVERSED: dict[str, tuple[Mutant, tuple[str, ...]]] = {
 #: Claims whose reversal is in times of steps.
 SLOWER = ("speed", "cheaper")
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     "frobenius_enough": "no difference, or next to none",
     "assumptions": "bounds",

@@ -1,4 +1,4 @@
-"""The measurement of table 2: which runs are timed, and what its frame says of them."""
+"""The measurement of table 2: which runs are timed, and what its frame states about them."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ REVERSED: dict[str, tuple[Change, Transfer, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(("t2_baseline", "mlp_transfer_cos"), "a level or a spread"),
     **dict.fromkeys(("t2_wq_identity", "match_baseline", "pct_wq_identity"), "no difference, or next to none"),

@@ -1,4 +1,4 @@
-"""Code, sizes and printed numbers of which one thing that the paper says without training is false; or is so where
+"""Code, sizes and printed numbers of which one thing that the paper states without training is false; or is so where
 the paper's own numbers contradict each other."""
 
 from __future__ import annotations

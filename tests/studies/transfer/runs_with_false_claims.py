@@ -1,4 +1,4 @@
-"""Worlds in which one thing that the paper says of trained models is false; and worlds in which what it prints
+"""Worlds in which one thing that the paper states about trained models is false; and worlds in which what it prints
 against itself is so."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What validation loss tells apart: by hand, in the first lines of Table 2, and not at the paper's size."""
+"""What validation loss distinguishes: by hand, in the first lines of Table 2, and not at the paper's size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two scales say of the methods: by hand, in a world without an order, with gaps, and with nothing at all."""
+"""What two scales state about the methods: by hand, in a world without an order, with gaps, and with nothing at all."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ AGAINST_ITSELF = {
     "params_band": "partly",  # with the printed formula the gate is 0.139 % of FLOPs
 }
 
-#: Claims that nothing here can tell, each with its reason in the register.
+#: Claims that nothing here can decide, each with its reason in the register.
 UNTESTED = {
     "narang_improvers", "softpick_original_scale", "hours", "hybrid_seed44_after", "pack_1p2b", "pack_3b",
     "shuffle_policy", "heads_policy", "val_pack",
@@ -195,7 +195,7 @@ def test_of_a_row_inside_the_noise_the_reason_says_what_is_judged():
 
 
 ON_CPU = {"device": "cpu", "device_name": "x86_64"}
-#: Whose manifests say so -> whether claims about two devices are tested: else why not.
+#: Whose manifests state so -> whether claims about two devices are tested: else why not.
 MADE_ON: dict[str, tuple[dict, dict, str]] = {
     "different devices": (PRIMARY, SECOND, ""),
     "a processor and an accelerator": (ON_CPU, SECOND, ""),

@@ -163,7 +163,7 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
 
 
 def pack_bundle(folder: Path, files: dict[str, bytes], **other: str) -> None:
-    """A bundle by hand: what its list says of its files, some of it `other` than it is."""
+    """A bundle by hand: what its list states about its files, some of it `other` than it is."""
     graph = [
         {"@id": name, "contentSize": str(len(text)), "sha256": other.get(name, hashlib.sha256(text).hexdigest())}
         for name, text in files.items()

@@ -233,7 +233,7 @@ def test_means_do_not_cross_machines_and_sigma_is_of_this_bank_and_this_candidat
 
 
 def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
-    """After "undecided" more runs are a look that was not announced; which of them are allowed is said."""
+    """After "undecided" more runs are a look that was not announced; which of them are allowed is stated."""
     rule = replace(QUESTION, target_gain_sigmas=None)
     trainer = NumbersTrainer(noisy(0.2))
     assert conduct(tmp_path, trainer, rule).exit_code == 11

@@ -1,4 +1,4 @@
-"""What docs/gate.md says: its commands run, its rules file reads, and its exit codes are those of the verdicts."""
+"""What docs/gate.md states: its commands run, its rules file reads, and its exit codes are those of the verdicts."""
 
 from __future__ import annotations
 

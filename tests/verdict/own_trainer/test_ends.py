@@ -18,7 +18,7 @@ from plumbline.verdict.own_trainer.run_one import CHILD
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 from tests.verdict.own_trainer.trainers import make, trainer, write_toml
 
-#: Prints a few losses, and does after the second what its argument says.
+#: Prints a few losses, and does after the second what its argument asks.
 TRAIN = """\
 import os, signal, subprocess, sys
 for step in range(0, 400, 100):

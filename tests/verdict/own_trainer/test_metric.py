@@ -1,4 +1,4 @@
-"""The last value that a log says, however long the log and however bad the pattern."""
+"""The last value that a log contains, however long the log and however bad the pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ends is told apart: the arm's doing, or the machine's; and nothing of a run outlives it."""
+"""How a run ends is distinguished: the arm's doing, or the machine's; and nothing of a run outlives it."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     mark = f"{REPORT}={folder / '.plumbline/runs'}/"
     process = subprocess.Popen([sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"])
     while not any("val_bpb" in log.read_text() for log in folder.glob(".plumbline/logs/**/*.log")):
-        time.sleep(0.05)  # what it starts in its own session is there before it says a word
+        time.sleep(0.05)  # what it starts in its own session is there before it prints a word
     (runner,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     process.send_signal(signal.SIGSTOP)  # so that it does not see its runner die, and end what that began
     os.kill(int(runner), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""How a run ended, in the words of loops, trackers and schedulers: what has no value is never judged by one."""
+"""How a run ended, as written by loops, trackers and schedulers: what has no value is never judged by one."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_unknown_word_is_named_with_its_line_and_the_flag_that_maps_it(tmp_pa
         read_table(read_rows(path), ColumnNames(metric="loss", status="Sate"))
 
 
-#: A column's name, its words of three runs of `a` and three of `b` (all have a value), and what is read: the lost runs
+#: A column's name, its values of three runs of `a` and three of `b` (all have a value), and what is read: the lost runs
 #: of `b`, or words of a refusal, or of a note.
 COLUMN_CASES = (
     ("job_state", "COMPLETED*5 STOPPED", "'STOPPED' is no status that is known; .* --status-map STOPPED=crashed"),

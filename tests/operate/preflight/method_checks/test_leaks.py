@@ -31,7 +31,7 @@ SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
 
 
 class Leak(Softmax):
-    """Adds the value after its own, where `opens` says so."""
+    """Adds the value after its own, where `opens` allows it."""
 
     size = 0.5
 
@@ -119,7 +119,7 @@ class InADeepLayerFromFourRows(Leak):
 
 
 class OnText(Softmax):
-    """Adds the values after its own where a row's tokens come back, as they do in text, and `opens` says so."""
+    """Adds the values after its own where a row's tokens come back, as they do in text, and `opens` allows it."""
 
     def opens(self, out: torch.Tensor) -> bool:
         return self.layer == 0
@@ -285,7 +285,7 @@ def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Pa
 
 
 def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: Callable[[type], Path]) -> None:
-    """It holds before training, which the checks of a new model cannot tell."""
+    """It holds before training, which the checks of a new model cannot detect."""
     work = trained(Gated)
     assert trained_size_checks.run_checks(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
     result = check_trained(work)
@@ -303,7 +303,7 @@ def test_a_leak_on_a_runs_own_text_and_batch(trained: Callable[[type], Path]) ->
 
 
 def test_a_loss_of_other_weights_is_refused(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leak that the looks do not open is in the loss that the run says all the same."""
+    """A leak that the looks do not open is in the loss that the run states all the same."""
     work = trained(InTheProcessThatTrains)
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
     leak = check_trained(work).leak or ""

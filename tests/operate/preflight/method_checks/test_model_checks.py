@@ -176,7 +176,7 @@ class Frozen(ZeroGradient):
 
 @pytest.fixture
 def failed(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], dict[str, str]]:
-    """What the checks say of a model with this mixer."""
+    """What the checks state about a model with this mixer."""
 
     def of(mixer: type) -> dict[str, str]:
         load: Build = component.load
@@ -239,13 +239,13 @@ def test_an_exception_of_the_component_is_a_failed_check(failed: Callable[[type]
         def forward(self, *arguments: Any) -> torch.Tensor:
             raise RuntimeError("no kernel")
 
-    assert failed(Broken) == {"repeatable": "RuntimeError: no kernel"}  # said once, though every check meets it
+    assert failed(Broken) == {"repeatable": "RuntimeError: no kernel"}  # reported once, though every check meets it
 
 
 def test_what_could_not_be_made_is_said_once_and_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: Callable[[type], dict[str, str]]
 ) -> None:
-    """Its failure may be one of the environment, which the hash of the code does not tell."""
+    """Its failure may be one of the environment, which the hash of the code does not show."""
 
     class NotThere(Softmax):
         def __init__(self, model: ModelSpec, layer: int) -> None:

@@ -23,7 +23,7 @@ from tests.model_specs import run_spec
 
 
 class Lion(OptimizerBase):
-    """Keeps its momentum as a subclass says."""
+    """Keeps its momentum as a subclass defines."""
 
     def __init__(self, groups: Any, spec: Any, **options: Any) -> None:
         super().__init__(groups)

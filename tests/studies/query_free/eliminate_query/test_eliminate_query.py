@@ -76,7 +76,7 @@ def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
     # What it states, and what is so of the folder that it wrote: on our own tokens.
     again = read_model(tmp_path / "out")
     assert report["logits"]["float64"] < 1e-9 and report["logits"]["as_used"] < 1e-3
-    assert report["logits"]["no_queries"] > 1e-3  # so that it says something
+    assert report["logits"]["no_queries"] > 1e-3  # so that it proves something
     assert (
         0
         < relative_difference(in_double(again), in_double(model), tokens(model))

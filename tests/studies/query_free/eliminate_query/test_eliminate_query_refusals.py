@@ -169,7 +169,7 @@ class TestRefusals:
 
 
 def test_a_spec_is_made_of_every_family(tmp_path):
-    """Every model type that probes know can be told apart here."""
+    """Every model type that probes know can be distinguished here."""
     from plumbline.probes._transformers import LAYOUTS
 
     spec_by_kind = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in LAYOUTS}

@@ -1,4 +1,4 @@
-"""As much of MLflow as what follows a run uses, in one JSON file. STANDIN_FAULT says what goes wrong."""
+"""As much of MLflow as what follows a run uses, in one JSON file. STANDIN_FAULT states what goes wrong."""
 
 from __future__ import annotations
 
