@@ -90,8 +90,8 @@ def pytest_collection(session: pytest.Session) -> None:
     would, every 700 objects, among millions that stay."""
     gc.disable()
     kernels = REPOSITORY / "tests" / "model" / "kernels"
-    asked = (Path(argument.partition("::")[0]).resolve() for argument in session.config.args)
-    if any(kernels.is_relative_to(path) for path in asked):
+    paths = (Path(argument.partition("::")[0]).resolve() for argument in session.config.args)
+    if any(kernels.is_relative_to(path) for path in paths):
         import_module("tests.model.kernels.conftest")
 
 
@@ -145,7 +145,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Reference material that may lie beside the repository; a test that wants it is skipped without it."""
+    """Reference material that may lie next to the repository; a test that wants it is skipped without it."""
     folder = REPOSITORY.parent / "shared"
     if not folder.is_dir():
         pytest.skip("no reference material beside the repository")

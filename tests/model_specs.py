@@ -78,14 +78,14 @@ def small(**overrides: Any) -> ModelSpec:
 
 def run(**overrides: Any) -> dict[str, Any]:
     """A copy of RUN with some keys changed, given as ``section__key=value`` or ``key=value``."""
-    given = copy.deepcopy(RUN)
+    spec = copy.deepcopy(RUN)
     for name, value in overrides.items():
         *sections, key = name.split("__")
-        target = given
+        target = spec
         for section in sections:
             target = target[section]
         target[key] = value
-    return given
+    return spec
 
 
 def run_spec(**overrides: Any) -> RunSpec:

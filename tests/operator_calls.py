@@ -21,6 +21,6 @@ class Calls(TorchDispatchMode):
         return {name for name, _ in self.made}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = [value.dtype for value in args if isinstance(value, torch.Tensor)]
-        self.made.append((func.overloadpacket.__name__, tuple(given)))
+        dtypes = [value.dtype for value in args if isinstance(value, torch.Tensor)]
+        self.made.append((func.overloadpacket.__name__, tuple(dtypes)))
         return func(*args, **(kwargs or {}))

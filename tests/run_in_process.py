@@ -1,4 +1,4 @@
-"""A verb's command line in the process of the tests: a process of its own takes two seconds of a processor to begin."""
+"""A verb's command line in the process of the tests: a separate process takes two seconds of a processor to begin."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from plumbline.core import command_line
 
 
-def run(main: Callable[[], int | None], *words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(main: Callable[[], int | None], *args: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a verb's main function with these words, in a folder, as `python -m` does once it is imported."""
-    command, code = ["verb", *map(str, words)], None
+    command, code = ["verb", *map(str, args)], None
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
         patch.chdir(cwd)
         patch.setattr(sys, "argv", command)

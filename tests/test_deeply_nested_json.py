@@ -30,7 +30,7 @@ def _outcome(folder: Path) -> None:
     load([ExpectedRun(key="transfer/base/baseline/s42", run_id="a" * 16)], folder)
 
 
-def _found(folder: Path) -> None:
+def _list_found(folder: Path) -> None:
     study = study_config.load("transfer", "smoke")
     path = folder / "runs/transfer/base/baseline/s42/outcome.json"
     path.parent.mkdir(parents=True)
@@ -50,7 +50,7 @@ def _points(folder: Path) -> None:
     run_files.read_points_index(folder)
 
 
-def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None]:
+def _write_then(name: str, read: Callable[[Path], object]) -> Callable[[Path], None]:
     def reader(folder: Path) -> None:
         (folder / name).write_text(DEEP)
         read(folder / name)
@@ -62,13 +62,13 @@ def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None
     "reader",
     [
         _outcome,
-        _found,
+        _list_found,
         _provenance,
         _points,
-        _written("manifest.json", manifest.read_pack),
-        _written(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
-        _written("piqa.jsonl", lambda path: item_fields.read(tasks.task("piqa"), path)),
-        _written("texts.jsonl", lambda path: list(jsonl.read(path))),
+        _write_then("manifest.json", manifest.read_pack),
+        _write_then(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
+        _write_then("piqa.jsonl", lambda path: item_fields.read(tasks.task("piqa"), path)),
+        _write_then("texts.jsonl", lambda path: list(jsonl.read(path))),
     ],
 )
 def test_it_is_named(reader: Callable[[Path], None], tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ SHORT = {"workflow/rules/copies.smk": {"input"}}
 
 def shell_lines(repository: Path) -> list[tuple[str, str]]:
     """File, and a field of one of its shell lines."""
-    found = []
+    fields = []
     for path in (repository / "Snakefile", *sorted((repository / "workflow" / "rules").glob("*.smk"))):
         for block in re.findall(r"^    shell:\n((?:        .*\n)+)", path.read_text(), flags=re.M):
-            found += [(str(path.relative_to(repository)), field) for field in re.findall(r"{([^}]+)}", block)]
-    assert len(found) > 60
-    return found
+            fields += [(str(path.relative_to(repository)), field) for field in re.findall(r"{([^}]+)}", block)]
+    assert len(fields) > 60
+    return fields
 
 
 def test_every_field_of_a_shell_line_is_quoted(repository: Path) -> None:

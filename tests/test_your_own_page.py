@@ -1,4 +1,4 @@
-"""What docs/your-own.md says can be typed in can be planned."""
+"""What docs/your-own.md has its reader type can be planned."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def page(repository: Path) -> str:
     return (repository / "docs/your-own.md").read_text()
 
 
-def yaml_with(page: str, words: str) -> str:
-    (block,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, flags=re.S) if words in block)
+def yaml_with(page: str, text: str) -> str:
+    (block,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, flags=re.S) if text in block)
     return str(block)
 
 
 def command(page: str, start: str) -> list[str]:
-    """The words of a command, without the remark after it."""
+    """The arguments of a command, without the remark after it."""
     line = next(line for line in page.splitlines() if line.startswith(f"$ {start}"))
     return shlex.split(line, comments=True)[1:]
 
 
 def test_the_command_of_another_size_can_be_meant(page: str) -> None:
     planned = load(load_config())
-    words = command(page, "plumbline train")
-    spec = change_spec(planned.runs[words[2]].spec, [words[n + 1] for n, word in enumerate(words) if word == "--set"])
+    args = command(page, "plumbline train")
+    spec = change_spec(planned.runs[args[2]].spec, [args[n + 1] for n, word in enumerate(args) if word == "--set"])
     assert (spec.model.layers, spec.train.steps) == (6, 100)
     packs = command(page, "snakemake work/demo/corpora/climbmix/packs")[1:]
     run = planned.runs["transfer/base/baseline/s42"]

@@ -37,26 +37,26 @@ def used() -> set[str]:
 
 def used_in(tree: ast.Module) -> Iterator[str]:
     """Those of one file."""
-    known: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for one in node.names:
-                if one.name.partition(".")[0] == "torch":
-                    known[one.asname or "torch"] = one.name if one.asname else "torch"
-                    yield one.name
+            for alias in node.names:
+                if alias.name.partition(".")[0] == "torch":
+                    sources[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+                    yield alias.name
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "torch":
-            for one in node.names:
-                known[one.asname or one.name] = f"{node.module}.{one.name}"
-                yield f"{node.module}.{one.name}"
+            for alias in node.names:
+                sources[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                yield f"{node.module}.{alias.name}"
 
-    def dotted(node: ast.AST) -> str | None:
+    def find_dotted(node: ast.AST) -> str | None:
         if isinstance(node, ast.Name):
-            return known.get(node.id)
-        before = dotted(node.value) if isinstance(node, ast.Attribute) else None
+            return sources.get(node.id)
+        before = find_dotted(node.value) if isinstance(node, ast.Attribute) else None
         return None if before is None else f"{before}.{node.attr}"
 
     for node in ast.walk(tree):
-        name = dotted(node.func if isinstance(node, ast.Call) else node)
+        name = find_dotted(node.func if isinstance(node, ast.Call) else node)
         if name is not None:
             yield name
             if isinstance(node, ast.Call):
@@ -85,18 +85,18 @@ class Wheel:
         if name.startswith("torch.ops."):
             return True  # operators are registered by name, ours among them
         for part in name.split(".")[1:]:
-            found = self._found(place.module, part, set()) if place.node is None else []
+            places = self._find(place.module, part, set()) if place.node is None else []
             # A module may be an object with properties.
-            if not found and not self._says(place.module, part if place.node else f"def {part}"):
+            if not places and not self._says(place.module, part if place.node else f"def {part}"):
                 return False
-            place = found[0] if found else Place(place.module, ast.Pass())
-        makers = [one for other in found for one in _functions(other.node)] if keyword else []
-        if not keyword or any(keyword in _arguments(one) or one.args.kwarg is not None for one in makers):
+            place = places[0] if places else Place(place.module, ast.Pass())
+        makers = [item for other in places for item in _functions(other.node)] if keyword else []
+        if not keyword or any(keyword in _arguments(item) or item.args.kwarg is not None for item in makers):
             return True
         return not makers and self._says(place.module, keyword)
 
-    def _found(self, module: str, name: str, looked: set[tuple[str, str]]) -> list[Place]:
-        """Where a module's member is defined; none where it has no such member."""
+    def _find(self, module: str, name: str, looked: set[tuple[str, str]]) -> list[Place]:
+        """Where a module's member is defined; none if it has no such member."""
         if (module, name) in looked:
             return []
         looked.add((module, name))
@@ -105,37 +105,37 @@ class Wheel:
         for node in here.get(name, []):
             if isinstance(node, str):  # where it is imported from; what has no source there is there all the same
                 parent, _, last = node.rpartition(".")
-                places += self._found(parent, last, looked) or [Place(module, ast.Pass())]
+                places += self._find(parent, last, looked) or [Place(module, ast.Pass())]
             else:
                 places.append(Place(module, node))
         if self._paths(f"{module}.{name}"):
             return [Place(f"{module}.{name}", None)]
-        return places or [place for star in stars for place in self._found(star, name, looked)]
+        return places or [place for star in stars for place in self._find(star, name, looked)]
 
     def _names(self, module: str) -> tuple[dict[str, list[ast.AST | str]], list[str]]:
         """What a module defines, by name: its definition, or the dotted name that it is imported as; and the modules
         that it takes everything of."""
         if module in self.read:
             return self.read[module]
-        found: dict[str, list[ast.AST | str]] = defaultdict(list)
+        bindings: dict[str, list[ast.AST | str]] = defaultdict(list)
         stars: list[str] = []
         for path in self._paths(module):
             package = (module if "__init__" in path else module.rpartition(".")[0]).split(".")
             for node in _statements(ast.parse(self.archive.read(path))):
                 if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                    found[node.name].append(node)
+                    bindings[node.name].append(node)
                 elif isinstance(node, (ast.Assign, ast.AnnAssign)):
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     for one in (one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)):
-                        found[one.id].append(ast.Pass())
+                        bindings[one.id].append(ast.Pass())
                 elif isinstance(node, ast.ImportFrom):
                     above = package[: len(package) + 1 - node.level] if node.level else []
                     source = ".".join([*above, *filter(None, [node.module])])
                     stars += [source for one in node.names if one.name == "*"]
                     for one in node.names:
-                        found[one.asname or one.name].append(f"{source}.{one.name}")
-        self.read[module] = found, stars
-        return found, stars
+                        bindings[one.asname or one.name].append(f"{source}.{one.name}")
+        self.read[module] = bindings, stars
+        return bindings, stars
 
     def _says(self, module: str, word: str) -> bool:
         return any(re.search(rf"\b{word}\b", self.archive.read(path).decode()) for path in self._paths(module))
@@ -158,11 +158,11 @@ def _functions(node: ast.AST | None) -> list[ast.FunctionDef]:
     if isinstance(node, ast.FunctionDef):
         return [node]
     inside = node.body if isinstance(node, ast.ClassDef) else []
-    return [one for one in inside if isinstance(one, ast.FunctionDef) and one.name in ("__init__", "__new__")]
+    return [item for item in inside if isinstance(item, ast.FunctionDef) and item.name in ("__init__", "__new__")]
 
 
 def _arguments(function: ast.FunctionDef) -> set[str]:
-    return {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    return {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
 
 
 def main(wheel: Path) -> int:

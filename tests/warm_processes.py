@@ -28,25 +28,25 @@ IMPORTED = {
 
 
 def module(
-    name: str, words: tuple[str, ...], cwd: Path, environment: dict[str, str], *, timeout: float, together: bool
+    name: str, args: tuple[str, ...], cwd: Path, environment: dict[str, str], *, timeout: float, together: bool
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m NAME WORDS` in a folder and wait for it, its streams `together` in stdout or each in its own."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        asked = json.dumps({"name": name, "words": words, "cwd": str(cwd), "environment": environment}).encode()
-        channel = _started(name.partition(".")[0])
+        request = json.dumps({"name": name, "words": args, "cwd": str(cwd), "environment": environment}).encode()
+        channel = _start_server(name.partition(".")[0])
         channel.settimeout(timeout)
-        socket.send_fds(channel, [asked], [out.fileno(), (out if together else errors).fileno()])
+        socket.send_fds(channel, [request], [out.fileno(), (out if together else errors).fileno()])
         answer = channel.recv(100)
         assert answer, f"the process that starts {name} has ended"
-        told = []
+        outputs = []
         for file in (out, errors):
             file.seek(0)
-            told.append(file.read().decode())
-    return subprocess.CompletedProcess([name, *words], int(answer), *told)
+            outputs.append(file.read().decode())
+    return subprocess.CompletedProcess([name, *args], int(answer), *outputs)
 
 
 @cache
-def _started(program: str) -> socket.socket:
+def _start_server(program: str) -> socket.socket:
     """The way to this process's server of a program."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # Neither PYTHONPATH nor the folder of this file is on its path: what tests run comes with each start.
@@ -86,16 +86,16 @@ def _serve(program: str, channel: socket.socket) -> None:
     for stream, number in zip(streams, (1, 2)):
         os.dup2(stream, number)
         os.close(stream)
-    asked = json.loads(message)
-    os.chdir(asked["cwd"])
+    request = json.loads(message)
+    os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(asked["environment"])
+    os.environ.update(request["environment"])
     if program == "snakemake":  # where it was imported, otherwise; it has no other way to say it
-        sys.modules["snakemake.workflow"].Workflow._rundir = asked["cwd"]  # noqa: SLF001
-    found = [path for path in asked["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
-    sys.path[:0] = [asked["cwd"], *found]
-    sys.argv = [asked["name"], *asked["words"]]
-    runpy.run_module(asked["name"], run_name="__main__", alter_sys=True)
+        sys.modules["snakemake.workflow"].Workflow._rundir = request["cwd"]  # noqa: SLF001
+    paths = [path for path in request["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:0] = [request["cwd"], *paths]
+    sys.argv = [request["name"], *request["words"]]
+    runpy.run_module(request["name"], run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

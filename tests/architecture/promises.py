@@ -25,11 +25,11 @@ def read() -> list[dict[str, Any]]:
     return yaml.safe_load(FILE.read_text(encoding="utf-8"))
 
 
-def printed(promises: Sequence[dict[str, Any]]) -> Iterator[str]:
+def format_promises(promises: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Give the lines: each page with its promises, and below each of them what holds it, or why nothing does."""
-    for page, said in itertools.groupby(promises, lambda each: each["said_in"]):
+    for page, group in itertools.groupby(promises, lambda each: each["said_in"]):
         yield page
-        for each in said:
+        for each in group:
             yield f"  {each['promise']}"
             yield from (f"    {test}" for test in each["held_by"])
             if not each["held_by"]:
@@ -58,7 +58,7 @@ def main() -> None:
             raise PlumblineError(
                 f"{FILE.name} has no promise of {page!r}{nearest(page, known_pages)} (it has {known_pages})"
             )
-    print("\n".join(printed([each for each in promises if not pages_asked or each["said_in"] in pages_asked])))
+    print("\n".join(format_promises([each for each in promises if not pages_asked or each["said_in"] in pages_asked])))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import networkx
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "plumbline"
-#: Packages beside it that import it, each a room.
+#: Packages next to it that import it, each a room.
 BESIDE = ("benchmarks", "snakemake_logger_plugin_plumbline")
 WORKFLOW = "workflow"
 
@@ -69,7 +69,7 @@ def assemble(folder: Path, root: Path = ROOT) -> Path:
 
 
 @contextmanager
-def _imported_from(folder: Path) -> Iterator[None]:
+def _import_from(folder: Path) -> Iterator[None]:
     """Let packages be looked for in a folder first, one that was imported already too."""
     modules_before = {name: sys.modules.pop(name) for name in (PACKAGE, *BESIDE) if name in sys.modules}
     sys.path.insert(0, str(folder))
@@ -82,7 +82,7 @@ def _imported_from(folder: Path) -> Iterator[None]:
 
 def build_graph(root: Path = ROOT) -> grimp.ImportGraph:
     """Read which module of a repository, studies included, imports which."""
-    with tempfile.TemporaryDirectory() as folder, _imported_from(assemble(Path(folder), root)):
+    with tempfile.TemporaryDirectory() as folder, _import_from(assemble(Path(folder), root)):
         return grimp.build_graph(PACKAGE, *BESIDE, cache_dir=None)
 
 

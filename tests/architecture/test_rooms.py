@@ -25,7 +25,7 @@ UPWARD = {
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The contracts of pyproject.toml held against the package in `folder`, in which the studies are."""
+    """The contracts of pyproject.toml compared with the package in `folder`, in which the studies are."""
     command = [Path(sys.executable).parent / "lint-imports", "--config", rooms.ROOT / "pyproject.toml", "--no-cache"]
     environment = {"PYTHONPATH": str(folder), "PATH": ""}
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)

@@ -1,4 +1,4 @@
-"""Private parts of Snakemake stand in one module, are there, and are those of the minor version that was looked at."""
+"""Private parts of Snakemake stand in one module, are there, and are those of the minor version that was checked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TELLING = {name for name in NAMES if "_" in name} - {"parse_args"} | {"forcefile
 
 
 def functions() -> list[str]:
-    """The functions that would have to be looked at."""
+    """The functions that would have to be checked."""
     members = inspect.getmembers(snakemake_internals, inspect.isfunction)
     return [name for name, function in members if function.__module__ == snakemake_internals.__name__]
 
@@ -81,15 +81,15 @@ def last(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def touched(lines: Iterable[bytes]) -> Iterator[str]:
+def list_private_parts(lines: Iterable[bytes]) -> Iterator[str]:
     """The private parts that a source touches. Snakemake's language has Python's words, so they are read as such."""
-    words = [
+    tokens = [
         token.string.strip("'\"")
         for token in tokenize.tokenize(iter(lines).__next__)
         if token.type in (tokenize.NAME, tokenize.OP, tokenize.STRING)
     ]
-    for place, word in enumerate(words):
-        before, owner, after = words[place - 1 : place], words[place - 2 : place - 1], words[place + 1 : place + 3]
+    for place, word in enumerate(tokens):
+        before, owner, after = tokens[place - 1 : place], tokens[place - 2 : place - 1], tokens[place + 1 : place + 3]
         if word == "snakemake" and before in (["from"], ["import"]):
             module = ".".join([word, *after[1:]]) if after[:1] == ["."] else word
             if module not in PUBLIC:
@@ -118,7 +118,7 @@ def sources() -> Iterator[Path]:
 def test_no_other_file_touches_a_private_part() -> None:
     parts_by_file = {}
     for path in sources():
-        if offences := sorted(set(touched(path.read_bytes().splitlines(keepends=True)))):
+        if offences := sorted(set(list_private_parts(path.read_bytes().splitlines(keepends=True)))):
             parts_by_file[str(path.relative_to(ROOT))] = offences
     assert not parts_by_file, f"give it a function of {MODULE.relative_to(ROOT)}: {parts_by_file}"
 
@@ -137,6 +137,6 @@ def test_no_other_file_touches_a_private_part() -> None:
     ],
 )
 def test_a_touch_is_seen(line: str) -> None:
-    assert list(touched([line.encode()])), line
+    assert list(list_private_parts([line.encode()])), line
     allowed = b"watch(workflow)\njob.wildcards.seed\nfrom snakemake.utils import min_version\n# workflow._build_dag\n"
-    assert not list(touched(allowed.splitlines(keepends=True)))
+    assert not list(list_private_parts(allowed.splitlines(keepends=True)))

@@ -60,17 +60,17 @@ class NumberedSentence:
 
 def numbered_sentences(text: str) -> list[NumberedSentence]:
     """Every sentence with a number of a paper's text, in its order, by `RULE`."""
-    found = []
-    for section, paragraph, words in _paragraphs(text):
-        for place, sentence in enumerate(_sentences(words), start=1):
+    sentences = []
+    for section, paragraph, body in _paragraphs(text):
+        for place, sentence in enumerate(_sentences(body), start=1):
             numbers = tuple(_NUMBER.findall(sentence))
             if numbers and _latin(sentence):
-                found.append(NumberedSentence(section, paragraph, place, numbers))
-    return found
+                sentences.append(NumberedSentence(section, paragraph, place, numbers))
+    return sentences
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, int, str]]:
-    """Section, number and words of each paragraph that can hold sentences."""
+    """Section, number and text of each paragraph that can hold sentences."""
     # A conversion that writes a formula twice writes 0.25 as "0.250.25".
     text = _TWICE.sub(r"\1", _FRONT.sub("", text))
     section, number, left_out = "lead", 0, "\nAbstract\n" in text
@@ -87,18 +87,18 @@ def _paragraphs(text: str) -> Iterator[tuple[str, int, str]]:
             continue
         caption = next((place for place, line in enumerate(lines) if _CAPTIONED.match(line)), len(lines))
         lines = lines[: caption + 1]  # the rows of a table follow its caption
-        for words in _joined(line for line in lines if "\t" not in line and not _translated(line)):
+        for body in _join_lines(line for line in lines if "\t" not in line and not _is_translation(line)):
             number += 1
-            yield section, number, words
+            yield section, number, body
 
 
-def _latin(words: str) -> bool:
-    pieces = words.split()
-    found = sum(bool(_WORD.match(piece)) for piece in pieces)
-    return found >= 3 and 3 * found >= len(pieces)
+def _latin(text: str) -> bool:
+    pieces = text.split()
+    latin = sum(bool(_WORD.match(piece)) for piece in pieces)
+    return latin >= 3 and 3 * latin >= len(pieces)
 
 
-def _translated(line: str) -> bool:
+def _is_translation(line: str) -> bool:
     """Whether a line repeats another in a second language."""
     return bool(_SECOND_LANGUAGE.search(line)) and not _latin(line)
 
@@ -132,25 +132,25 @@ def _apart(lines: list[str]) -> list[list[str]]:
     return parts
 
 
-def _joined(lines: Iterator[str]) -> Iterator[str]:
+def _join_lines(lines: Iterator[str]) -> Iterator[str]:
     """The lines of a paragraph as one, but items of a list apart."""
-    words = ""
+    text = ""
     for line in lines:
-        if _ITEM.match(line) and words:
-            yield words
-            words = ""
-        words = f"{words} {line}".strip()
-    if words:
-        yield words
+        if _ITEM.match(line) and text:
+            yield text
+            text = ""
+        text = f"{text} {line}".strip()
+    if text:
+        yield text
 
 
-def _sentences(words: str) -> Iterator[str]:
+def _sentences(text: str) -> Iterator[str]:
     start = 0
-    for end in _END.finditer(words):
-        if not _ABBREVIATION.search(words[start : end.start()].rstrip('"”’)*')):
-            yield words[start : end.start()].strip()
+    for end in _END.finditer(text):
+        if not _ABBREVIATION.search(text[start : end.start()].rstrip('"”’)*')):
+            yield text[start : end.start()].strip()
             start = end.end()
-    yield words[start:].strip()
+    yield text[start:].strip()
 
 
 def shorten(numbers: Sequence[str]) -> str:

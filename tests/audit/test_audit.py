@@ -49,12 +49,12 @@ def audit(repository):
 
 
 def page(rows, studies, root):
-    told, read = (
+    by_study, read = (
         {study: findings(study, root) for study in studies},
         {study: read_coverage(study, root) for study in studies},
     )
     papers = {study: paper_of(study, root) for study in studies}
-    return to_markdown(rows, studies, told, read, papers)
+    return to_markdown(rows, studies, by_study, read, papers)
 
 
 def test_rows_per_document(audit):
@@ -67,9 +67,9 @@ def test_rows_per_document(audit):
 def test_a_studys_readme_counts_as_the_audit_does(audit, repository, study):
     rows = audit[audit["study"] == study]
     readme = " ".join((repository / "studies" / study / "README.md").read_text(encoding="utf-8").split())
-    found = (rows["verdict"] == "mismatch").sum()
-    told = f"Of {len(rows)} checks of its printed numbers {found} do not hold"
-    assert (told if found else f"All {len(rows)} checks of its printed numbers hold") in readme
+    wrong = (rows["verdict"] == "mismatch").sum()
+    sentence = f"Of {len(rows)} checks of its printed numbers {wrong} do not hold"
+    assert (sentence if wrong else f"All {len(rows)} checks of its printed numbers hold") in readme
     worded = sum(not finding.rows for finding in findings(study, repository))
     assert re.search(rf"\b{WORDS[worded]} \[?findings?\b", readme, re.IGNORECASE)
 
@@ -77,18 +77,18 @@ def test_a_studys_readme_counts_as_the_audit_does(audit, repository, study):
 @pytest.mark.parametrize("study", LEAST)
 def test_every_mismatch_has_a_finding_and_every_finding_a_mismatch(audit, repository, study):
     rows = audit[audit["study"] == study]
-    found = set(rows["id"][rows["verdict"] == MISMATCH])
-    told = {finding.id: set(finding.rows) for finding in findings(study, repository) if finding.rows}
-    assert found <= set().union(set(), *told.values())
-    assert [name for name, about in told.items() if not about & found] == []
-    assert set(rows["finding"]) - {""} == set(told)
+    mismatches = set(rows["id"][rows["verdict"] == MISMATCH])
+    by_id = {finding.id: set(finding.rows) for finding in findings(study, repository) if finding.rows}
+    assert mismatches <= set().union(set(), *by_id.values())
+    assert [name for name, about in by_id.items() if not about & mismatches] == []
+    assert set(rows["finding"]) - {""} == set(by_id)
 
 
 @pytest.mark.parametrize("study", LEAST)
 def test_every_printed_number_is_read_by_a_row_or_listed_with_a_reason(repository, study):
-    found = read_coverage(study, repository)
-    assert found.missing == [] and found.idle == []
-    assert found.read > 0.85 * found.printed  # a pattern that lists everything is no reason
+    coverage = read_coverage(study, repository)
+    assert coverage.missing == [] and coverage.idle == []
+    assert coverage.read > 0.85 * coverage.printed  # a pattern that lists everything is not a reason
 
 
 def test_a_mismatch_of_the_documents_own_numbers_is_a_contradiction(audit):
@@ -141,19 +141,19 @@ def test_a_formula_names_the_cells_that_it_reads(audit):
 def test_a_row_can_be_computed_from_its_formula_and_inputs_alone(audit):
     functions = {"abs": abs, **{name: function.call for name, function in FUNCTIONS.items()}}
     for row in audit.to_dict("records"):
-        formula, given = row["formula"].partition(", F = ")[0], {}
-        for place, (name, shown) in enumerate(one.split("=") for one in row["inputs"].split("; ") if one):
+        formula, values = row["formula"].partition(", F = ")[0], {}
+        for place, (name, printed) in enumerate(part.split("=") for part in row["inputs"].split("; ") if part):
             formula, times = re.subn(rf"(?<![\w.]){re.escape(name)}(?![\w.\[])", f"input{place}", formula)
             assert times, (row["id"], name)
-            numbers = [exact(text) for text in shown.replace("< ", "").split()]
-            given[f"input{place}"] = numbers if "[" in name else numbers[0]
-        given = {name: lift(numbers) for name, numbers in given.items()}
-        (value, _) = lift(eval(formula, functions, given)).one()
+            numbers = [exact(text) for text in printed.replace("< ", "").split()]
+            values[f"input{place}"] = numbers if "[" in name else numbers[0]
+        values = {name: lift(numbers) for name, numbers in values.items()}
+        (value, _) = lift(eval(formula, functions, values)).one()
         assert (low(value) + high(value)) / 2 == pytest.approx(row["recomputed"], rel=1e-9, abs=1e-15), row["id"]
 
 
 def test_no_method_has_its_flops_typed(audit):
-    """Table 4's column is compared with the formula, also where it says that nothing is added."""
+    """Table 4's column is compared with the formula, also where it states that nothing is added."""
     rows = audit[(audit["study"] == "transfer") & audit["id"].str.startswith("t4_flops_")]
     assert len(rows) >= 20 and set(rows["formula"]) == {f"100 * (F / F_baseline - 1), {FLOPS}"}
     assert all(re.search(r"F=\d{12,}; F_baseline=\d{12,}", inputs) for inputs in rows["inputs"])
@@ -235,11 +235,11 @@ def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study, monkey
     """The ranges are enclosures: for natural extensions and for those taken over corners alike."""
     draws, printed = np.random.default_rng(0), PrintedNumber.middle
 
-    def drawn(number):
+    def draw_within(number):
         ends = low(number.interval()), high(number.interval())
         return iv.mpf(draws.uniform(*ends)) if ends[0] < ends[1] else printed(number)
 
-    monkeypatch.setattr(PrintedNumber, "middle", drawn)
+    monkeypatch.setattr(PrintedNumber, "middle", draw_within)
     outside = []
     for _ in range(4):
         ledger = AuditRows(study, PrintedNumbers.of(study, repository))
@@ -282,8 +282,8 @@ def test_the_page_fits_a_terminal_and_tells_findings_the_most_consequential_firs
     assert to_csv(rows) == audit.to_csv(index=False, float_format="%.10g") and len(rows) > 590
     text = page(rows, list(LEAST), repository)
     assert max(map(len, text.splitlines())) <= WIDTH <= 100
-    told = [finding.id for study in LEAST for finding in findings(study, repository)]
-    assert sorted(re.findall(r"^### \w+: (\w+) \((?:\d+ of \d+ checks|words: )", text, re.MULTILINE)) == sorted(told)
+    ids = [finding.id for study in LEAST for finding in findings(study, repository)]
+    assert sorted(re.findall(r"^### \w+: (\w+) \((?:\d+ of \d+ checks|words: )", text, re.MULTILINE)) == sorted(ids)
     headings = re.findall(r"^## (.*)", text, re.MULTILINE)
     assert headings[:4] == [
         *(f"Findings: {it}" for it in ("conclusion", "setup", "detail")),
@@ -311,8 +311,8 @@ def test_a_finding_about_a_row_that_is_not_is_refused(changed):
 
 def command(root, *arguments):
     here = os.environ | {"PYTHONPATH": str(Path(plumbline.audit.__file__).parents[2])}
-    words = [sys.executable, "-m", "plumbline.audit", *arguments]
-    return subprocess.run(words, cwd=root, env=here, capture_output=True, text=True, check=False)
+    argv = [sys.executable, "-m", "plumbline.audit", *arguments]
+    return subprocess.run(argv, cwd=root, env=here, capture_output=True, text=True, check=False)
 
 
 def test_command_writes_both_files_of_the_project_it_is_run_in(sixth, tmp_path):

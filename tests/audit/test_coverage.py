@@ -47,11 +47,11 @@ def test_a_cell_is_read_listed_or_missing(small):
         UncheckedNumbers(file="table1", columns=("seed",), reason="A name."),
         UncheckedNumbers(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
     ]
-    found = measure_coverage(small, ledger.read, entries)
-    assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in collect_cells(loss)
-    assert {reason: len(cells) for reason, cells in found.listed.items()} == {"A name.": 3}
-    assert found.missing == [("table1", "ours#1", "loss")]
-    assert found.idle == [entries[1]]
+    coverage = measure_coverage(small, ledger.read, entries)
+    assert (coverage.printed, coverage.read) == (6, 2) and ("table1", "ours#1", "loss") in collect_cells(loss)
+    assert {reason: len(cells) for reason, cells in coverage.listed.items()} == {"A name.": 3}
+    assert coverage.missing == [("table1", "ours#1", "loss")]
+    assert coverage.idle == [entries[1]]
 
 
 def test_a_new_cell_of_a_document_is_missed(repository, changed):

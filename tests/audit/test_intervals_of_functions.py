@@ -17,7 +17,7 @@ from plumbline.published.interval_arithmetic import high, low
 from plumbline.published.printed_number import PrintedNumber
 
 
-def printed(lowest: str, highest: str) -> st.SearchStrategy[PrintedNumber]:
+def numbers_between(lowest: str, highest: str) -> st.SearchStrategy[PrintedNumber]:
     """Numbers of no digit after the point or of up to three."""
     return st.integers(0, 3).flatmap(
         lambda places: st.decimals(Decimal(lowest), Decimal(highest), places=places).map(
@@ -26,16 +26,16 @@ def printed(lowest: str, highest: str) -> st.SearchStrategy[PrintedNumber]:
     )
 
 
-ANY, SHARE = printed("-9", "9"), printed("0", "1")
+ANY, SHARE = numbers_between("-9", "9"), numbers_between("0", "1")
 WHOLE = st.integers(3, 40).map(lambda n: PrintedNumber(text=str(n)))
-SPREAD, MANY = printed("0.6", "9"), st.lists(printed("-9", "9"), min_size=3, max_size=4)
-SCORES = st.lists(printed("-9", "9"), min_size=4, max_size=4)
-SIGNED = printed("-1", "1")
+SPREAD, MANY = numbers_between("0.6", "9"), st.lists(numbers_between("-9", "9"), min_size=3, max_size=4)
+SCORES = st.lists(numbers_between("-9", "9"), min_size=4, max_size=4)
+SIGNED = numbers_between("-1", "1")
 
 #: What each function is given.
 GIVEN = {
     "sqrt": (SPREAD,), "exp": (ANY,), "log": (SPREAD,), "log10": (SPREAD,), "arccos": (SIGNED,),
-    "cos": (printed("0", "180"),), "two_sided_p": (ANY,), "one_sided_p": (ANY,),
+    "cos": (numbers_between("0", "180"),), "two_sided_p": (ANY,), "one_sided_p": (ANY,),
     **dict.fromkeys(("total", "mean", "largest", "smallest", "rising", "falling", "sample_sd"), (MANY,)),
     "between": (ANY, ANY), "softmax": (SCORES, st.integers(0, 3).map(lambda n: PrintedNumber(text=str(n)))),
     "rank": (ANY, MANY), "in_same_order": (SCORES, SCORES), "spearman_rho": (SCORES, SCORES),
@@ -55,13 +55,13 @@ def near(number: PrintedNumber, draw: random.Random) -> PrintedNumber:
     return PrintedNumber(text=repr(draw.uniform(low(interval), high(interval))), exact=True)
 
 
-def called(name: str, numbers: list[object]) -> Expression:
+def call_named(name: str, numbers: list[object]) -> Expression:
     return load_function(name)(*numbers)
 
 
 def test_every_function_is_here() -> None:
     load_function("t_two_sided_p")
-    ours = {name for name, one in FUNCTIONS.items() if one.module.startswith("plumbline.audit")}
+    ours = {name for name, function in FUNCTIONS.items() if function.module.startswith("plumbline.audit")}
     assert ours == {*GIVEN, "count"}  # a count is a sum of comparisons: tests/audit/test_counting.py
 
 
@@ -71,14 +71,14 @@ def test_every_function_is_here() -> None:
 def test_its_interval_holds_what_the_printed_numbers_give(name: str, data: st.DataObject, seed: int) -> None:
     numbers = [data.draw(strategy) for strategy in GIVEN[name]]
     try:
-        value, ranges = called(name, numbers).one()
+        value, ranges = call_named(name, numbers).one()
     except (PlumblineError, ArithmeticError):
         return  # refused, not answered
     draw = random.Random(seed)
-    drawn = [[near(x, draw) for x in one] if isinstance(one, list) else near(one, draw) for one in numbers]
+    inputs = [[near(x, draw) for x in one] if isinstance(one, list) else near(one, draw) for one in numbers]
     values = [value]
     with contextlib.suppress(PlumblineError, ArithmeticError):
-        values.append(called(name, drawn).one()[0])
+        values.append(call_named(name, inputs).one()[0])
     for one in values:
         middle = (low(one) + high(one)) / 2
         slack = 1e-9 * max(1.0, abs(middle))

@@ -9,7 +9,7 @@ from plumbline.audit.audit_csv import build
 from plumbline.published.printed_numbers import PrintedNumbers
 
 
-def moved(study, root, repository):
+def find_moved_rows(study, root, repository):
     """Rows whose recomputed value or verdict differ between two roots."""
     before, after = (pd.DataFrame(build([study], folder)).set_index("id") for folder in (repository, root))
     assert list(before.index) == list(after.index)
@@ -21,7 +21,7 @@ def test_verdicts_follow_the_data(repository, changed):
     """A changed printed number changes the rows that depend on it, and no others."""
     table = changed / "studies" / "transfer" / "published" / "table2.csv"
     table.write_text(table.read_text().replace("relu_squared,ReLU^2,0.4878", "relu_squared,ReLU^2,0.4978"))
-    rows = moved("transfer", changed, repository)
+    rows = find_moved_rows("transfer", changed, repository)
     assert {"t2_delta_relu_squared", "t2_z_relu_squared", "t3_base_relu_squared"} <= rows
     assert not any(name.startswith(("t4_", "t5_", "t7_")) for name in rows)
 
@@ -66,7 +66,7 @@ def test_rows_follow_the_stated_configuration(repository, changed, study, old, n
     text, times = re.subn(rf"([ _]){old}\n", rf"\g<1>{new}\n", setup.read_text())
     assert times == 1
     setup.write_text(text)
-    rows = moved(study, changed, repository)
+    rows = find_moved_rows(study, changed, repository)
     assert expected <= rows
     assert not any(name.startswith(elsewhere) for name in rows)
 

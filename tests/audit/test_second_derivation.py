@@ -37,13 +37,13 @@ def recomputed(repository):
 
 def wins(mean, sd):
     """How many of three differences with this mean and sd can be above zero, by a grid of their two free numbers."""
-    found = set()
+    counts = set()
     for turn in range(3600):
         angle = math.tau * turn / 3600
         x, y = math.cos(angle) * sd, math.sin(angle) * sd  # the sum of squares of deviations is 2 sd^2
         three = [mean + x + y / math.sqrt(3), mean - x + y / math.sqrt(3), mean - 2 * y / math.sqrt(3)]
-        found.add(sum(value > 0 for value in three))
-    return found
+        counts.add(sum(value > 0 for value in three))
+    return counts
 
 
 def test_transfer(printed, recomputed):
@@ -78,7 +78,7 @@ def test_transfer(printed, recomputed):
         "qknorm_seed": 0.4829 + 4.39 * math.sqrt((0.00208**2 + 0.00146**2) / 3),
         "qknorm_disjoint": 1,
         "bootstrap_z_value": gap / statistics.pstdev(seeds),
-        "bootstrap_z_mean": gap / statistics.pstdev(sum(drawn) / 3 for drawn in draws),
+        "bootstrap_z_mean": gap / statistics.pstdev(sum(sample) / 3 for sample in draws),
     }
     assert {name: recomputed("transfer", name) for name in expected} == pytest.approx(expected, rel=1e-6)
 
@@ -154,8 +154,8 @@ def test_references(printed, recomputed, study):
 
 def test_what_findings_about_words_say_of_formulas(repository):
     """Eq. 16 of premature has the gradients of the loss; a product's rank is at most each factor's (query_free 8.5)."""
-    told = {finding.id for study in ("premature", "query_free") for finding in findings(study, repository)}
-    assert {"gradients_of_the_logits", "tokens_of_all_runs", "name_of_the_rank_inequality"} <= told
+    ids = {finding.id for study in ("premature", "query_free") for finding in findings(study, repository)}
+    assert {"gradients_of_the_logits", "tokens_of_all_runs", "name_of_the_rank_inequality"} <= ids
     rng = np.random.default_rng(0)
     x, query, key, adjoint = (rng.standard_normal(shape) for shape in ((5, 4), (4, 2), (4, 2), (5, 5)))
 
@@ -167,6 +167,6 @@ def test_what_findings_about_words_say_of_formulas(repository):
     assert (loss(query + moved) - loss(query - moved)) / 2e-3 == pytest.approx(
         (x.T @ adjoint @ x @ key / math.sqrt(2))[1, 0]
     )
-    one, other = np.diag([1.0, 1.0, 0.0]), np.diag([0.0, 1.0, 1.0])
-    ranks = [int(np.linalg.matrix_rank(each)) for each in (one, other, one @ other)]
+    first, other = np.diag([1.0, 1.0, 0.0]), np.diag([0.0, 1.0, 1.0])
+    ranks = [int(np.linalg.matrix_rank(each)) for each in (first, other, first @ other)]
     assert ranks[0] + ranks[1] - 3 == ranks[2] < min(ranks[:2])

@@ -1,4 +1,4 @@
-"""Sentences with a number: the rule, the list of each study, and what is said of it."""
+"""Sentences with a number: the rule, the list of each study, and what is stated about it."""
 
 import hashlib
 
@@ -51,8 +51,8 @@ kens is 23 billion.
 
 
 def test_the_rule():
-    found = [(sentence.at, sentence.numbers) for sentence in numbered_sentences(PAPER)]
-    assert found == [
+    pairs = [(sentence.at, sentence.numbers) for sentence in numbered_sentences(PAPER)]
+    assert pairs == [
         ("abstract p1 s1", ("20",)),
         ("abstract p1 s2", ("two", "2021")),
         ("1 p1 s1", ("1,048,576", "2", "20")),
@@ -71,24 +71,24 @@ def test_numbers_are_kept_as_printed_or_as_a_count_with_a_hash():
 
 @pytest.mark.parametrize("study", COUNTS)
 def test_every_sentence_is_read_or_left_out_with_a_reason(repository, study):
-    found = sentences(study, repository)
-    counted = count_sentences(found)
+    listed = sentences(study, repository)
+    counted = count_sentences(listed)
     assert (counted["sentences"], counted["read"]) == COUNTS[study]
     assert counted["left out"] == sum(counted[reason] for reason in REASONS) == counted["sentences"] - counted["read"]
-    assert len({sentence.at for sentence in found}) == len(found)
-    assert all(bool(sentence.read) != bool(sentence.left_out) for sentence in found)
+    assert len({sentence.at for sentence in listed}) == len(listed)
+    assert all(bool(sentence.read) != bool(sentence.left_out) for sentence in listed)
 
 
 @pytest.mark.parametrize("study", COUNTS)
 def test_the_list_is_what_the_rule_finds_in_the_paper(repository, study):
-    """Papers are not distributed: beside the repository, or nowhere."""
+    """Papers are not distributed: next to the repository, or nowhere."""
     path = repository.parent / "shared" / "papers" / f"{study}.txt"
     path = path if path.is_file() else repository.parents[1] / "shared" / "papers" / f"{study}.txt"
     if not path.is_file():
         pytest.skip("the text of the paper is not there")
-    found = numbered_sentences(path.read_text(encoding="utf-8"))
+    in_paper = numbered_sentences(path.read_text(encoding="utf-8"))
     listed = sentences(study, repository)
-    assert [(one.at, shorten(one.numbers)) for one in found] == [(one.at, one.numbers) for one in listed]
+    assert [(each.at, shorten(each.numbers)) for each in in_paper] == [(each.at, each.numbers) for each in listed]
 
 
 def test_a_sentence_read_by_what_is_not_there_is_refused(changed):
@@ -117,17 +117,17 @@ def test_no_sentence_of_a_paper_is_stored(repository):
 
 def test_a_finding_about_words_has_places_and_no_rows(changed):
     path = changed / "studies" / "quack" / "findings.yaml"
-    words = "wording: {kind: reference, places: [{where: sec 1, says: see section 7}]}"
-    path.write_text(f"findings: [{{id: x, bears_on: detail, text: There are six sections., {words}}}]\n")
-    (found,) = findings("quack", changed)
-    assert found.rows == () and [place.where for place in found.wording.places] == ["sec 1"]
-    told, read = {"quack": [found]}, {"quack": read_coverage("quack", changed)}
+    wording = "wording: {kind: reference, places: [{where: sec 1, says: see section 7}]}"
+    path.write_text(f"findings: [{{id: x, bears_on: detail, text: There are six sections., {wording}}}]\n")
+    (finding,) = findings("quack", changed)
+    assert finding.rows == () and [place.where for place in finding.wording.places] == ["sec 1"]
+    by_study, read = {"quack": [finding]}, {"quack": read_coverage("quack", changed)}
     listed = {"quack": sentences("quack", changed)}
-    text = to_markdown(build(["quack"], changed), ["quack"], told, read, {"quack": None}, listed)
+    text = to_markdown(build(["quack"], changed), ["quack"], by_study, read, {"quack": None}, listed)
     assert '### quack: x (words: reference)\n\nThere are six sections.\n\n- sec 1: "see section 7"\n' in text
     assert "Findings about words alone: 1." in text and max(map(len, text.splitlines())) <= WIDTH
     assert "| sentences  |      25 |" in text and "- **other work**: a number of another work." in text
-    for wrong in (f"rows: [norms], {words}", "", "wording: {kind: rumour, places: [{where: a, says: b}]}"):
+    for wrong in (f"rows: [norms], {wording}", "", "wording: {kind: rumour, places: [{where: a, says: b}]}"):
         path.write_text(f"findings: [{{id: x, bears_on: detail, text: why, {wrong}}}]\n")
         with pytest.raises(PlumblineError, match=r"quack/findings.yaml"):
             findings("quack", changed)

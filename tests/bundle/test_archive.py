@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-def described() -> ro_crate.CrateMetadata:
+def make_metadata() -> ro_crate.CrateMetadata:
     return ro_crate.CrateMetadata(
         name="Made up",
         description="For a test.",
@@ -38,9 +38,9 @@ def described() -> ro_crate.CrateMetadata:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def bundle(tmp_path: Path) -> Path:
     path = tmp_path / "made.tar.xz"
-    archive.write(path, FILES, described())
+    archive.write(path, FILES, make_metadata())
     return path
 
 
@@ -51,16 +51,16 @@ def members(path: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
 
 def rewritten(path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]) -> Path:
     """The archive with other members, as somebody's tar would write it."""
-    found = members(path)
-    change(found)
+    entries = members(path)
+    change(entries)
     with tarfile.open(path, "w:xz") as tar:
-        for member, content in found:
+        for member, content in entries:
             member.size = len(content) if member.isreg() else 0
             tar.addfile(member, io.BytesIO(content))
     return path
 
 
-def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: Path) -> None:
+def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, bundle: Path) -> None:
     """Whatever their order, times and modes; the crate comes first."""
     again: dict[str, bytes | Path] = {}
     for name, content in reversed(FILES.items()):
@@ -70,57 +70,57 @@ def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: 
         path.chmod(0o600)
         os.utime(path, (1, len(again)))
         again[name] = path
-    archive.write(tmp_path / "again.tar.xz", again, described())
-    assert (tmp_path / "again.tar.xz").read_bytes() == made.read_bytes()
-    assert [member.name for member, _ in members(made)] == [f"bundle/{name}" for name in (ro_crate.NAME, *FILES)]
-    listed = archive.unpack(made, tmp_path / "out", {"results": "bundled"})
+    archive.write(tmp_path / "again.tar.xz", again, make_metadata())
+    assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
+    assert [member.name for member, _ in members(bundle)] == [f"bundle/{name}" for name in (ro_crate.NAME, *FILES)]
+    listed = archive.unpack(bundle, tmp_path / "out", {"results": "bundled"})
     assert listed.keys() == FILES.keys()
     assert (tmp_path / "out/bundled/smoke/a b.csv").read_bytes() == b"1,2\n"
     assert not (tmp_path / "out/results").exists()
-    assert archive.read_file(made, "README.md") == b"Hello.\n"
+    assert archive.read_file(bundle, "README.md") == b"Hello.\n"
 
 
-def outside(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1][0].name = "bundle/../../outside"
+def outside(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1][0].name = "bundle/../../outside"
 
 
-def absolute(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1][0].name = "/tmp/outside"
+def absolute(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1][0].name = "/tmp/outside"
 
 
-def listed_outside(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def list_outside(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     """The crate itself lists it, so that the two agree."""
-    found[0] = (found[0][0], found[0][1].replace(b'"README.md"', b'"../outside"'))
-    found[1][0].name = "bundle/../outside"
+    entries[0] = (entries[0][0], entries[0][1].replace(b'"README.md"', b'"../outside"'))
+    entries[1][0].name = "bundle/../outside"
 
 
-def link(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1][0].type, found[1][0].linkname = tarfile.SYMTYPE, "/etc/passwd"
+def link(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1][0].type, entries[1][0].linkname = tarfile.SYMTYPE, "/etc/passwd"
 
 
-def edited(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found[1] = (found[1][0], b"Jello.\n")
+def edit_content(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries[1] = (entries[1][0], b"Jello.\n")
 
 
-def added(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found.append((tarfile.TarInfo("bundle/more"), b"more"))
+def add_member(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries.append((tarfile.TarInfo("bundle/more"), b"more"))
 
 
-def twice(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    found.append(found[1])
+def twice(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    entries.append(entries[1])
 
 
-def left_out(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    del found[-1]
+def drop_member(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    del entries[-1]
 
 
-def endless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+def endless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     """Longer than Python turns into a number."""
-    found[0] = (found[0][0], found[0][1].replace(b'"contentSize": "7"', b'"contentSize": "%s"' % (b"7" * 5000)))
+    entries[0] = (entries[0][0], entries[0][1].replace(b'"contentSize": "7"', b'"contentSize": "%s"' % (b"7" * 5000)))
 
 
-def headless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    del found[0]
+def headless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    del entries[0]
 
 
 @pytest.mark.parametrize(
@@ -128,22 +128,22 @@ def headless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     [
         (outside, "outside of the folder"),
         (absolute, "outside of the folder"),
-        (listed_outside, "outside of the folder"),
+        (list_outside, "outside of the folder"),
         (link, "not a plain file"),
-        (edited, "README.md is not the file that ro-crate-metadata.json describes"),
-        (added, "'bundle/more' is not listed in its crate"),
+        (edit_content, "README.md is not the file that ro-crate-metadata.json describes"),
+        (add_member, "'bundle/more' is not listed in its crate"),
         (twice, "README.md is in it twice"),
-        (left_out, "lacks 1 of its 4 files"),
+        (drop_member, "lacks 1 of its 4 files"),
         (endless, "README.md has no size and sha256"),
         (headless, "does not begin with bundle/ro-crate-metadata.json"),
     ],
 )
 def test_what_somebody_changed_is_refused_and_leaves_nothing(
-    tmp_path: Path, made: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None], says: str
+    tmp_path: Path, bundle: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None], says: str
 ) -> None:
     folder = tmp_path / "deep" / "out"
     with pytest.raises(PlumblineError, match=says):
-        archive.unpack(rewritten(made, change), folder, {})
+        archive.unpack(rewritten(bundle, change), folder, {})
     assert not folder.exists() and not list(tmp_path.rglob("outside"))
 
 
@@ -174,18 +174,18 @@ def test_what_somebody_changed_is_refused_and_leaves_nothing(
         "junk in its end",
     ],
 )
-def test_what_is_damaged_or_foreign_is_refused(tmp_path: Path, made: Path, damage: Callable[[bytes], bytes]) -> None:
-    made.write_bytes(damage(made.read_bytes()))
+def test_what_is_damaged_or_foreign_is_refused(tmp_path: Path, bundle: Path, damage: Callable[[bytes], bytes]) -> None:
+    bundle.write_bytes(damage(bundle.read_bytes()))
     with pytest.raises(PlumblineError, match=r"cannot be read .*copy it again|does not begin with"):
-        archive.unpack(made, tmp_path / "out", {})
+        archive.unpack(bundle, tmp_path / "out", {})
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, made: Path) -> None:
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, bundle: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes").write_text("mine")
     with pytest.raises(PlumblineError, match="there is something already"):
-        archive.unpack(made, tmp_path / "mine", {})
+        archive.unpack(bundle, tmp_path / "mine", {})
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes"]
 
 
@@ -194,14 +194,14 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
     path.write_bytes(b"before")
     monkeypatch.setattr(archive, "sha256_file", lambda path: "0" * 64)
     with pytest.raises(PlumblineError, match="was changed while it was packed"):
-        archive.write(tmp_path / "made.tar.xz", {"metrics": path}, described())
+        archive.write(tmp_path / "made.tar.xz", {"metrics": path}, make_metadata())
     assert not (tmp_path / "made.tar.xz").exists()
 
 
 def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Path:
     """A file of zeros, a seven-thousandth of its size."""
     entries = [ro_crate.ArchivedFile(name, size, hashlib.sha256(bytes(size)).hexdigest())]
-    metadata = ro_crate.to_json(ro_crate.build_crate(entries, described())).encode()
+    metadata = ro_crate.to_json(ro_crate.build_crate(entries, make_metadata())).encode()
     with tarfile.open(path, "w:xz", preset=0) as tar:
         for inside, content in ((ro_crate.NAME, metadata), (name, bytes(size))):
             member = tarfile.TarInfo(f"{archive.TOP}/{inside}")
@@ -211,20 +211,20 @@ def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Pat
 
 
 def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, out, sparse = bomb(tmp_path / "made.tar.xz"), tmp_path / "out", tmp_path / "sparse"
+    bundle, out, sparse = bomb(tmp_path / "made.tar.xz"), tmp_path / "out", tmp_path / "sparse"
     with sparse.open("wb") as file:
         file.truncate(40 << 20)
     free = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: free._replace(free=1 << 20))
     with pytest.raises(PlumblineError, match=r"--into .*out: the 1 files .* take 41,943,040 bytes, and 1,048,576 a"):
-        archive.unpack(made, out, {})
+        archive.unpack(bundle, out, {})
     monkeypatch.undo()
     monkeypatch.setattr(archive, "FREELY", 1 << 20)
     says = r"bytes would become 41,943,040 \(results/big.csv 41,943,040\), .* no bundle"
     for attack in (
-        lambda: archive.unpack(made, out, {}),
-        lambda: archive.read_file(made, "results/big.csv"),
-        lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, described()),
+        lambda: archive.unpack(bundle, out, {}),
+        lambda: archive.read_file(bundle, "results/big.csv"),
+        lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, make_metadata()),
     ):
         with pytest.raises(PlumblineError, match=says):
             attack()
@@ -232,21 +232,21 @@ def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pyt
 
 
 def test_no_file_that_is_read_whole_may_be_large(tmp_path: Path) -> None:
-    made = bomb(tmp_path / "made.tar.xz", "plumbline.json")
+    bundle = bomb(tmp_path / "made.tar.xz", "plumbline.json")
     with pytest.raises(PlumblineError, match=r"plumbline\.json has 41,943,040 bytes; it is not a Plumbline bundle"):
-        archive.read_file(made, "plumbline.json")
+        archive.read_file(bundle, "plumbline.json")
     for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):  # which tarfile reads into memory
         header = tarfile.TarInfo("x")
         header.type, header.size = kind, 4 << 30
-        made.write_bytes(lzma.compress(header.tobuf() + bytes(1 << 20)))
+        bundle.write_bytes(lzma.compress(header.tobuf() + bytes(1 << 20)))
         with pytest.raises(PlumblineError, match=r"cannot be read \(a header of 4,294,967,296 bytes\)"):
-            archive.unpack(made, tmp_path / "out", {})
+            archive.unpack(bundle, tmp_path / "out", {})
 
 
-def test_a_sparse_file_is_no_plain_one(tmp_path: Path, made: Path) -> None:
-    """Of which tar itself would make as many zeros as it says."""
-    found = members(made)
-    metadata, readme = found[0][1], b"results"
+def test_a_sparse_file_is_no_plain_one(tmp_path: Path, bundle: Path) -> None:
+    """Of which tar itself would make as many zeros as it states."""
+    entries = members(bundle)
+    metadata, readme = entries[0][1], b"results"
     header = tarfile.TarInfo("bundle/README.md")
     header.type, header.size = tarfile.GNUTYPE_SPARSE, len(readme)
     block = bytearray(header.tobuf(format=tarfile.GNU_FORMAT))
@@ -254,20 +254,20 @@ def test_a_sparse_file_is_no_plain_one(tmp_path: Path, made: Path) -> None:
     block[148:156] = b"%06o\0 " % (sum(block[:148]) + 8 * 32 + sum(block[156:512]))
     with io.BytesIO() as raw:
         with tarfile.open(fileobj=raw, mode="w") as tar:
-            first = found[0][0]
+            first = entries[0][0]
             first.size = len(metadata)
             tar.addfile(first, io.BytesIO(metadata))
             raw.write(bytes(block) + readme.ljust(512, b"\0"))
-        made.write_bytes(lzma.compress(raw.getvalue()))
+        bundle.write_bytes(lzma.compress(raw.getvalue()))
     with pytest.raises(PlumblineError, match=r"'bundle/README\.md' is not a plain file"):
-        archive.unpack(made, tmp_path / "out", {})
+        archive.unpack(bundle, tmp_path / "out", {})
 
 
-def test_a_full_disk_is_named_with_the_file(tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(shutil, "copyfileobj", full)
     with pytest.raises(OSError, match="No space left") as error:
-        archive.unpack(made, tmp_path / "out", {})
+        archive.unpack(bundle, tmp_path / "out", {})
     assert error.value.filename == f"{tmp_path}/out/README.md" and not (tmp_path / "out").exists()

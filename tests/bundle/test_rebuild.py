@@ -31,15 +31,15 @@ from plumbline.specs.yaml_files import ROOT, load_config
 SCRATCH = "/scratch/somebody"
 
 
-def planned(root: Path) -> Project:
-    asked = {"preset": "smoke", "studies": ["transfer"], "work": SCRATCH}
-    return load(load_config() | asked, root)
+def load_project(root: Path) -> Project:
+    options = {"preset": "smoke", "studies": ["transfer"], "work": SCRATCH}
+    return load(load_config() | options, root)
 
 
-def words(*given: str, out: Path, fingerprint: str) -> list[str]:
+def words(*args: str, out: Path, fingerprint: str) -> list[str]:
     return [
         "verb",
-        *given,
+        *args,
         "--preset",
         "smoke",
         "--documents-source",
@@ -57,18 +57,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name in ("config", "studies"):
         shutil.copytree(ROOT / name, folder / name)
-    asked = planned(folder)
+    project = load_project(folder)
     out = folder / "results/smoke/transfer"
     with pytest.MonkeyPatch.context() as patch:
-        fingerprint = asked.fingerprints.product("transfer", "table", "table1")
-        expected = asked.targets.hash_runs("transfer", "table1")
+        fingerprint = project.fingerprints.product("transfer", "table", "table1")
+        expected = project.targets.hash_runs("transfer", "table1")
         table = words("table", "transfer", "table1", out=out / "table1.csv", fingerprint=fingerprint)
-        work = ["--work", asked.paths.work, "--expected-runs-digest", expected]
+        work = ["--work", project.paths.work, "--expected-runs-digest", expected]
         patch.setattr(sys, "argv", [*table, *work])
         results.main()
-        fingerprint = asked.fingerprints.product("transfer", "interpretations")
+        fingerprint = project.fingerprints.product("transfer", "interpretations")
         page = words("transfer", out=out / "interpretations.md", fingerprint=fingerprint)
-        patch.setattr(sys, "argv", [*page, "--items-source", asked.evaluation_source])
+        patch.setattr(sys, "argv", [*page, "--items-source", project.evaluation_source])
         interpretations.main()
     return folder
 
@@ -76,8 +76,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packed(root: Path) -> Path:
     out = root.parent / "bundle.tar.xz"
-    said, lacking = verb.pack(planned(root), out, allow_missing=True)
-    assert sorted(map(str, said.products)) == ["interpretations transfer", "table transfer table1"]
+    info, lacking = verb.pack(load_project(root), out, allow_missing=True)
+    assert sorted(map(str, info.products)) == ["interpretations transfer", "table transfer table1"]
     assert BundleProduct("", "audit", "", "audit") in lacking
     return out
 
@@ -87,7 +87,7 @@ def bundle(packed: Path, tmp_path: Path) -> Path:
     return shutil.copy(packed, tmp_path / "bundle.tar.xz")
 
 
-def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **changes: Any) -> Path:
+def edit_bundle(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **changes: Any) -> Path:
     """The bundle as it would be if it said otherwise of itself, or had other files (name -> before, after)."""
     folder = bundle.parent / "edited"
     archive.unpack(bundle, folder, {})
@@ -95,30 +95,30 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
         path = folder / name
         path.touch()
         path.write_text(path.read_text().replace(before, after) if before else after)
-    said = description.parse_description((folder / description.NAME).read_bytes(), "here")
-    found: dict[str, bytes | Path] = {
+    info = description.parse_description((folder / description.NAME).read_bytes(), "here")
+    contents: dict[str, bytes | Path] = {
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
-    found[description.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
+    contents[description.NAME] = msgspec.json.encode(msgspec.structs.replace(info, **changes))
     about = ro_crate.CrateMetadata(
         name="edited", description="edited", date="1970-01-01", commit="", version="", results=frozenset()
     )
-    archive.write(bundle, found, about)
+    archive.write(bundle, contents, about)
     return bundle
 
 
-def committed(folder: Path) -> str:
+def commit_folder(folder: Path) -> str:
     """A repository of what is in a folder: its one commit."""
     git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run([*git, *words], check=True)
+    for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *args], check=True)
     return description.read_checkout(folder)[0] or ""
 
 
 def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None:
     """Runs lay on a scratch disk that is not there any more: products go on naming it."""
-    found = rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
-    assert found.whole and len(found.verdicts) == 8, rebuild.format_result(found, tmp_path / "out")
+    result = rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
+    assert result.whole and len(result.verdicts) == 8, rebuild.format_result(result, tmp_path / "out")
     with open(tmp_path / "out" / rebuild.LIST) as lines:
         listed = list(csv.DictReader(lines))
     assert all(row["verdict"] == "equal" and row["sha256_bundled"] == row["sha256_rebuilt"] for row in listed)
@@ -127,7 +127,7 @@ def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None
 
 
 def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Path) -> None:
-    verb.pack(planned(root), tmp_path / "again.tar.xz", allow_missing=True)
+    verb.pack(load_project(root), tmp_path / "again.tar.xz", allow_missing=True)
     assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
 
 
@@ -135,17 +135,17 @@ def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> No
     """What is printed was changed in the bundle, its crate with it; and a product that cannot be made is missing."""
     name = "results/smoke/transfer/"
     printed = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
-    found = rebuild.rebuild_bundle(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
-    assert found.verdicts[f"{name}table1.csv"] == "different" and found.verdicts[f"{name}fig9.png"] == "missing"
-    assert found.verdicts[f"{name}interpretations.md"] == "equal" and not found.whole
-    assert f"different: {name}table1.csv\n" in rebuild.format_result(found, tmp_path / "out")
+    result = rebuild.rebuild_bundle(edit_bundle(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
+    assert result.verdicts[f"{name}table1.csv"] == "different" and result.verdicts[f"{name}fig9.png"] == "missing"
+    assert result.verdicts[f"{name}interpretations.md"] == "equal" and not result.whole
+    assert f"different: {name}table1.csv\n" in rebuild.format_result(result, tmp_path / "out")
 
 
 def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Path, tmp_path: Path) -> None:
     archive.unpack(bundle, tmp_path / "unpacked", {})
     files = [path for path in (tmp_path / "unpacked/studies").rglob("*") if path.is_file()]
     assert files and not [path for path in files if path.suffix == ".py"]
-    edited(bundle, {"studies/transfer/claims.pyc": ("", "code")})
+    edit_bundle(bundle, {"studies/transfer/claims.pyc": ("", "code")})
     with pytest.raises(PlumblineError, match=r"studies/transfer/claims.pyc is code, which no bundle of Plumbli"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
@@ -153,23 +153,23 @@ def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Pa
 
 def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path) -> None:
     """What counts is what a product is made of: its code and configuration, and its runs."""
-    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
-    table = next(each for each in said.products if each.kind == "table")
+    info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
+    table = next(each for each in info.products if each.kind == "table")
     other = [msgspec.structs.replace(table, fingerprint="of another commit")]
-    edited(bundle, products=other, commit="1234abcd" * 5, edited=False)
+    edit_bundle(bundle, products=other, commit="1234abcd" * 5, edited=False)
     with pytest.raises(PlumblineError, match=r"at commit 1234abcd.*1 targets \(table transfer table1\).*--at-commit"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
     with pytest.raises(PlumblineError, match="no repository that has commit 1234abcd"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
-    found = rebuild.rebuild_bundle(bundle, tmp_path / "out", any_commit=True)
-    assert found.verdicts["results/smoke/transfer/table1.csv"] == "equal"
-    assert "differs from what the bundle was made with" in rebuild.format_result(found, tmp_path / "out")
+    result = rebuild.rebuild_bundle(bundle, tmp_path / "out", any_commit=True)
+    assert result.verdicts["results/smoke/transfer/table1.csv"] == "equal"
+    assert "differs from what the bundle was made with" in rebuild.format_result(result, tmp_path / "out")
 
 
 def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
-    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
-    edited(bundle, versions=said.versions | {"numpy": "1.0", "plumbline-lm": "9"})
+    info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
+    edit_bundle(bundle, versions=info.versions | {"numpy": "1.0", "plumbline-lm": "9"})
     with pytest.raises(PlumblineError, match=r"here numpy \d[\d.]+; pip install numpy==1.0 .*--any-versions"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out")
 
@@ -177,36 +177,36 @@ def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", [description.FORMAT - 1, description.FORMAT + 1])
 def test_another_format_is_refused(bundle: Path, tmp_path: Path, other: int, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = "1234abcd" * 5
-    edited(bundle, format=other, commit=commit, edited=False)
+    edit_bundle(bundle, format=other, commit=commit, edited=False)
     monkeypatch.chdir(bundle.parent)
     with pytest.raises(PlumblineError) as refused:
         rebuild.rebuild_bundle(Path(bundle.name), tmp_path / "out", at_commit=True)
-    said = str(refused.value)
-    assert f"a bundle of format {other}, and this version of Plumbline reads format {description.FORMAT};" in said
-    assert f"git worktree add ../plumbline-1234abc {commit} && cd ../plumbline-1234abc && make setup && " in said
-    assert f".venv/bin/plumbline rebuild {bundle} --into rebuilt" in said
+    message = str(refused.value)
+    assert f"a bundle of format {other}, and this version of Plumbline reads format {description.FORMAT};" in message
+    assert f"git worktree add ../plumbline-1234abc {commit} && cd ../plumbline-1234abc && make setup && " in message
+    assert f".venv/bin/plumbline rebuild {bundle} --into rebuilt" in message
     with pytest.raises(PlumblineError, match=r"this version of Plumbline reads format .*git worktree add"):
         records.keep_bundle(tmp_path / "kept", bundle, "Of another version.")
 
 
-@pytest.mark.parametrize("said", [{"commit": None}, {"commit": "ab" * 20, "edited": True}, {"commit": "x; rm -r ."}])
-def test_another_format_of_no_commit_has_no_commands(said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("origin", [{"commit": None}, {"commit": "ab" * 20, "edited": True}, {"commit": "x; rm -r ."}])
+def test_another_format_of_no_commit_has_no_commands(origin: dict[str, Any]) -> None:
     with pytest.raises(PlumblineError, match=r"rebuild it with the sources that made it, which are in no commit$"):
-        description.parse_description(json.dumps({"format": "later", **said}).encode(), "here")
+        description.parse_description(json.dumps({"format": "later", **origin}).encode(), "here")
 
 
 def test_an_early_state_of_this_format(packed: Path) -> None:
-    said = json.loads(archive.read_file(packed, description.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
-    del said["openblas"]
+    info = json.loads(archive.read_file(packed, description.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
+    del info["openblas"]
     with pytest.raises(PlumblineError) as refused:
-        description.parse_description(json.dumps(said).encode(), "here")
-    words = str(refused.value)
+        description.parse_description(json.dumps(info).encode(), "here")
+    message = str(refused.value)
     assert (
-        f"claims format {description.FORMAT}" in words
-        and "`openblas`" in words
-        and "by an early version of Plumbline" in words
+        f"claims format {description.FORMAT}" in message
+        and "`openblas`" in message
+        and "by an early version of Plumbline" in message
     )
-    assert f"git worktree add ../plumbline-1234abc {said['commit']} && " in words and "no bundle" not in words
+    assert f"git worktree add ../plumbline-1234abc {info['commit']} && " in message and "no bundle" not in message
 
 
 @pytest.mark.parametrize("answers", ["json.load(sys.stdin)", "print('{}')", "pathlib.Path(words['answer']).touch()"])
@@ -216,8 +216,8 @@ def test_a_commit_answers_badly(bundle: Path, tmp_path: Path, monkeypatch: pytes
     (package / "__init__.py").touch()
     read = "words = json.loads(pathlib.Path(sys.argv[1]).read_text())"
     (package / "bundle/remake.py").write_text(f"import json, pathlib, sys\n{read}\n{answers}\n")
-    commit = committed(tmp_path / "repository")
-    edited(bundle, commit=commit, edited=False)
+    commit = commit_folder(tmp_path / "repository")
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", package)
     with pytest.raises(PlumblineError, match=rf"may not match this .*git worktree add \S+ {commit} && "):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
@@ -230,19 +230,19 @@ def test_a_commit_that_git_cannot_write_is_named(
     repository = tmp_path / "repository"
     repository.mkdir()
     (repository / "notes.md").write_text("none of ours")
-    commit = committed(repository)
+    commit = commit_folder(repository)
     git = ["git", "-C", str(repository), "-c", "user.name=t", "-c", "user.email=t@t"]
 
-    def made(*words: str, read: bytes) -> str:
-        return subprocess.run([*git, *words], input=read, capture_output=True, check=True).stdout.decode().strip()
+    def run_git(*args: str, read: bytes) -> str:
+        return subprocess.run([*git, *args], input=read, capture_output=True, check=True).stdout.decode().strip()
 
     if refused:
-        blob = made("hash-object", "-w", "--stdin", read=b"1")
+        blob = run_git("hash-object", "-w", "--stdin", read=b"1")
         entry = b"100644 .git\0" + bytes.fromhex(blob)
-        within = made("hash-object", "-w", "-t", "tree", "--literally", "--stdin", read=entry)
-        whole = made("mktree", read=f"040000 tree {within}\tsrc\n".encode())
-        commit = made("commit-tree", whole, "-m", "two", read=b"")
-    edited(bundle, commit=commit, edited=False)
+        within = run_git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", read=entry)
+        whole = run_git("mktree", read=f"040000 tree {within}\tsrc\n".encode())
+        commit = run_git("commit-tree", whole, "-m", "two", read=b"")
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", repository / "src/plumbline")
     with pytest.raises(PlumblineError, match=rf"git cannot write src of commit {commit} .*(invalid path|valid object)"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
@@ -267,15 +267,15 @@ def test_products_by_the_package_of_the_commit(bundle: Path, tmp_path: Path, mon
         "answer = {'package': str(package), 'other': [], 'failed': failed}\n"
         "pathlib.Path(request['answer']).write_text(json.dumps(answer))\n"
     )
-    commit = committed(repository)
+    commit = commit_folder(repository)
     shutil.rmtree(package / "bundle")
     for setting in ("core.splitIndex", "core.autocrlf"):
         subprocess.run(["git", "-C", str(repository), "config", setting, "true"], check=True)
     before = sorted((repository / ".git").iterdir())
-    edited(bundle, commit=commit, edited=False)
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", package)
-    found = rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
-    assert found.whole and found.verdicts and not found.failed
+    result = rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
+    assert result.whole and result.verdicts and not result.failed
     assert sorted((repository / ".git").iterdir()) == before
 
 
@@ -284,18 +284,18 @@ def test_an_installed_package_in_a_clone(bundle: Path, tmp_path: Path, monkeypat
     (repository / "src/plumbline/bundle").mkdir(parents=True)
     (repository / "src/plumbline/bundle/remake.py").write_text("raise SystemExit(0)")
     (repository / "src/plumbline/__init__.py").touch()
-    commit = committed(repository)
-    edited(bundle, commit=commit, edited=False)
+    commit = commit_folder(repository)
+    edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", tmp_path / "lib/python3.11/site-packages/plumbline")
-    for where, said in ((tmp_path, "is in no repository"), (repository / "src", "is none of Plumbline's")):
+    for where, reason in ((tmp_path, "is in no repository"), (repository / "src", "is none of Plumbline's")):
         monkeypatch.chdir(where)
-        with pytest.raises(PlumblineError, match=rf"{commit}.* {said}; repeat the command in a clone of Plumbline"):
+        with pytest.raises(PlumblineError, match=rf"{commit}.* {reason}; repeat the command in a clone of Plumbline"):
             rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
     (repository / "pyproject.toml").write_text('[project]\nname = "plumbline-lm"\n')
     with pytest.raises(PlumblineError, match=f"the code of its commit may not match .*worktree add .* {commit}"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
     shutil.rmtree(tmp_path / "edited")
-    edited(bundle, commit="12" * 20, edited=False)
+    edit_bundle(bundle, commit="12" * 20, edited=False)
     with pytest.raises(PlumblineError, match=r"repository is no repository that has commit 1212.*git fetch"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
 
@@ -319,11 +319,11 @@ def test_what_says_nothing_of_itself_is_refused() -> None:
     ],
 )
 def test_a_bundle_cannot_have_products_written_elsewhere(packed: Path, place: str, value: str) -> None:
-    said = json.loads(archive.read_file(packed, description.NAME))
-    within = {"work": said["configuration"], "path": said["products"][0]}.get(place, said)
+    info = json.loads(archive.read_file(packed, description.NAME))
+    within = {"work": info["configuration"], "path": info["products"][0]}.get(place, info)
     within[place] = value
     with pytest.raises(PlumblineError, match="does not say what is in it"):
-        description.parse_description(json.dumps(said).encode(), "here")
+        description.parse_description(json.dumps(info).encode(), "here")
 
 
 HOSTILE = {
@@ -338,19 +338,19 @@ HOSTILE = {
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 def test_what_no_bundle_says_is_refused_before_it_is_unpacked(packed: Path, change: Callable[[Any], None]) -> None:
-    said = json.loads(archive.read_file(packed, description.NAME))
-    change(said)
+    info = json.loads(archive.read_file(packed, description.NAME))
+    change(info)
     with pytest.raises(PlumblineError, match="does not say what is in it as that format has it"):
-        description.parse_description(json.dumps(said).encode(), "here")
+        description.parse_description(json.dumps(info).encode(), "here")
 
 
 def test_a_missing_target_leaves_nothing(bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A traceback, and eight entries were left."""
-    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
-    tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
-    edited(bundle, products=tables)
-    said = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
-    with pytest.raises(PlumblineError, match=said):
+    info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
+    tables = [msgspec.structs.replace(each, target="table\u202e1") for each in info.products if each.target]
+    edit_bundle(bundle, products=tables)
+    message = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
+    with pytest.raises(PlumblineError, match=message):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
     assert capfd.readouterr().err == "", "once, however many processes said it"
     assert not list((tmp_path / "out").iterdir())
@@ -360,20 +360,20 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And its products are made with the linear algebra that the bundle names."""
-    asked, original = list[str | None](), subprocess.Popen
+    coretypes, original = list[str | None](), subprocess.Popen
 
-    def started(command: list[str], **options: Any) -> Any:
+    def start_process(command: list[str], **options: Any) -> Any:
         if description.REMAKE in command:
-            asked.append(options["env"].get("OPENBLAS_CORETYPE"))
+            coretypes.append(options["env"].get("OPENBLAS_CORETYPE"))
             del options["env"]["OPENBLAS_CORETYPE"]  # this processor may lack what that one's kernels need
         return original(command, **options)
 
-    monkeypatch.setattr(subprocess, "Popen", started)
-    said = description.parse_description(archive.read_file(bundle, description.NAME), "here")
-    table = next(f"results/smoke/{each.path}.md" for each in said.products if each.kind == "table")
-    edited(bundle, {table: ("", "another\n")}, openblas="Haswell")
+    monkeypatch.setattr(subprocess, "Popen", start_process)
+    info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
+    table = next(f"results/smoke/{each.path}.md" for each in info.products if each.kind == "table")
+    edit_bundle(bundle, {table: ("", "another\n")}, openblas="Haswell")
     monkeypatch.setattr("sys.argv", ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out")])
-    assert rebuild.main() == 1 and asked == ["Haswell"]
+    assert rebuild.main() == 1 and coretypes == ["Haswell"]
     assert f"different: {table}" in capsys.readouterr().out
 
 
@@ -411,67 +411,67 @@ def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
 
 def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"targets are missing, such as .*snakemake bundle does"):
-        verb.pack(planned(root), tmp_path / "bundle.tar.xz")
+        verb.pack(load_project(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
     fingerprint_file.sidecar_path(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
     with pytest.raises(PlumblineError, match="has no fingerprint of interpretations transfer"):
-        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
+        verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
     fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
     with pytest.raises(
         PlumblineError, match=r"interpretations transfer was made of something else .*snakemake bundle does"
     ):
-        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
+        verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
 
 
 def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
     """Everything that lies there in a real project, by name; weights, state, texts and tokenizers stay."""
     for name in ("config", "studies"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    asked = load(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
-    run = asked.run("transfer", "base", "softpick", 42)
-    light = [asked.paths.run(run, name) for name in ("outcome.json", "manifest.json", "metrics.parquet")]
+    project = load(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
+    run = project.run("transfer", "base", "softpick", 42)
+    light = [project.paths.run(run, name) for name in ("outcome.json", "manifest.json", "metrics.parquet")]
     light += [
-        asked.paths.scores(run),
-        asked.paths.examples(run),
-        fingerprint_file.sidecar_path(asked.paths.scores(run)).as_posix(),
+        project.paths.scores(run),
+        project.paths.examples(run),
+        fingerprint_file.sidecar_path(project.paths.scores(run)).as_posix(),
     ]
-    light += [asked.paths.probes(run), fingerprint_file.sidecar_path(asked.paths.probes(run)).as_posix()]
-    corpus = asked.paths.corpus("climbmix")
+    light += [project.paths.probes(run), fingerprint_file.sidecar_path(project.paths.probes(run)).as_posix()]
+    corpus = project.paths.corpus("climbmix")
     light += [
-        asked.paths.pack_manifest(run),
-        asked.paths.items("climbmix", "climb12"),
+        project.paths.pack_manifest(run),
+        project.paths.items("climbmix", "climb12"),
         f"{corpus}/documents/documents.json",
     ]
-    light += [f"{asked.paths.work}/benchmarks/pretrain/transfer.base.softpick.s42.jsonl"]
-    heavy = [asked.paths.run(run, name) for name in ("model.safetensors", "points/index.json")]
+    light += [f"{project.paths.work}/benchmarks/pretrain/transfer.base.softpick.s42.jsonl"]
+    heavy = [project.paths.run(run, name) for name in ("model.safetensors", "points/index.json")]
     heavy += [f"{corpus}/documents/train.jsonl", f"{corpus}/tokenizer/tokenizer.json"]
     heavy += [f"{corpus}/items/climb12/piqa.jsonl", f"{corpus}/packs/context64/train/.verified/here.json"]
-    heavy += [f"{asked.paths.work}/state/transfer/base/softpick/s42/starts.json"]
-    heavy += [f"{asked.paths.work}/benchmarks/pretrain/quack.mla.quack.s42.jsonl"]
+    heavy += [f"{project.paths.work}/state/transfer/base/softpick/s42/starts.json"]
+    heavy += [f"{project.paths.work}/benchmarks/pretrain/quack.mla.quack.s42.jsonl"]
     for path in light + heavy:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("")
-    assert asked.bundles.work_files() == sorted(light)
+    assert project.bundles.work_files() == sorted(light)
 
 
 def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_path: Path) -> None:
-    asked = load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
-    path = Path(asked.paths.run(asked.run("transfer", "base", "softpick", 42), "manifest.json"))
+    project = load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
+    path = Path(project.paths.run(project.run("transfer", "base", "softpick", 42), "manifest.json"))
     path.parent.mkdir(parents=True)
-    kept = {"host": "box", "step": 0, "time": "2026-01-01T00:00:00Z"}
-    start = kept | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}
+    bare = {"host": "box", "step": 0, "time": "2026-01-01T00:00:00Z"}
+    start = bare | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}
     path.write_text(json.dumps({"run_id": "a", "starts": [start, start]}))
-    verb.pack(asked, tmp_path / "bundle.tar.xz", allow_missing=True)
+    verb.pack(project, tmp_path / "bundle.tar.xz", allow_missing=True)
     packed = archive.read_file(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
-    assert json.loads(packed) == {"run_id": "a", "starts": [kept, kept]}
+    assert json.loads(packed) == {"run_id": "a", "starts": [bare, bare]}
 
 
 def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) -> None:
     assert description.read_checkout(tmp_path) == (None, None, None)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/code.py").write_text("1\n")
-    committed(tmp_path)
+    commit_folder(tmp_path)
     commit, date, is_edited = description.read_checkout(tmp_path)
     assert len(commit or "") == 40 and date and is_edited is False
     (tmp_path / "notes.md").write_text("no source")

@@ -16,7 +16,7 @@ import pytest
 from plumbline.bundle import archive, description, rebuild, records, ro_crate
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from tests.bundle.test_archive import described
+from tests.bundle.test_archive import make_metadata
 
 SAID: dict[str, Any] = {
     "format": description.FORMAT,
@@ -34,26 +34,26 @@ SAID: dict[str, Any] = {
 
 
 def bundle(path: Path, **changes: Any) -> Path:
-    said = msgspec.json.encode(msgspec.convert(SAID | changes, description.BundleDescription))
-    archive.write(path, {description.NAME: said}, described())
+    content = msgspec.json.encode(msgspec.convert(SAID | changes, description.BundleDescription))
+    archive.write(path, {description.NAME: content}, make_metadata())
     return path
 
 
 def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
-    made, folder = bundle(tmp_path / "made.tar.xz"), tmp_path / "records/first"
-    records.keep_bundle(folder, made, "A first one.")
-    kept = records.read_record(folder)
-    assert (kept.commit, kept.words, kept.sha256) == ("ab" * 20, "A first one.", sha256_file(made))
-    assert kept.format == description.FORMAT
+    file, folder = bundle(tmp_path / "made.tar.xz"), tmp_path / "records/first"
+    records.keep_bundle(folder, file, "A first one.")
+    record = records.read_record(folder)
+    assert (record.commit, record.words, record.sha256) == ("ab" * 20, "A first one.", sha256_file(file))
+    assert record.format == description.FORMAT
     assert records.list_records(tmp_path / "records") == ["first"]
     with pytest.raises(PlumblineError, match="is not overwritten"):
-        records.keep_bundle(folder, made, "Again.")
-    (folder / "bundle.tar.xz").write_bytes(bundle(made, called="elsewhere").read_bytes())
+        records.keep_bundle(folder, file, "Again.")
+    (folder / "bundle.tar.xz").write_bytes(bundle(file, called="elsewhere").read_bytes())
     with pytest.raises(PlumblineError, match=r"is not the archive that record\.json names"):
         records.read_record(folder)
-    said = json.loads((folder / records.SAYS).read_text())
-    said |= {"sha256": sha256_file(made), "commit": "cd" * 20}
-    (folder / records.SAYS).write_text(json.dumps(said))
+    facts = json.loads((folder / records.SAYS).read_text())
+    facts |= {"sha256": sha256_file(file), "commit": "cd" * 20}
+    (folder / records.SAYS).write_text(json.dumps(facts))
     with pytest.raises(PlumblineError, match="gives another format, commit or number"):
         records.read_record(folder)
 
@@ -65,16 +65,16 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
         records.keep_bundle(tmp_path / name, bundle(tmp_path / "made.tar.xz"), "One of three.")
     (tmp_path / "damaged" / records.SAYS).write_text("{")
     archived = {description.NAME: json.dumps(SAID | {"format": "9" * 100_000}).encode()}
-    archive.write(tmp_path / "later/bundle.tar.xz", archived, described())
-    said = json.loads((tmp_path / "later" / records.SAYS).read_text())
-    said["sha256"] = sha256_file(tmp_path / "later/bundle.tar.xz")
-    (tmp_path / "later" / records.SAYS).write_text(json.dumps(said))
+    archive.write(tmp_path / "later/bundle.tar.xz", archived, make_metadata())
+    info = json.loads((tmp_path / "later" / records.SAYS).read_text())
+    info["sha256"] = sha256_file(tmp_path / "later/bundle.tar.xz")
+    (tmp_path / "later" / records.SAYS).write_text(json.dumps(info))
     checked: list[str] = []
 
-    def rebuilt(kept: Path, folder: Path, **how: Any) -> rebuild.RebuildResult:
-        checked.append(kept.parent.name)
-        said = msgspec.convert(SAID, description.BundleDescription)
-        return rebuild.RebuildResult(said=said, verdicts={}, failed={}, otherwise=())
+    def rebuilt(file: Path, folder: Path, **options: Any) -> rebuild.RebuildResult:
+        checked.append(file.parent.name)
+        info = msgspec.convert(SAID, description.BundleDescription)
+        return rebuild.RebuildResult(said=info, verdicts={}, failed={}, otherwise=())
 
     monkeypatch.setattr(rebuild, "rebuild_bundle", rebuilt)
     monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])
@@ -91,16 +91,16 @@ def test_what_no_commit_has_is_not_kept(tmp_path: Path, changes: dict[str, Any])
 
 
 def test_the_records_that_are_here_are_whole(repository: Path) -> None:
-    """Every file is the one that its crate lists; that products come out equal is for `records check`."""
+    """Every file is the one that its crate lists; that products are equal is for `records check`."""
     page = (repository / "records/README.md").read_text()
     for name in records.list_records(repository / "records"):
         folder = repository / "records" / name
-        kept = records.read_record(folder)
-        assert kept.bytes == (folder / "bundle.tar.xz").stat().st_size < 5_000_000
-        assert f"| [{name}]({name}/record.json) |" in page and kept.commit[:7] in page
+        record = records.read_record(folder)
+        assert record.bytes == (folder / "bundle.tar.xz").stat().st_size < 5_000_000
+        assert f"| [{name}]({name}/record.json) |" in page and record.commit[:7] in page
         with pytest.raises(PlumblineError, match="has no nothing"):  # having read all of it
             archive.read_file(folder / "bundle.tar.xz", "nothing")
-        assert ro_crate.NAME and kept.studies
+        assert ro_crate.NAME and record.studies
 
 
 #: What is computed by linear algebra while it is made, whose last digits are the processor's, and the files with these
@@ -136,43 +136,43 @@ FOLLOWS = (
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.?\d*(?:e[-+]?\d+)?(?![\w.])")
 
 
-def _same_but_for_rounding(made: str, brought: str, share: float = FLOAT64) -> bool:
+def _same_but_for_rounding(own: str, brought: str, share: float = FLOAT64) -> bool:
     """Whether two texts have the same words, and numbers that rounding alone explains."""
-    if NUMBER.split(made) != NUMBER.split(brought):
+    if NUMBER.split(own) != NUMBER.split(brought):
         return False
-    pairs = zip(NUMBER.findall(made), NUMBER.findall(brought), strict=True)
+    pairs = zip(NUMBER.findall(own), NUMBER.findall(brought), strict=True)
     return all(
-        one == two or (re.search(r"[.e]", one + two) is not None and _close(float(one), float(two), share))
-        for one, two in pairs
+        first == two or (re.search(r"[.e]", first + two) is not None and _close(float(first), float(two), share))
+        for first, two in pairs
     )
 
 
-def _close(one: float, two: float, share: float) -> bool:
-    return math.isclose(one, two, rel_tol=share, abs_tol=RESIDUAL)
+def _close(first: float, two: float, share: float) -> bool:
+    return math.isclose(first, two, rel_tol=share, abs_tol=RESIDUAL)
 
 
 def _not_equal(verdicts: dict[str, str], folder: Path) -> list[str]:
-    """The files of a rebuild that came out otherwise, but for what rounding explains in those of `COMPUTED`."""
+    """The files of a rebuild that differ, except for what rounding explains in those of `COMPUTED`."""
     other = [name for name, verdict in verdicts.items() if verdict != rebuild.EQUAL]
-    return [name for name in other if not (name in COMPUTED and _rounded(folder, name))]
+    return [name for name in other if not (name in COMPUTED and _equals_but_for_rounding(folder, name))]
 
 
-def _rounded(folder: Path, name: str) -> bool:
-    """Whether a file that was made again has the words and, but for rounding, the numbers of the one brought."""
+def _equals_but_for_rounding(folder: Path, name: str) -> bool:
+    """Whether a file that was made again has the words and, except for rounding, the numbers of the one brought."""
     if not (folder / name).is_file():
         return False
     paths = (folder / name, folder / rebuild.BROUGHT / name.removeprefix("results/"))
-    made, brought = (path.read_text(encoding="utf-8") for path in paths)
+    own, brought = (path.read_text(encoding="utf-8") for path in paths)
     for pattern, instead in FOLLOWS:
-        made, brought = pattern.sub(instead, made), pattern.sub(instead, brought)
-    return _same_but_for_rounding(made, brought, COMPUTED[name])
+        own, brought = pattern.sub(instead, own), pattern.sub(instead, brought)
+    return _same_but_for_rounding(own, brought, COMPUTED[name])
 
 
 def test_rounding_is_told_from_another_number() -> None:
     row = "drawn,0.013215989264924895,840.361837928718,yes,3.405e-12,64,s42"
     assert _same_but_for_rounding(row.replace("4895", "4875").replace("3.405", "3.406"), row)
-    for one, two in (("yes", "no"), ("0.0132159892", "0.0132159893"), ("840.36183", "840.36184"), (",64,", ",65,")):
-        assert not _same_but_for_rounding(row.replace(one, two), row), (one, two)
+    for first, two in (("yes", "no"), ("0.0132159892", "0.0132159893"), ("840.36183", "840.36184"), (",64,", ",65,")):
+        assert not _same_but_for_rounding(row.replace(first, two), row), (first, two)
     assert not _same_but_for_rounding(row.replace("3.405e-12", "3.405e-10"), row)
     assert not _same_but_for_rounding(row.replace("s42", "s43"), row)
 
@@ -181,7 +181,7 @@ def test_rounding_is_told_from_another_number() -> None:
 def test_a_page_of_each_kind_of_each_record_comes_out_equal(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the code of its commit, with the packages that are here, byte by byte, but for rounding in `COMPUTED`; with
+    """By the code of its commit, with the packages that are here, byte by byte, except for rounding in `COMPUTED`; with
     PLUMBLINE_RECORDS=all every page, as `records check` does."""
     parse = description.parse_description
     if os.environ.get("PLUMBLINE_RECORDS") != "all":
@@ -190,20 +190,20 @@ def test_a_page_of_each_kind_of_each_record_comes_out_equal(
         )
     for name in records.list_records(repository / "records"):
         bundle = repository / "records" / name / "bundle.tar.xz"
-        said = description.parse_description(archive.read_file(bundle, description.NAME), name)
-        if description.run_git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
-            pytest.skip(f"{said.commit}, the commit of {name}, is not in this clone's history")
+        info = description.parse_description(archive.read_file(bundle, description.NAME), name)
+        if description.run_git(repository, "cat-file", "-e", f"{info.commit}^{{commit}}") is None:
+            pytest.skip(f"{info.commit}, the commit of {name}, is not in this clone's history")
         rebuilt = rebuild.rebuild_bundle(bundle, tmp_path / name, jobs=2, at_commit=True, any_versions=True)
-        wanted = tuple(f"{said.results}/{page.path}." for page in said.products)
-        verdicts = {path: verdict for path, verdict in rebuilt.verdicts.items() if path.startswith(wanted)}
+        prefixes = tuple(f"{info.results}/{page.path}." for page in info.products)
+        verdicts = {path: verdict for path, verdict in rebuilt.verdicts.items() if path.startswith(prefixes)}
         unequal = _not_equal(verdicts, tmp_path / name)
         if rebuilt.otherwise and unequal:
             pytest.skip(f"{name} was made elsewhere: {'; '.join(rebuilt.otherwise)}")
         assert not unequal, rebuild.format_result(rebuilt)
-        assert 4 <= len(said.products) <= len(verdicts)
+        assert 4 <= len(info.products) <= len(verdicts)
         assert rebuild.MISSING not in verdicts.values() and not rebuilt.failed
 
 
-def _first_of_each_kind(said: description.BundleDescription) -> description.BundleDescription:
-    pages = {page.kind: page for page in reversed(said.products)}
-    return msgspec.structs.replace(said, products=list(pages.values()))
+def _first_of_each_kind(info: description.BundleDescription) -> description.BundleDescription:
+    pages = {page.kind: page for page in reversed(info.products)}
+    return msgspec.structs.replace(info, products=list(pages.values()))

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.bundle import ro_crate
 from plumbline.core.errors import PlumblineError
-from tests.bundle.test_archive import described
+from tests.bundle.test_archive import make_metadata
 
 ENTRIES = [
     ro_crate.ArchivedFile("README.md", 7, "a" * 64),
@@ -21,29 +21,29 @@ ENTRIES = [
 
 
 def document() -> dict[str, Any]:
-    return json.loads(ro_crate.to_json(ro_crate.build_crate(ENTRIES, described())))
+    return json.loads(ro_crate.to_json(ro_crate.build_crate(ENTRIES, make_metadata())))
 
 
-def entity(found: dict[str, Any], at: str) -> dict[str, Any]:
-    (one,) = (each for each in found["@graph"] if each["@id"] == at)
-    return one
+def entity(crate: dict[str, Any], identity: str) -> dict[str, Any]:
+    (match,) = (each for each in crate["@graph"] if each["@id"] == identity)
+    return match
 
 
 def test_it_names_files_licence_author_action_and_software() -> None:
-    found = document()
-    assert ro_crate.read_crate(found, "here") == {entry.name: entry for entry in ENTRIES}
-    root = entity(found, "./")
+    crate = document()
+    assert ro_crate.read_crate(crate, "here") == {entry.name: entry for entry in ENTRIES}
+    root = entity(crate, "./")
     assert root["@type"] == "Dataset" and root["datePublished"] == "2026-01-02"
-    assert entity(found, root["license"]["@id"])["name"] == "Apache License 2.0"
-    assert entity(found, root["author"]["@id"])["@type"] == "Organization"
-    action = entity(found, root["mentions"]["@id"])
+    assert entity(crate, root["license"]["@id"])["name"] == "Apache License 2.0"
+    assert entity(crate, root["author"]["@id"])["@type"] == "Organization"
+    action = entity(crate, root["mentions"]["@id"])
     assert (action["@type"], action["endTime"]) == ("CreateAction", "2026-01-02")
     assert action["result"] == {"@id": "results/smoke/a%20b.csv"} and {"@id": "README.md"} in action["object"]
-    workflow = entity(found, action["instrument"]["@id"])
+    workflow = entity(crate, action["instrument"]["@id"])
     assert workflow["@type"] == ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
     assert (workflow["@id"], workflow["version"]) == ("Snakefile", "0.1+000000000000")
-    assert entity(found, workflow["softwareRequirements"]["@id"])["version"] == "2.4.6"
-    file = entity(found, "results/smoke/a%20b.csv")
+    assert entity(crate, workflow["softwareRequirements"]["@id"])["version"] == "2.4.6"
+    file = entity(crate, "results/smoke/a%20b.csv")
     assert file == {
         "@id": "results/smoke/a%20b.csv",
         "@type": "File",
@@ -72,7 +72,7 @@ def test_it_names_files_licence_author_action_and_software() -> None:
     ],
 )
 def test_a_crate_that_lacks_something_is_refused(change: Callable[[dict[str, Any]], Any], says: str) -> None:
-    found = document()
-    change(found)
+    crate = document()
+    change(crate)
     with pytest.raises(PlumblineError, match=says):
-        ro_crate.read_crate(found, "here")
+        ro_crate.read_crate(crate, "here")

@@ -31,7 +31,7 @@ def file(path: Path, content: bytes) -> Path:
     return path
 
 
-def listed(*paths: Path) -> dict[str, Any]:
+def list_files(*paths: Path) -> dict[str, Any]:
     return {path.name: {"bytes": path.stat().st_size, "sha256": sha256_file(path)} for path in paths}
 
 
@@ -50,7 +50,7 @@ def project(root: Path) -> set[str]:
     spec = {"study": "transfer", "learning_rate": 1e-3}
     run_id = sha256_text(canonical_json(spec))[:16]
     atomic_write_json(run / "outcome.json", {"run_id": run_id, "outcome": "completed"})
-    files = listed(weights, metrics, run / "outcome.json") | {
+    files = list_files(weights, metrics, run / "outcome.json") | {
         "points/index.json": {"sha256": sha256_file(run / "points/index.json")}
     }
     fingerprint_file.write_facts(run / "manifest.json", {"run_id": run_id, "spec": spec, "files": files})
@@ -80,9 +80,9 @@ def project(root: Path) -> set[str]:
     picture, numbers = file(results / "fig1.png", b"png"), file(results / "fig1.csv", b"csv")
     fingerprint_file.write(picture, "f", companions=[numbers])
     table = {path.name: sha256_file(path) for path in (file(results / f"table1.{end}", b"1") for end in ("csv", "md"))}
-    said = {"csv_sha256": table["table1.csv"], "files": table}
-    fingerprint_file.write_facts(results / "table1.provenance.json", said)
-    file(root / "results/table1.csv", b"1")  # a copy of the preset asked for
+    facts = {"csv_sha256": table["table1.csv"], "files": table}
+    fingerprint_file.write_facts(results / "table1.provenance.json", facts)
+    file(root / "results/table1.csv", b"1")  # a copy of the requested preset
     entry = ledger.LedgerEntry(kind="try", name="a", fingerprint="f", baseline="b", metric="loss", test="t")
     entries = ledger.append(root / "results/demo/verdict/ledger.jsonl", [entry])
     page = root / "results/demo/verdict/a.md"
@@ -96,7 +96,7 @@ def project(root: Path) -> set[str]:
 
 
 def statuses(*paths: Path) -> dict[str, str]:
-    return {said.path: said.status for said in verify.verify(paths)}
+    return {result.path: result.status for result in verify.verify(paths)}
 
 
 def test_only_changed_or_removed_files_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_only_changed_or_removed_files_are_told(tmp_path: Path, monkeypatch: pyt
         content = path.read_bytes()
         path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
         now = statuses(*roots)
-        copy = path == Path("results/table1.csv")  # without its original's bytes nothing says what it was
+        copy = path == Path("results/table1.csv")  # without its original's bytes nothing shows what it was
         assert now[str(path)] == ("not known" if copy else "changed"), path
         others = {name for name in written if now[name] != "as written"} - {str(path)}
         assert all(now[name] == "not known" for name in others), "they are named by what was changed alone"
@@ -148,10 +148,10 @@ def test_a_manifest_says_what_was_written_and_its_spec_gives_its_run_id(tmp_path
         with pytest.raises(PlumblineError, match=why):
             run_files.require_manifest(path, changed)
     atomic_write_json(path, earlier)
-    said = {Path(one.path).name: one for one in verify.verify([path.parent])}
-    assert said["manifest.json"].status == "not known" and "no sha256 of itself" in said["manifest.json"].why
-    assert said["model.safetensors"].status == "as written"
-    assert "which has no sha256 of itself" in said["model.safetensors"].why
+    results = {Path(result.path).name: result for result in verify.verify([path.parent])}
+    assert results["manifest.json"].status == "not known" and "no sha256 of itself" in results["manifest.json"].why
+    assert results["model.safetensors"].status == "as written"
+    assert "which has no sha256 of itself" in results["model.safetensors"].why
     pack = next(tmp_path.rglob("base.json"))
     read_pack(pack)
     pack.write_text(pack.read_text().replace('"vocabulary": 9', '"vocabulary": 8'))
@@ -202,9 +202,9 @@ def test_a_linked_folder_is_told_and_what_a_record_names_in_it_is_compared(tmp_p
     points = tmp_path / "a" / RUN / "points"
     points.rename(tmp_path / "elsewhere")
     points.symlink_to(tmp_path / "elsewhere")
-    said = {one.path: one for one in verify.verify([tmp_path / "a"])}
-    assert said[str(points)].why == "a link, not entered; name it" and said[str(points)].status == "not known"
-    assert said[str(points / "index.json")].status == "as written"
+    results = {result.path: result for result in verify.verify([tmp_path / "a"])}
+    assert results[str(points)].why == "a link, not entered; name it" and results[str(points)].status == "not known"
+    assert results[str(points / "index.json")].status == "as written"
     assert statuses(points)[str(points / "index.json")] == "as written"
     (tmp_path / "elsewhere/index.json").write_text("{}")
     assert statuses(tmp_path / "a")[str(points / "index.json")] == "changed"
@@ -227,10 +227,10 @@ def test_a_ledger_whose_last_line_a_page_states(
 ) -> None:
     path = tmp_path / "verdict/ledger.jsonl"
     for number in range(1, entries + 1):
-        one = ledger.LedgerEntry(kind="try", name=f"{number}", fingerprint="f", baseline="b", metric="loss", test="t")
-        held = ledger.append(path, [one])
+        entry = ledger.LedgerEntry(kind="try", name=f"{number}", fingerprint="f", baseline="b", metric="loss", test="t")
+        rows = ledger.append(path, [entry])
         if number == page:
-            (path.parent / "a.md").write_text(ledger.write_statement(held, path.parent) + "\n")
+            (path.parent / "a.md").write_text(ledger.write_statement(rows, path.parent) + "\n")
     lines = path.read_text().splitlines(keepends=True)
     content = "".join(lines[: int(cut)]) + ("" if cut == int(cut) else lines[0][:20])
     path.write_text(content)
@@ -258,8 +258,8 @@ def test_a_manifest_made_by_hand_is_refused(change: dict[str, Any], drop: str, w
     path = tmp_path / RUN / "manifest.json"
     manifest = {key: value for key, value in (json.loads(path.read_text()) | change).items() if key != drop}
     atomic_write_json(path, fingerprint_file.seal(manifest) if drop in ("spec", "run_id", "files") else manifest)
-    said = {Path(one.path).name: one for one in verify.verify([path.parent])}["manifest.json"]
-    assert said.status == "changed" and why in said.why, said.why
+    result = {Path(row.path).name: row for row in verify.verify([path.parent])}["manifest.json"]
+    assert result.status == "changed" and why in result.why, result.why
     with pytest.raises(PlumblineError):
         FinishedRun.read(path.parent)
 
@@ -299,9 +299,9 @@ def test_a_file_beside_a_product_that_lost_its_own_sha256_is_changed(name: str, 
     write_board(Board(title="t", headline="loss", rows=[]), tmp_path / "board")
     path = tmp_path / name
     assert statuses(path) == {str(path): "as written"}
-    said = json.loads(path.read_text())
-    del said[fingerprint_file.OF_THE_REST]
-    atomic_write_json(path, said)
+    facts = json.loads(path.read_text())
+    del facts[fingerprint_file.OF_THE_REST]
+    atomic_write_json(path, facts)
     assert statuses(path) == {str(path): "changed"}
 
 
@@ -328,9 +328,9 @@ def test_weights_are_what_the_model_beside_them_says(tmp_path: Path) -> None:
 def test_a_record_that_is_none_is_told_and_nothing_falls(tmp_path: Path, content: str) -> None:
     file(tmp_path / "run/manifest.json", content.encode())
     os.mkfifo(tmp_path / "run/pipe")
-    said = {Path(one.path).name: one.status for one in verify.verify([tmp_path])}
-    assert said["pipe"] == "not known" and said["manifest.json"] in ("changed", "not known")
-    assert said.keys() == {"pipe", "manifest.json"}
+    by_name = {Path(row.path).name: row.status for row in verify.verify([tmp_path])}
+    assert by_name["pipe"] == "not known" and by_name["manifest.json"] in ("changed", "not known")
+    assert by_name.keys() == {"pipe", "manifest.json"}
 
 
 RECORD = {"words": "all", "commit": "", "products": 1}
@@ -347,16 +347,16 @@ def test_a_record_is_verified_through_its_archive_and_a_board_through_its_pages(
     bundle = record / "bundle.tar.xz"
     archive.write(bundle, {"README.md": b"x", place: json.dumps(manifest).encode()}, about)
     atomic_write_json(record / "record.json", RECORD | {"sha256": sha256_file(bundle)})
-    said = {Path(one.path).name: one for one in verify.verify([record])}
-    assert said["bundle.tar.xz"].status == "as written" and said["record.json"].status == "not known"
-    assert "by record.json, and its crate" in said["bundle.tar.xz"].why
-    assert "1 manifests of runs in it have no sha256 of their own" in said["bundle.tar.xz"].why
+    results = {Path(row.path).name: row for row in verify.verify([record])}
+    assert results["bundle.tar.xz"].status == "as written" and results["record.json"].status == "not known"
+    assert "by record.json, and its crate" in results["bundle.tar.xz"].why
+    assert "1 manifests of runs in it have no sha256 of their own" in results["bundle.tar.xz"].why
     content = bundle.read_bytes()
     bundle.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
-    assert {Path(one.path).name: one for one in verify.verify([record])}["bundle.tar.xz"].status == "changed"
+    assert {Path(row.path).name: row for row in verify.verify([record])}["bundle.tar.xz"].status == "changed"
     archive.write(bundle, {place: json.dumps(manifest | {"run_id": "0" * 16}).encode()}, about)
     atomic_write_json(record / "record.json", RECORD | {"sha256": sha256_file(bundle)})
-    changed = {Path(one.path).name: one for one in verify.verify([record])}["bundle.tar.xz"]
+    changed = {Path(row.path).name: row for row in verify.verify([record])}["bundle.tar.xz"]
     assert changed.status == "changed" and "its run_id is 0000000000000000" in changed.why, "as it was packed"
     board = tmp_path / "board"
     pages = write_board(Board(title="t", headline="loss", rows=[]), board)

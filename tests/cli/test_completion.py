@@ -20,20 +20,20 @@ from plumbline.specs.yaml_files import PRESETS, studies
 Offered = Callable[..., list[str]]
 
 
-def environment(output: Path, *words: str) -> dict[str, str]:
+def environment(output: Path, *args: str) -> dict[str, str]:
     """What argcomplete's shell code sets to ask what the last word may become."""
-    line = " ".join(("plumbline", *words))
-    asked = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(output)}
-    return asked | {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_SUPPRESS_SPACE": "1"}
+    line = " ".join(("plumbline", *args))
+    variables = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(output)}
+    return variables | {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_SUPPRESS_SPACE": "1"}
 
 
 @pytest.fixture
 def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Offered:
     monkeypatch.setattr("argcomplete.CompletionFinder._init_debug_stream", lambda self: None)  # pytest's own file
 
-    def complete(*words: str) -> list[str]:
+    def complete(*args: str) -> list[str]:
         with monkeypatch.context() as patch:
-            for name, value in environment(tmp_path / "offered", *words).items():
+            for name, value in environment(tmp_path / "offered", *args).items():
                 patch.setenv(name, value)
             with pytest.raises(SystemExit) as ended:
                 main()
@@ -82,12 +82,12 @@ def test_verbs_options_and_files(offered: Offered, repository: Path, monkeypatch
     assert offered("st") == ["status"] and offered("page") == ["page"]
     assert offered("table", "--e") == ["--expected-runs"], "not what rules pass"
     assert offered("log", "--lo") == ["--long"]
-    for words in (["try", "examples/cosine."], ["show", "examples/cosine."], ["claims", "--work", "examples/cosine."]):
-        assert offered(*words) == ["examples/cosine.yaml"], words
+    for args in (["try", "examples/cosine."], ["show", "examples/cosine."], ["claims", "--work", "examples/cosine."]):
+        assert offered(*args) == ["examples/cosine.yaml"], args
 
 
-@pytest.mark.parametrize("words", ["try soft", "train tra", "train ", "claims "])
-def test_it_takes_no_second_and_no_torch(repository: Path, tmp_path: Path, words: str) -> None:
+@pytest.mark.parametrize("line", ["try soft", "train tra", "train ", "claims "])
+def test_it_takes_no_second_and_no_torch(repository: Path, tmp_path: Path, line: str) -> None:
     code = (
         "import sys\nfrom plumbline.cli import main\n"
         "try: main()\n"
@@ -96,7 +96,7 @@ def test_it_takes_no_second_and_no_torch(repository: Path, tmp_path: Path, words
     seconds = []
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        settings = os.environ | environment(tmp_path / "offered", *words.split(" "))
+        settings = os.environ | environment(tmp_path / "offered", *line.split(" "))
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=repository, env=settings, capture_output=True, text=True
         )
@@ -112,8 +112,8 @@ def test_a_study_that_cannot_be_read_has_no_names(repository: Path, tmp_path: Pa
     (tmp_path / "config/config.yaml").write_text("preset: demo\nmain_study: broken\n")
     (tmp_path / "studies/broken").mkdir()
     (tmp_path / "studies/broken/study.yaml").write_text("study: [broken\n")
-    for words, names, code in ((("claims", ""), "broken", 0), (("try", ""), "", 1)):
-        settings = os.environ | environment(tmp_path / "offered", *words)
+    for args, names, code in ((("claims", ""), "broken", 0), (("try", ""), "", 1)):
+        settings = os.environ | environment(tmp_path / "offered", *args)
         command = [sys.executable, "-m", "plumbline"]
         done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
         assert ((tmp_path / "offered").read_text(), done.returncode) == (names, code)

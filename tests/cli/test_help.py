@@ -14,9 +14,9 @@ from plumbline.core import command_line
 FROM_RULES = frozenset({"--configuration-json", "--expected-runs-digest", "--fingerprint", "--work-shown-as"})
 
 
-def help_of(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+def help_of(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
-        patch.setattr(sys, "argv", ["plumbline", *words, "--help"])
+        patch.setattr(sys, "argv", ["plumbline", *args, "--help"])
         main()
     assert not ended.value.code
     return capsys.readouterr().out
@@ -26,11 +26,11 @@ def help_of(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_it_is_as_wide_in_every_terminal_and_without_what_only_rules_pass(
     verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [verb] if verb else []
+    args = [verb] if verb else []
     monkeypatch.setenv("COLUMNS", "200")
-    wide = help_of(*words, capsys=capsys)
+    wide = help_of(*args, capsys=capsys)
     monkeypatch.setenv("COLUMNS", "60")
-    assert wide == help_of(*words, capsys=capsys)
+    assert wide == help_of(*args, capsys=capsys)
     assert [line for line in wide.splitlines() if len(line) > 80] == []
     assert FROM_RULES.isdisjoint(re.findall(r"--[a-z-]+", wide))
 
@@ -41,15 +41,15 @@ def test_what_only_rules_pass_is_accepted_all_the_same() -> None:
 
     assert plan().parse_args(["--configuration-json", "{}"]).configuration_json == "{}"
     hidden = sorted(FROM_RULES - {"--configuration-json"})
-    given = results().parse_args(["table", "transfer", "table2", "--out", "x.csv", *(f"{name}=abc" for name in hidden)])
-    assert [getattr(given, name[2:].replace("-", "_")) for name in hidden] == ["abc"] * len(hidden) != []
+    args = results().parse_args(["table", "transfer", "table2", "--out", "x.csv", *(f"{name}=abc" for name in hidden)])
+    assert [getattr(args, name[2:].replace("-", "_")) for name in hidden] == ["abc"] * len(hidden) != []
 
 
 def test_paragraphs_are_filled_and_commands_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    said = f"{'many words ' * 20}\n\n    plumbline verb   --option\n\nThe end."
+    text = f"{'many words ' * 20}\n\n    plumbline verb   --option\n\nThe end."
 
     def verb() -> None:
-        command_line.Parser(said, prog="verb").parse_args(["--help"])
+        command_line.Parser(text, prog="verb").parse_args(["--help"])
 
     with pytest.raises(SystemExit):
         command_line.run(verb)

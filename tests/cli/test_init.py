@@ -63,8 +63,8 @@ def test_an_upgrade_replaces_what_was_not_edited(project: Path, monkeypatch: pyt
     del newer["examples/cosine.yaml"]
     monkeypatch.setattr(init, "list_files", lambda: newer)
     machines = "left config/machines.yaml, which both you and the package changed"
-    said = init.upgrade(project)
-    assert [line.partition(":")[0] for line in said] == [
+    lines = init.upgrade(project)
+    assert [line.partition(":")[0] for line in lines] == [
         "replaced Snakefile", machines, "left out docs/disk.md, which you removed", "added config/new.yaml",
         "left examples/cosine.yaml, which the package no longer has",
     ]  # fmt: skip
@@ -90,14 +90,14 @@ def test_an_upgrade_writes_through_no_link(project: Path, tmp_path: Path, monkey
     newer = init.list_files() | dict.fromkeys(names, "newer\n")
     monkeypatch.setattr(init, "list_files", lambda: newer)
     before = elsewhere.read_bytes()
-    said = init.upgrade(project)
-    assert [line.partition(",")[0].partition(":")[0] for line in said] == [
+    lines = init.upgrade(project)
+    assert [line.partition(",")[0].partition(":")[0] for line in lines] == [
         "left config/machines.yaml", "left out config/new.yaml", "left out config/folder/deep/new.yaml",
         "left config/taken.yaml",
     ]  # fmt: skip
     assert elsewhere.read_bytes() == before and not (tmp_path / "nowhere.yaml").exists()
     assert (project / "config/folder").read_text() == "mine" and not any((project / "config/taken.yaml").iterdir())
-    assert init.upgrade(project) == said, "until they are out of the way"
+    assert init.upgrade(project) == lines, "until they are out of the way"
 
 
 def test_a_project_of_another_version_is_told_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

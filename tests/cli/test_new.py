@@ -1,4 +1,4 @@
-"""What `plumbline new` writes works as it is written; what is there, or is no name, is refused with the remedy."""
+"""What `plumbline new` writes works as it is written; what is there, or is not a name, is refused with the remedy."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def project(written: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(written, tmp_path / "project", symlinks=True))
 
 
-def python(project: Path, *words: str, packages: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a Python command in a project, with packages beside those of this interpreter."""
+def python(project: Path, *args: str, packages: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a Python command in a project, with packages in addition to those of this interpreter."""
     path = os.pathsep.join(map(str, filter(None, (packages, os.environ.get("PYTHONPATH")))))
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *words]
+    command = [sys.executable, *args]
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
 
 
-def installed(package: Path, folder: Path) -> Path:
+def install_package(package: Path, folder: Path) -> Path:
     """What an installer makes of a package: its modules, and what its pyproject.toml declares."""
-    said = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    meta = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     shutil.copytree(package / "src", folder, dirs_exist_ok=True)
-    information = folder / f"{said['name'].replace('-', '_')}-{said['version']}.dist-info"
+    information = folder / f"{meta['name'].replace('-', '_')}-{meta['version']}.dist-info"
     information.mkdir()
-    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {said['name']}\nVersion: {said['version']}\n")
-    entries = said["entry-points"]["plumbline.components"]
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {meta['name']}\nVersion: {meta['version']}\n")
+    entries = meta["entry-points"]["plumbline.components"]
     lines = "".join(f"{name} = {module}\n" for name, module in entries.items())
     (information / "entry_points.txt").write_text(f"[plumbline.components]\n{lines}")
     return folder
@@ -56,8 +56,8 @@ def installed(package: Path, folder: Path) -> Path:
 
 def passes_ruff(project: Path, repository: Path, *paths: str) -> None:
     """By the rules of the repository, which a clone's files are held to."""
-    for words in (["check"], ["format", "--check"]):
-        command = [str(RUFF), *words, "--no-cache", "--config", str(repository / "pyproject.toml"), *paths]
+    for args in (["check"], ["format", "--check"]):
+        command = [str(RUFF), *args, "--no-cache", "--config", str(repository / "pyproject.toml"), *paths]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -67,7 +67,7 @@ def test_a_new_method_passes_its_own_tests_and_can_be_tried(project: Path, repos
     assert done.returncode == 0, done.stderr
     assert "wrote my/fresh/src/fresh/ffn.py" in done.stdout
     assert "plumbline try fresh --study fresh --dry-run" in done.stdout
-    packages = installed(project / "my/fresh", tmp_path / "packages")
+    packages = install_package(project / "my/fresh", tmp_path / "packages")
     tried = ("-m", "plumbline", "try", "fresh", "--study", "fresh", "--preset", "smoke", "-n")
     done = python(project, *tried, packages=packages)
     assert done.returncode == 0 and done.stdout.startswith("fresh against baseline: "), done.stdout + done.stderr
@@ -85,7 +85,7 @@ def test_a_method_of_every_slot_passes_its_own_tests(project: Path, repository: 
     names = {slot: f"fresh_{slot}" for slot in SLOTS}
     for slot, name in names.items():
         new.write(new.render_method(name, slot, project), project)
-        packages = installed(project / "my" / name, tmp_path / "packages")
+        packages = install_package(project / "my" / name, tmp_path / "packages")
     passes_ruff(project, repository, "my")
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "my")
     done = python(project, *tests, packages=packages)
@@ -102,8 +102,8 @@ def test_a_new_study_is_planned_audited_and_passes_its_own_tests(project: Path, 
     done = python(project, "-m", "plumbline", "audit", "--study", "normed_heads", "--out", "audit.csv")
     assert done.returncode == 0 and (project / "audit.csv").read_text().count(",match,") == 2, done.stdout + done.stderr
     for preset in ("smoke", "demo"):
-        asked = [f"results/{preset}/normed_heads/{made}" for made in ("table1.csv", "fig1.png", "claims.csv")]
-        done = python(project, "-m", "snakemake", "-n", *asked, "--config", f"preset={preset}")
+        targets = [f"results/{preset}/normed_heads/{name}" for name in ("table1.csv", "fig1.png", "claims.csv")]
+        done = python(project, "-m", "snakemake", "-n", *targets, "--config", f"preset={preset}")
         assert done.returncode == 0 and "pretrain" in done.stdout, done.stdout[-3000:] + done.stderr[-3000:]
 
 

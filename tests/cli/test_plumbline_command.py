@@ -1,4 +1,4 @@
-"""`plumbline`: every verb answers, says how it was called, and knows its options; lists; overrides of one run."""
+"""`plumbline`: every verb answers, states how it was called, and knows its options; lists; overrides of one run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from plumbline.specs.yaml_files import studies
 from tests import run_in_process
 
 
-def plumbline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return run_in_process.run(main, *words, cwd=cwd)
+def plumbline(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return run_in_process.run(main, *args, cwd=cwd)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -56,16 +56,16 @@ def test_every_verb_is_listed_in_a_line_under_its_question(repository: Path) -> 
 def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "outcome.json").write_text(json.dumps({"run_id": "f" * 16, "outcome": "completed"}))
     changes = ("--set", "train.steps=3", "--set", "optimizer.learning_rate=1e-3")  # a number, as in a study's YAML
-    words = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", *changes, "--out", str(tmp_path))
-    done = plumbline(*words, cwd=repository)
+    args = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", *changes, "--out", str(tmp_path))
+    done = plumbline(*args, cwd=repository)
     assert done.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}, which is finished" in done.stderr
 
 
-@pytest.mark.parametrize("what", ["studies", "presets", *listing.OF_A_STUDY])
-def test_lists(what: str) -> None:
-    found = listing.list_rows(what, None, "smoke")
-    assert found and all(
-        row.keys() == found[0].keys() and all(isinstance(text, str) for text in row.values()) for row in found
+@pytest.mark.parametrize("kind", ["studies", "presets", *listing.OF_A_STUDY])
+def test_lists(kind: str) -> None:
+    rows = listing.list_rows(kind, None, "smoke")
+    assert rows and all(
+        row.keys() == rows[0].keys() and all(isinstance(text, str) for text in row.values()) for row in rows
     )
 
 
@@ -96,7 +96,7 @@ def test_what_is_set_is_checked_as_the_yaml_is() -> None:
     other = change_spec(spec, ["model.mixer.name=softmax_cap"])
     assert other.model.slots["mixer"] == {"name": "softmax_cap", "cap": 50.0}
     assert other.components["model.mixer"] != spec.components["model.mixer"]
-    for words, message in (
+    for setting, message in (
         ("train.step=3", r"--set: .*unknown key 'step'; did you mean 'steps'"),
         ("train.steps=many", r"--set: .*steps"),
         ("model.mixer.name=softpik", r"softpik.*did you mean 'softpick'"),
@@ -105,4 +105,4 @@ def test_what_is_set_is_checked_as_the_yaml_is() -> None:
         ("init_seed=3", r"no part 'init_seed'"),
     ):
         with pytest.raises(PlumblineError, match=message):
-            change_spec(spec, [words])
+            change_spec(spec, [setting])

@@ -1,4 +1,4 @@
-"""Verbs that are given what is not there, or is something else, say so in one line, with what to give instead."""
+"""Verbs that are given what is not there, or is something else, report it in one line, with what to give instead."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("words", SAID, ids=" ".join)
-def test_it_is_said_in_one_line(words: tuple[str, ...], repository: Path) -> None:
-    done = run_in_process.run(main, *words, cwd=repository)
+@pytest.mark.parametrize("args", SAID, ids=" ".join)
+def test_it_is_said_in_one_line(args: tuple[str, ...], repository: Path) -> None:
+    done = run_in_process.run(main, *args, cwd=repository)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("error: ") and SAID[words] in done.stderr
+    assert done.stderr.startswith("error: ") and SAID[args] in done.stderr

@@ -23,8 +23,8 @@ def test_a_wheel_takes_nothing_of_an_earlier_build(tmp_path: Path, repository: P
     shutil.copyfile(repository / "src/plumbline/core/package_data.py", package / "core/package_data.py")
     shutil.copyfile(repository / "setup.py", tree / "setup.py")
     git = ["git", "-C", str(tree), "-c", "user.name=t", "-c", "user.email=t@t"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run([*git, *words], check=True)
+    for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *args], check=True)
     (tree / "config/token.txt").write_text("a secret")
     (built / "plumbline").mkdir(parents=True)
     (built / "plumbline/gone.py").write_text("of an earlier build")
@@ -34,5 +34,5 @@ def test_a_wheel_takes_nothing_of_an_earlier_build(tmp_path: Path, repository: P
     carried = {"_project/config/a.yaml", "_project/built.json"}
     assert there == {"__init__.py", "core/__init__.py", "core/package_data.py"} | carried
     assert (built / "plumbline/_project/Snakefile").is_file()
-    said = json.loads((built / "plumbline/_project/built.json").read_text())
-    assert len(said["git_commit"]) == 40 and said["git_dirty"] is True, "what lies in config may change a run"
+    facts = json.loads((built / "plumbline/_project/built.json").read_text())
+    assert len(facts["git_commit"]) == 40 and facts["git_dirty"] is True, "what lies in config may change a run"

@@ -1,4 +1,4 @@
-"""What the wheel alone brings judges numbers and audits papers; a verb that needs more says so in one sentence."""
+"""What the wheel alone brings judges numbers and audits papers; a verb that needs more states it in one sentence."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from plumbline.core.pipeline_packages import INSTALL
 ALIKE = {"light": ("tests.cli.without_pipeline_packages", "plumbline"), "whole": ("plumbline",)}
 
 
-def light(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def light(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command as where the extra `[pipeline]` is not installed."""
-    here = [sys.executable, "-m", "tests.cli.without_pipeline_packages", *words]
+    here = [sys.executable, "-m", "tests.cli.without_pipeline_packages", *args]
     return subprocess.run(here, cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
 def test_a_verdict_is_the_same(repository: Path, tmp_path: Path) -> None:
     losses = {"base": (3.281, 3.2834, 3.2795, 3.2822), "mine": (3.2701, 3.2689, 3.2713), "nothing": (3.2811, 3.2790)}
     rows = [f"{method},{seed},{loss}" for method, all in losses.items() for seed, loss in enumerate(all)]
-    said = {}
+    outputs = {}
     for name, modules in ALIKE.items():
         (tmp_path / name).mkdir()
         numbers = tmp_path / name / "results.csv"
         numbers.write_text("\n".join(["method,seed,loss", *rows]) + "\n")
-        words = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--exit-code-of", "mine"]
-        command = [sys.executable, "-m", *modules, "verdict", str(numbers), *words]
+        args = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--exit-code-of", "mine"]
+        command = [sys.executable, "-m", *modules, "verdict", str(numbers), *args]
         done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         page = numbers.with_name("results.verdict.md").read_text()
-        said[name] = done.stdout.replace(str(numbers.parent), ""), page.replace(str(numbers.parent), "")
-    assert said["light"] == said["whole"] and "1 improves (`mine` by 0.0114, " in said["light"][0]
+        outputs[name] = done.stdout.replace(str(numbers.parent), ""), page.replace(str(numbers.parent), "")
+    assert outputs["light"] == outputs["whole"] and "1 improves (`mine` by 0.0114, " in outputs["light"][0]
 
 
 def test_the_audit_of_five_papers_is_the_same(repository: Path, tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_a_gate_and_a_board_need_no_more(repository: Path, tmp_path: Path) -> No
     runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
     rules.write_text(gate_faults.TABLE_RULES)
-    for words in (("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))):
-        done = light("plumbline", *words, "--rules", str(rules), cwd=repository)
+    for args in (("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))):
+        done = light("plumbline", *args, "--rules", str(rules), cwd=repository)
         assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("words", [("--help",), ("ls", "studies"), ("status",)], ids=" ".join)
-def test_it_starts(repository: Path, words: tuple[str, ...]) -> None:
-    done = light("plumbline", *words, cwd=repository)
+@pytest.mark.parametrize("args", [("--help",), ("ls", "studies"), ("status",)], ids=" ".join)
+def test_it_starts(repository: Path, args: tuple[str, ...]) -> None:
+    done = light("plumbline", *args, cwd=repository)
     assert done.returncode == 0 and done.stdout and not done.stderr
 
 
@@ -73,8 +73,8 @@ def test_what_needs_more_says_so_in_one_sentence(repository: Path, tmp_path: Pat
     done = light("plumbline", "train", "transfer/base/qknorm/s42", "--out", str(tmp_path / "run"), cwd=repository)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: plumbline train needs torch, which is not installed: {INSTALL}\n"
-    for verb, words in (("try", ["softpick"]), ("confirm", [])):
-        done = light("plumbline", verb, *words, cwd=repository)
+    for verb, args in (("try", ["softpick"]), ("confirm", [])):
+        done = light("plumbline", verb, *args, cwd=repository)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == f"error: plumbline {verb} needs torch, which is not installed: {INSTALL}\n"
     done = light("plumbline", "init", str(tmp_path / "project"), cwd=repository)
@@ -89,14 +89,14 @@ def test_a_verdict_starts_in_little_more_than_its_special_functions(repository: 
     (tmp_path / "results.csv").write_text("method,seed,loss\na,1,3.1\na,2,3.2\nb,1,3.0\nb,2,2.9\n")
     verdict = ("-m", "plumbline", "verdict", "results.csv", "--baseline", "a", "--lower-is-better", "--metric", "loss")
 
-    def seconds(*words: str) -> float:
-        taken = []
+    def seconds(*args: str) -> float:
+        times = []
         for _ in range(5):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, capture_output=True)
+            subprocess.run([sys.executable, *args], cwd=tmp_path, check=True, capture_output=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return min(taken)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(times)
 
     assert seconds(*verdict) < 2 * seconds("-c", "import scipy.special")
 

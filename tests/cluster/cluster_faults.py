@@ -1,8 +1,8 @@
 """Faults of a cluster, each done to one training run of the smoke preset.
 
-Every scenario starts `snakemake <weights> --profile slurm ...` in a workspace of its own, waits until the trainer is
+Every scenario starts `snakemake <weights> --profile slurm ...` in its own workspace, waits until the trainer is
 well under way, does its harm, and waits for Snakemake to end. Its docstring is what the table of faults says was done,
-its value what Snakemake said. `Bench.run` compares the final weights, by SHA-256, with those of a run that nobody
+its value what Snakemake printed. `Bench.run` compares the final weights, by SHA-256, with those of a run that nobody
 disturbed. `test_cluster.py` asserts on the results, `faults` prints them.
 """
 

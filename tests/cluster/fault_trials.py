@@ -1,4 +1,4 @@
-"""One training run of the smoke preset in a workspace of its own, and what is measured about it."""
+"""One training run of the smoke preset in its own workspace, and what is measured about it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNDER_WAY = 80  # at this step there are checkpoints to lose
 RUN = "transfer/{scale}/baseline/s42"
 OPTIONS = "--checkpoint-steps 25 --report-seconds 0 --stale-lock-seconds 20"
 PACKS = [f"work/smoke/corpora/climbmix/packs/context64/{split}" for split in ("train", "validation")]
-#: The trainer's words that tell what became of a fault.
+#: The trainer's messages that show what became of a fault.
 NOISE = r"slurmstepd|srun: error|\brule\b"
 TELLING = r"resumed at|asked to stop|damaged|took over|waiting up to|No space|error:|completed"
 
@@ -45,7 +45,7 @@ class Result:
 
 
 class Training:
-    """One run in one workspace, with what is asked about it."""
+    """One run in one workspace, with what is measured about it."""
 
     def __init__(self, workspace: Workspace, scale: str = "base") -> None:
         self.workspace = workspace
@@ -113,7 +113,7 @@ class Training:
         return sha256_file(self.workspace.path / self.weights)
 
     def said(self) -> str:
-        """The trainer's telling words, of all its attempts (Snakemake keeps the last one's log only)."""
+        """The trainer's informative lines, of all its attempts (Snakemake keeps the last one's log only)."""
         logs = sorted((self.workspace.path / "logs").rglob("*.log")) + [driver.log for driver in self.drivers]
         lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
         lines_said = dict.fromkeys(line.split("s42: ")[-1].strip() for line in lines if re.search(TELLING, line))

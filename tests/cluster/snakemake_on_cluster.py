@@ -47,7 +47,7 @@ def slurm(*command: str) -> str:
     return done.stdout
 
 
-def until(condition: Callable[[], object], seconds: float, what: str) -> None:
+def until(condition: Callable[[], object], seconds: float, event: str) -> None:
     """Wait for `condition` to be true, five times a second.
 
     Raises:
@@ -56,7 +56,7 @@ def until(condition: Callable[[], object], seconds: float, what: str) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:g} s for {what}")
+            raise TimeoutError(f"waited {seconds:g} s for {event}")
         time.sleep(0.2)
 
 
@@ -136,7 +136,7 @@ class Workspace:
     def snakemake(
         self, *arguments: str, environment: dict[str, str] | None = None, profiles: tuple[str, ...] = PROFILES
     ) -> Snakemake:
-        """Start `snakemake WORDS --profile slurm ...` here, in the background and in a session of its own."""
+        """Start `snakemake WORDS --profile slurm ...` here, in the background and in its own session."""
         number = len(list(self.path.glob("snakemake.*.txt")))
         log = self.path / f"snakemake.{number}.txt"
         command = [sys.executable, "-m", "snakemake", *arguments, *profiles, *IMPATIENT]
@@ -155,7 +155,7 @@ class Workspace:
 
 @dataclass
 class Snakemake:
-    """One running Snakemake, and what it said."""
+    """One running Snakemake, and what it printed."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -198,11 +198,11 @@ class Snakemake:
 
     def said(self, *patterns: str) -> str:
         """The first line of its output that matches each pattern, joined; for reports and assertions."""
-        lines, found = self.output().splitlines(), []
+        lines, messages = self.output().splitlines(), []
         for pattern in patterns:
             line = next((line for line in lines if re.search(pattern, line)), f"(nothing like {pattern})")
-            found.append(line.split(" Detailed failure")[0].strip().removeprefix("message: "))
-        return "; ".join(found)
+            messages.append(line.split(" Detailed failure")[0].strip().removeprefix("message: "))
+        return "; ".join(messages)
 
 
 def state(job: str) -> str:

@@ -102,7 +102,7 @@ def starts(workspace: Workspace, seed: int = 1) -> list[int]:
 
 
 def test_requests_of_the_paper_preset_are_granted(workspace: Workspace) -> None:
-    """profiles/slurm as it stands, but for account and partitions: one node of eight GPUs, two, and none."""
+    """profiles/slurm as it stands, except for account and partitions: one node of eight GPUs, two, and none."""
     outcomes = {scale: f"runs/transfer/{scale}/show/s42/outcome.json" for scale in ("base", "large")}
     shards = [f"tokens/train-{shard:04d}.npy" for shard in range(3)]
     driver = workspace.snakemake(
@@ -122,7 +122,7 @@ def test_requests_of_the_paper_preset_are_granted(workspace: Workspace) -> None:
     small = (workspace.path / shards[0]).read_text()
     assert all((workspace.path / shard).read_text().split()[0] == small.split()[0] for shard in shards)
     assert "gres/gpu" not in small and "Partition=cpus " in small
-    # Rule and wildcards are in sacct, and every log is where it is said to be.
+    # Rule and wildcards are in sacct, and every log is where it is stated to be.
     accounts = slurm("sacct", "-nXP", "-o", "Comment%80", "-j", ",".join(driver.jobs()))
     assert "rule_pretrain_wildcards_transfer_large_show_42" in accounts
     logs = re.findall(r"log: (\S+/\d+\.log)", driver.output())

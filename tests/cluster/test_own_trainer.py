@@ -1,4 +1,4 @@
-"""A trainer of one's own on a real SLURM: what it is asked for is made, whatever dies meanwhile."""
+"""A user's own trainer on a real SLURM: every requested run is made, whatever dies meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from snakemake_on_cluster import HERE, cluster_environment, slurm, state, until
 from tests.verdict.own_trainer.trainers import make, write_toml
 
 pytestmark = pytest.mark.cluster
-#: Waits as long as a file is there, so that all runs of it may be found at work.
+#: Waits as long as a file is there, so that all runs of it may be found running.
 TRAIN = """\
 import os, random, sys, time
 seed = int(sys.argv[sys.argv.index("--seed") + 1])
@@ -28,7 +28,7 @@ while os.path.exists(os.environ["STARTS"] + ".hold"):
     time.sleep(0.1)
 print(f"val_bpb: {random.Random(seed).gauss(1, 0.01) - 0.1 * ('--better' in sys.argv):.6f}")
 """
-#: What is made for hours is asked about soon, and all runs stand beside each other.
+#: What is made for hours is asked about soon, and all runs go on concurrently.
 SITE = """\
 jobs: 4
 slurm-init-seconds-before-status-checks: 1
@@ -41,7 +41,7 @@ DECIDE = "[decide]\nbaseline_runs = 2\nmax_runs = 2"
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    """Start a try in a session of its own."""
+    """Start a try in its own session."""
     arguments = ["try", "--trust", "--baseline", "HEAD", "-m", "better", "--", "--better"]
     environment = cluster_environment() | {"STARTS": f"{folder}.starts"}
     with open(f"{folder}.txt", "ab") as log:

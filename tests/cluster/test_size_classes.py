@@ -31,7 +31,7 @@ pytestmark = [
 BEFORE = 5
 STEPS = 30
 #: Sixteen compilers on two true cores would take minutes; tests/train compiles. The flag reaches the trainer, which
-#: then says that it was told not to.
+#: then states that it was instructed not to.
 UNCOMPILED = {"TORCHDYNAMO_DISABLE": "1"}
 #: Tokens of a sequence at smoke.
 CONTEXT = 64
@@ -130,14 +130,14 @@ def overlay(place: Workspace, size_class: SizeClass) -> tuple[str, ...]:
     return (*PROFILES, "--profile", str(folder))
 
 
-@pytest.mark.parametrize("one", CLASSES, ids=lambda one: one.name)
-def test_a_run_of_each_size_class_goes_through_the_profile(workspace: Workspace, one: SizeClass) -> None:
+@pytest.mark.parametrize("size", CLASSES, ids=lambda one: one.name)
+def test_a_run_of_each_size_class_goes_through_the_profile(workspace: Workspace, size: SizeClass) -> None:
     """One after another, as all nodes are one machine here, with one port to meet at."""
-    target = f"work/smoke/runs/{one.run}/outcome.json"
+    target = f"work/smoke/runs/{size.run}/outcome.json"
     driver = workspace.snakemake(
         target, "--config", "preset=smoke", "machine=h100",
-        profiles=overlay(workspace, one),
-        environment={"TRAIN_PAUSE": str(one.pause), "TRAIN_OPTIONS": "--report-seconds 0"} | UNCOMPILED,
+        profiles=overlay(workspace, size),
+        environment={"TRAIN_PAUSE": str(size.pause), "TRAIN_OPTIONS": "--report-seconds 0"} | UNCOMPILED,
     )  # fmt: skip
     try:
         assert driver.wait(1500) == 0, driver.output()[-4000:]
@@ -147,21 +147,21 @@ def test_a_run_of_each_size_class_goes_through_the_profile(workspace: Workspace,
     accounts = slurm("sacct", "-nXP", "-o", "State,NNodes,AllocTRES,TimelimitRaw", "-j", ",".join(jobs)).splitlines()
     for line in accounts:
         _, nodes, granted, limit = line.split("|")
-        assert (int(nodes), int(limit)) == (one.nodes, one.runtime), line
-        assert f"gres/gpu={one.ranks}," in f"{granted},", line
+        assert (int(nodes), int(limit)) == (size.nodes, size.runtime), line
+        assert f"gres/gpu={size.ranks}," in f"{granted},", line
     assert len(jobs) >= 2 and accounts[-1].startswith("COMPLETED"), "it was cut into slices"
     assert "SLURM status is: 'FAILED'" in driver.output() and "Trying to restart" in driver.output()
     manifest = json.loads((workspace.path / target).with_name("manifest.json").read_text())
     outcome = json.loads((workspace.path / target).read_text())
     assert (outcome["outcome"], outcome["steps"]) == ("completed", STEPS)
-    assert manifest["world_size"] == one.ranks and manifest["micro_batch"] == one.micro_batch
-    assert (manifest["strategy"], manifest["accumulation"]) == (one.strategy, 1)
+    assert manifest["world_size"] == size.ranks and manifest["micro_batch"] == size.micro_batch
+    assert (manifest["strategy"], manifest["accumulation"]) == (size.strategy, 1)
     assert manifest["slurm_job_id"] == jobs[-1]
     began = [start["step"] for start in manifest["starts"]]
     assert len(began) == len(jobs) and began == sorted(set(began)), "each slice went on where the one before it stopped"
     flags = re.search(r"trainer_flags=(.*?), compiled=", driver.output())
-    assert flags and f"--micro-batch {one.micro_batch}" in flags[1] and f"{flags[1]} >" in driver.output()
-    assert ("--strategy fsdp" in flags[1]) == (one.strategy == "fsdp")
-    log = (workspace.path / f"logs/smoke/pretrain/{one.run.replace('/', '.')}.log").read_text()
+    assert flags and f"--micro-batch {size.micro_batch}" in flags[1] and f"{flags[1]} >" in driver.output()
+    assert ("--strategy fsdp" in flags[1]) == (size.strategy == "fsdp")
+    log = (workspace.path / f"logs/smoke/pretrain/{size.run.replace('/', '.')}.log").read_text()
     assert (manifest["compiled"] or manifest["not_compiled"] is not None) == ("--compile" in flags[1]), log
-    assert Path(workspace.path / "work/smoke/state" / one.run).is_dir()
+    assert Path(workspace.path / "work/smoke/state" / size.run).is_dir()

@@ -1,4 +1,4 @@
-"""plumbline.operate without a cluster: what is asked of SLURM, and what is read from its answers."""
+"""plumbline.operate without a cluster: what is requested of SLURM, and what is read from its answers."""
 
 from __future__ import annotations
 

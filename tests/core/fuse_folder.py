@@ -34,16 +34,16 @@ _SILENT = (2, 36, 42)  # forget, interrupt, batch_forget
 
 
 @contextmanager
-def mounted(backing: Path, at: Path, *, late: float = 0.0, locks: bool = True) -> Iterator[Path]:
-    """Mount the folder `backing` at `at`; gives the file of rules. Skips the test where that is not allowed."""
+def mount_folder(backing: Path, mount: Path, *, late: float = 0.0, locks: bool = True) -> Iterator[Path]:
+    """Mount the folder `backing` at `mount`; gives the file of rules. Skips the test where that is not allowed."""
     backing.mkdir(parents=True, exist_ok=True)
-    at.mkdir(parents=True)
-    rules = at.with_name(f"{at.name}.rules")
+    mount.mkdir(parents=True)
+    rules = mount.with_name(f"{mount.name}.rules")
     rules.write_text("")
-    words = [sys.executable, "-S", __file__, *map(str, (backing, at, rules, late, int(locks)))]
-    server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-S", __file__, *map(str, (backing, mount, rules, late, int(locks)))]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        while not os.path.ismount(at):
+        while not os.path.ismount(mount):
             if server.poll() is not None:
                 from pytest import skip  # which the server has not
 
@@ -52,7 +52,7 @@ def mounted(backing: Path, at: Path, *, late: float = 0.0, locks: bool = True) -
         yield rules
     finally:
         rules.write_text("")
-        _libc().umount2(os.fsencode(at), 2)  # MNT_DETACH
+        _libc().umount2(os.fsencode(mount), 2)  # MNT_DETACH
         server.kill()
         server.wait()
 
@@ -72,11 +72,11 @@ class _Served:
         self.backing, self.late = str(backing), late
         self.listings: dict[str, tuple[float, list[str]]] = {}
 
-    def refused(self, operation: str, paths: list[str]) -> int:
+    def find_refusal(self, operation: str, paths: list[str]) -> int:
         for line in self.rules.read_text().splitlines():
-            wanted, pattern, name = line.split()
+            kind, pattern, name = line.split()
             inside = [path[len(self.backing) :] for path in paths]
-            if wanted in ("any", operation) and any(fnmatch(path, pattern) for path in inside):
+            if kind in ("any", operation) and any(fnmatch(path, pattern) for path in inside):
                 return int(getattr(errno, name))
         return 0
 
@@ -102,15 +102,15 @@ class _Served:
     def attributes_of(self, path: str) -> bytes:
         return struct.pack("<Q2I", *self.valid, 0) + self.attributes(os.lstat(path))
 
-    def moved(self, source: str, target: str) -> None:
+    def move_nodes(self, source: str, target: str) -> None:
         """Nodes keep their numbers when their paths change; what lay at the target is gone."""
-        self.gone(target)
+        self.forget_node(target)
         for path in [path for path in self.nodes if path == source or path.startswith(source + "/")]:
             number = self.nodes.pop(path)
             self.paths[number] = target + path[len(source) :]
             self.nodes[self.paths[number]] = number
 
-    def gone(self, path: str) -> None:
+    def forget_node(self, path: str) -> None:
         number = self.nodes.pop(path, None)
         if number is not None:
             self.paths[number] = f"{path}/gone"  # which no folder has
@@ -125,20 +125,20 @@ class _Served:
         if operation is None:
             raise OSError(errno.ENOSYS, "")
         here = self.paths.get(node, "")
-        named = {1: 0, 6: 0, 8: 16, 9: 8, 10: 0, 11: 0, 12: 8, 13: 8, 35: 16, 45: 16}
-        names = [os.fsdecode(name) for name in body[named[code] :].split(b"\0")] if code in named else []
+        offsets = {1: 0, 6: 0, 8: 16, 9: 8, 10: 0, 11: 0, 12: 8, 13: 8, 35: 16, 45: 16}
+        names = [os.fsdecode(name) for name in body[offsets[code] :].split(b"\0")] if code in offsets else []
         inside = f"{here}/{names[0]}" if names else here
         target = f"{self.paths[struct.unpack_from('<Q', body)[0]]}/{names[1]}" if code in (12, 45) else ""
         if operation in _OF_NAMES:
             self.listings.clear()  # what this machine does it sees at once
-        if number := self.refused(operation, [inside, target] if target else [inside]):
+        if number := self.find_refusal(operation, [inside, target] if target else [inside]):
             raise OSError(number, "")
         match operation:
             case "init":
                 major, minor, ahead, flags = struct.unpack_from("<4I", body)
-                wanted = flags & (1 << 5 | 1 << 3 | (0 if self.locks else 1 << 1 | 1 << 10))
+                granted = flags & (1 << 5 | 1 << 3 | (0 if self.locks else 1 << 1 | 1 << 10))
                 return struct.pack(
-                    "<4I2H2I2H8I", major, min(minor, 31), ahead, wanted, 16, 12, _MOST, 1, 32, 0, *[0] * 8
+                    "<4I2H2I2H8I", major, min(minor, 31), ahead, granted, 16, 12, _MOST, 1, 32, 0, *[0] * 8
                 )
             case "lookup":
                 try:
@@ -164,11 +164,11 @@ class _Served:
                 os.link(self.paths[struct.unpack_from("<Q", body)[0]], inside)
             case "unlink" | "rmdir":
                 (os.unlink if operation == "unlink" else os.rmdir)(inside)
-                self.gone(inside)
+                self.forget_node(inside)
                 return b""
             case "rename":
                 os.rename(inside, target)
-                self.moved(inside, target)
+                self.move_nodes(inside, target)
                 return b""
             case "rename2":
                 raise OSError(errno.EINVAL, "")  # no exchange, as on NFS
@@ -185,10 +185,10 @@ class _Served:
                 descriptor, offset, size = struct.unpack_from("<2QI", body)
                 return struct.pack("<2I", os.pwrite(descriptor, body[40 : 40 + size], offset), 0)
             case "statfs":
-                found = os.statvfs(here)
+                space = os.statvfs(here)
                 return struct.pack(
-                    "<5Q10I", found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree,
-                    found.f_bsize, found.f_namemax, found.f_frsize, *[0] * 7,
+                    "<5Q10I", space.f_blocks, space.f_bfree, space.f_bavail, space.f_files, space.f_ffree,
+                    space.f_bsize, space.f_namemax, space.f_frsize, *[0] * 7,
                 )  # fmt: skip
             case "release":
                 os.close(struct.unpack_from("<Q", body)[0])
@@ -196,7 +196,7 @@ class _Served:
             case "opendir":
                 return struct.pack("<Q2I", 0, 0, 0)
             case "readdir":
-                return self.listed(here, *struct.unpack_from("<QI", body, 8))
+                return self.pack_listing(here, *struct.unpack_from("<QI", body, 8))
             case "lock":
                 raise OSError(errno.ENOLCK, "")
             case _:  # fsync, flush, releasedir, fsyncdir: the folder behind has it already
@@ -215,52 +215,52 @@ class _Served:
             os.truncate(path, size)
         if valid & 0x1B0:
             before, now = os.lstat(path), time.time_ns()
-            given = [
+            rows = [
                 (0x80, 0x10, atime, atimensec, before.st_atime_ns),
                 (0x100, 0x20, mtime, mtimensec, before.st_mtime_ns),
             ]
             times = [
-                now if valid & present else seconds * 10**9 + rest if valid & chosen else kept
-                for present, chosen, seconds, rest, kept in given
+                now if valid & present else seconds * 10**9 + rest if valid & chosen else old
+                for present, chosen, seconds, rest, old in rows
             ]
             os.utime(path, ns=(times[0], times[1]))
 
-    def listed(self, path: str, offset: int, size: int) -> bytes:
-        found, (told, names) = b"", self.listings.get(path, (0.0, []))
-        if not offset and time.monotonic() - told > self.late:
+    def pack_listing(self, path: str, offset: int, size: int) -> bytes:
+        answer, (listed_at, names) = b"", self.listings.get(path, (0.0, []))
+        if not offset and time.monotonic() - listed_at > self.late:
             names = sorted(os.listdir(path))
             self.listings[path] = (time.monotonic(), names)
         for number, name in enumerate(names[offset:], start=offset + 1):
             raw = os.fsencode(name)
-            one = struct.pack("<2Q2I", 1, number, len(raw), 0) + raw
-            one += bytes(-len(one) % 8)
-            if len(found) + len(one) > size:
+            item = struct.pack("<2Q2I", 1, number, len(raw), 0) + raw
+            item += bytes(-len(item) % 8)
+            if len(answer) + len(item) > size:
                 break
-            found += one
-        return found
+            answer += item
+        return answer
 
 
-def _serve(backing: Path, at: Path, rules: Path, late: float, locks: bool) -> None:
+def _serve(backing: Path, mount: Path, rules: Path, late: float, locks: bool) -> None:
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()}"
-    if _libc().mount(b"plumbline-test", os.fsencode(at), b"fuse", 0, options.encode()):
+    if _libc().mount(b"plumbline-test", os.fsencode(mount), b"fuse", 0, options.encode()):
         sys.exit(os.strerror(ctypes.get_errno()))
     os.umask(0)
     served = _Served(backing.resolve(), rules, late, locks)
     while True:
         try:
-            asked = os.read(device, _MOST + 8192)
+            request = os.read(device, _MOST + 8192)
         except OSError as error:
             if error.errno == errno.ENODEV:  # unmounted
                 return
             if error.errno in (errno.ENOENT, errno.EINTR):
                 continue
             raise
-        _, code, unique, node = struct.unpack_from("<2I2Q", asked)
+        _, code, unique, node = struct.unpack_from("<2I2Q", request)
         if code in _SILENT:
             continue
         try:
-            number, answer = 0, served.carry_out(code, node, asked[40:])
+            number, answer = 0, served.carry_out(code, node, request[40:])
         except OSError as error:
             number, answer = error.errno or errno.EIO, b""
         try:

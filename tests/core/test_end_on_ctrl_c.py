@@ -18,7 +18,7 @@ INTERRUPTED = "import os, signal\nsignal.signal(signal.SIGINT, signal.default_in
 
 
 @pytest.mark.parametrize(
-    ("package", "words"),
+    ("package", "args"),
     [
         ("numpy", ["-m", "plumbline.data.pack"]),
         ("msgspec", ["-m", "plumbline.train"]),
@@ -26,14 +26,14 @@ INTERRUPTED = "import os, signal\nsignal.signal(signal.SIGINT, signal.default_in
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_import_that_is_interrupted_is_not_traced(tmp_path: Path, package: str, words: list[str]) -> None:
+def test_an_import_that_is_interrupted_is_not_traced(tmp_path: Path, package: str, args: list[str]) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / f"{package}.py").write_text(INTERRUPTED)
     (tmp_path / "bin/plumbline").write_text("from plumbline.cli import main\nmain()\n")
     path = os.pathsep.join([str(tmp_path), str(Path(command_line.__file__).parents[2])])
-    if words[0] != "-m":
-        words = [str(tmp_path / words[0]), *words[1:]]
-    done = subprocess.run([sys.executable, *words], env={"PYTHONPATH": path}, capture_output=True, text=True)
+    if args[0] != "-m":
+        args = [str(tmp_path / args[0]), *args[1:]]
+    done = subprocess.run([sys.executable, *args], env={"PYTHONPATH": path}, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
@@ -62,8 +62,8 @@ def test_a_verb_that_is_interrupted_twice_is_not_traced() -> None:
     for line in ("at work\n", "leaving\n"):
         assert process.stdout.readline() == line
         process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert (process.returncode, said) == (-signal.SIGINT, "")
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (-signal.SIGINT, "")
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.ESTALE])
@@ -73,6 +73,6 @@ def test_a_disk_that_fails_ends_a_verb_in_one_line(number: int, capsys: pytest.C
 
     with pytest.raises(SystemExit, match="1"):
         command_line.run(main)
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: work/paper/tokens.npy: cannot be read or written ({os.strerror(number)}):")
-    assert said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith(f"error: work/paper/tokens.npy: cannot be read or written ({os.strerror(number)}):")
+    assert stderr.count("\n") == 1

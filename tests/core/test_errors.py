@@ -15,7 +15,7 @@ from plumbline.operate.console.job_display import JobDisplay
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "expected"),
     [
         ("file\u202egnp.exe", "file\\u202egnp.exe"),  # reads exe.png
         ("soft\u200bpick", "soft\\u200bpick"),
@@ -25,22 +25,22 @@ from plumbline.operate.console.job_display import JobDisplay
         ("Läufe, 損失 🙂: Δ\n\tz", "Läufe, 損失 🙂: Δ\n\tz"),
     ],
 )
-def test_a_foreign_name_is_shown_as_it_is(name: str, shown: str) -> None:
-    assert visible(name) == shown
-    assert str(PlumblineError(f"there is no {name}")) == f"there is no {shown}"
+def test_a_foreign_name_is_shown_as_it_is(name: str, expected: str) -> None:
+    assert visible(name) == expected
+    assert str(PlumblineError(f"there is no {name}")) == f"there is no {expected}"
     console = JobDisplay(io.StringIO())
     console.say(f"failed: {name}")
-    assert console.stream.getvalue() == f"failed: {shown}\n"
-    assert shown.partition("\n")[0] in status.render_rows(
+    assert console.stream.getvalue() == f"failed: {expected}\n"
+    assert expected.partition("\n")[0] in status.render_rows(
         [{"preset": "demo", "run": f"x/y/{name}/s1", "state": "waiting", "step": 0, "steps": 1}]
     )
 
 
 @pytest.mark.parametrize(
-    "words", [("init", "/proc/x"), ("audit", "--study", "quack", "--out", "/dev/null/audit.csv")], ids=["init", "audit"]
+    "args", [("init", "/proc/x"), ("audit", "--study", "quack", "--out", "/dev/null/audit.csv")], ids=["init", "audit"]
 )
-def test_a_folder_that_cannot_be_is_a_sentence(repository: Path, words: tuple[str, ...]) -> None:
-    done = subprocess.run([sys.executable, "-m", "plumbline", *words], cwd=repository, capture_output=True, text=True)
-    folder = "/proc/x" if words[0] == "init" else "/dev/null"
+def test_a_folder_that_cannot_be_is_a_sentence(repository: Path, args: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-m", "plumbline", *args], cwd=repository, capture_output=True, text=True)
+    folder = "/proc/x" if args[0] == "init" else "/dev/null"
     assert done.returncode == 1 and done.stderr.startswith(f"error: the folder {folder} cannot be made (")
     assert done.stderr.count("\n") == 1 and done.stdout == ""

@@ -88,10 +88,10 @@ NO_ROWS = {
 }
 
 
-@pytest.mark.parametrize(("make", "words"), NO_ROWS.values(), ids=NO_ROWS)
-def test_what_is_no_file_of_rows_ends_in_a_sentence(tmp_path: Path, make, words: str) -> None:
+@pytest.mark.parametrize(("make", "message"), NO_ROWS.values(), ids=NO_ROWS)
+def test_what_is_no_file_of_rows_ends_in_a_sentence(tmp_path: Path, make, message: str) -> None:
     make(tmp_path / "t.csv")
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(PlumblineError, match=message):
         read_rows(tmp_path / "t.csv")
 
 

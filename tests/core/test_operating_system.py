@@ -1,4 +1,4 @@
-"""On another system than Linux every command says so at its start, with what to use instead."""
+"""On another system than Linux every command reports it at its start, with what to use instead."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from plumbline.core.operating_system import explain_unsupported_system
 
 
 @pytest.mark.parametrize(
-    ("system", "said"),
+    ("system", "message"),
     [
         ("darwin", "this is macOS, .* Use a Linux virtual machine, or a Linux container"),
         ("win32", r"Windows.* WSL2 \("),
     ],
 )
 def test_another_system_is_refused_before_anything_is_tried(
-    system: str, said: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+    system: str, message: str, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert explain_unsupported_system() is None
     monkeypatch.setattr(sys, "platform", system)
-    with pytest.raises(SystemExit, match=said):
+    with pytest.raises(SystemExit, match=message):
         command_line.run(lambda: pytest.fail("tried"))
     snakefile = (repository / "workflow/rules/config_arguments.smk").read_text()
-    with pytest.raises(PlumblineError, match=said):
+    with pytest.raises(PlumblineError, match=message):
         exec(compile(snakefile, "config_arguments.smk", "exec"), {"workflow": None})
 
 

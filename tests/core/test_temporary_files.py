@@ -35,7 +35,7 @@ def writing(tmp_path: Path):
         process.kill()
 
 
-def left(folder: Path) -> dict[str, temporary_files.TemporaryName]:
+def list_temporary(folder: Path) -> dict[str, temporary_files.TemporaryName]:
     """What lies in a folder under a temporary name, by the name that it was to get."""
     return {name.target: name for path in folder.iterdir() if (name := temporary_files.parse(path.name))}
 
@@ -43,15 +43,15 @@ def left(folder: Path) -> dict[str, temporary_files.TemporaryName]:
 def test_only_the_files_of_owners_that_are_gone_are_removed(
     tmp_path: Path, writing: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert {name.pid for name in left(tmp_path).values()} == {writing.pid}
+    assert {name.pid for name in list_temporary(tmp_path).values()} == {writing.pid}
     monkeypatch.setattr("plumbline.core.temporary_files._searched", set())
     atomic_write_text(tmp_path / "other.txt", "x")
-    assert set(left(tmp_path)) == {"rows.npy", "archive.whl"}, "their owner runs"
+    assert set(list_temporary(tmp_path)) == {"rows.npy", "archive.whl"}, "their owner runs"
     writing.send_signal(signal.SIGKILL)
     writing.wait()
-    assert all(name.is_abandoned for name in left(tmp_path).values())
+    assert all(name.is_abandoned for name in list_temporary(tmp_path).values())
     # Of another machine (or boot), whose process ids say nothing here, and of a process that has a dead one's number.
-    machine = left(tmp_path)["rows.npy"].machine
+    machine = list_temporary(tmp_path)["rows.npy"].machine
     elsewhere = next(tmp_path.glob(".rows.npy.*")).name.split("_")
     elsewhere[0] = ".rows.npy.00000000"
     (tmp_path / "_".join(elsewhere)).write_bytes(b"theirs")

@@ -61,16 +61,16 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
             f"{root}/documents",
         ]
     )
-    words = root / "tokenizer.json"
+    vocab = root / "tokenizer.json"
     train = root / "documents" / "train.jsonl"
-    tokenizer.main(["train", "--training-documents", str(train), "--vocabulary-size", "320", "--out", str(words)])
+    tokenizer.main(["train", "--training-documents", str(train), "--vocabulary-size", "320", "--out", str(vocab)])
     tokens = [root / f"train-{shard:04d}.npy" for shard in range(3)]
     for shard, path in enumerate(tokens):
-        common = ["--documents", str(train), "--tokenizer", str(words), "--shard-count", "3"]
+        common = ["--documents", str(train), "--tokenizer", str(vocab), "--shard-count", "3"]
         tokenize.main([*common, "--shard-number", str(shard), "--out", str(path)])
-    made = Stages(documents=root / "documents", tokenizer=words, tokens=tokens, packs=root / "packs")
-    run_pack(made, made.packs, "base=300", "large=all")
-    return made
+    outputs = Stages(documents=root / "documents", tokenizer=vocab, tokens=tokens, packs=root / "packs")
+    run_pack(outputs, outputs.packs, "base=300", "large=all")
+    return outputs
 
 
 def run_pack(stages: Stages, out: Path, *sizes: str, tokens: list[Path] | None = None) -> None:

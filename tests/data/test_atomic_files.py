@@ -40,7 +40,7 @@ def test_a_new_file_has_the_mode_that_any_new_file_has(tmp_path: Path, umask: in
 
 
 def test_a_library_that_wants_a_name_gets_one(tmp_path: Path, umask: int) -> None:
-    """Safetensors puts a file of its own, with mode 0600, in the place of the one it is told."""
+    """Safetensors puts its own file, with mode 0600, in the place of the one it is given."""
     path = tmp_path / "model.safetensors"
     with open_atomically(path) as file:
         save_file({"weight": np.arange(3)}, file.name)
@@ -64,7 +64,7 @@ def test_the_file_and_its_name_are_synced_in_order(tmp_path: Path, monkeypatch: 
     for name in ("fsync", "replace"):
         original = getattr(os, name)
         monkeypatch.setattr(
-            os, name, lambda *given, name=name, original=original: (done.append(name), original(*given))[1]
+            os, name, lambda *args, name=name, original=original: (done.append(name), original(*args))[1]
         )
     with open_atomically(tmp_path / "a") as file:
         file.write(b"x")
@@ -86,41 +86,41 @@ def test_threads_do_not_disturb_each_other(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == [path]
 
 
-def limited(size: int) -> Callable[[], None]:
+def limit_file_size(size: int) -> Callable[[], None]:
     """For a process that may write no file of more bytes: as a full disk, an error of the write."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 @pytest.mark.parametrize(
-    ("length", "at"),
+    ("length", "file"),
     [(50, r"\.local-\w+/train\.jsonl[.\w]*"), (20_000, r"\.local-\w+/(train|validation)/[0-9a-f]{2}")],
 )
-def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, at: str) -> None:
+def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, file: str) -> None:
     (tmp_path / "texts").mkdir()
     rows = [json.dumps({"id": str(number), "text": "x" * length}) for number in range(20_000 // length)]
     (tmp_path / "texts/a.jsonl").write_text("\n".join([*rows, *('{"text": "y"}' for _ in range(40))]))
-    words = [
+    args = [
         *["--corpus", "mine", "--documents-source", "local", "--local-texts-folder"],
         str(tmp_path / "texts"),
         "--out",
         str(tmp_path / "out"),
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "plumbline.data.documents", *words, "--validation-percent", "20"],
-        capture_output=True, text=True, preexec_fn=limited(10_000),
+        [sys.executable, "-m", "plumbline.data.documents", *args, "--validation-percent", "20"],
+        capture_output=True, text=True, preexec_fn=limit_file_size(10_000),
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert re.search(
-        rf"^error: {tmp_path}/out/{at}: no disk space to write it \(File too large\); free some", done.stderr, re.M
+        rf"^error: {tmp_path}/out/{file}: no disk space to write it \(File too large\); free some", done.stderr, re.M
     )
-    # What was read is kept for the next start, in a folder of its own.
-    left = {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".local-")}
-    assert left <= {".lock", "validation.jsonl"}
+    # What was read is kept for the next start, in its own folder.
+    names = {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".local-")}
+    assert names <= {".lock", "validation.jsonl"}
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "1.5"])
 def test_an_id_that_is_none_is_named(value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for verb, words in ((documents, ["--corpus", "m", "--documents-source", "local"]), (pack, [])):
+    for verb, args in ((documents, ["--corpus", "m", "--documents-source", "local"]), (pack, [])):
         with pytest.raises(SystemExit):
-            verb.main([*words, f"--document-end={value}"])
+            verb.main([*args, f"--document-end={value}"])
         assert f"argument --document-end: '{value}' is no id of an entry" in capsys.readouterr().err

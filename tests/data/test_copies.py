@@ -1,4 +1,4 @@
-"""Exact copies among documents are counted on each side of the split and across it, told, and left out if asked for."""
+"""Exact copies among documents are counted on each side of the split and across it, told, and left out if requested."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ TEXTS = [
 SPLITS = ("train", "validation")
 
 
-def gathered(folder: Path, *flags: str) -> dict[str, Any]:
+def gather_texts(folder: Path, *flags: str) -> dict[str, Any]:
     out = folder.parent / f"out{'-'.join(flags)}"
-    given = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(folder)]
-    documents.main([*given, "--validation-percent", "30", "--out", str(out), *flags])
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(folder)]
+    documents.main([*args, "--validation-percent", "30", "--out", str(out), *flags])
     return read_documents(out / "documents.json") | {"folder": out}
 
 
@@ -44,12 +44,12 @@ def texts(facts: dict[str, Any], split: str) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Each text once, twice or three times, in two files."""
-    made = tmp_path / "texts"
-    made.mkdir()
+    root = tmp_path / "texts"
+    root.mkdir()
     for name, step in (("a", 1), ("b", 2), ("c", 3)):
         lines = (json.dumps({"text": text}) + "\n" for text in TEXTS[::step])
-        (made / f"{name}.jsonl").write_text("".join(lines))
-    return made
+        (root / f"{name}.jsonl").write_text("".join(lines))
+    return root
 
 
 @pytest.mark.parametrize("part_lines", [1 << 21, 5])
@@ -58,7 +58,7 @@ def test_the_counts_are_those_of_the_texts(
 ) -> None:
     monkeypatch.setattr(copies, "PART_LINES", part_lines)
     monkeypatch.setattr(copies, "_BLOCK", 7)
-    facts = gathered(folder)
+    facts = gather_texts(folder)
     of = {split: texts(facts, split) for split in SPLITS}
     shared = set(of["train"]) & set(of["validation"])
     assert shared and len(of["train"]) > len(set(of["train"]))
@@ -86,11 +86,11 @@ def test_a_text_is_compared_without_what_stands_around_it(tmp_path: Path) -> Non
 
 def test_each_text_once_on_the_side_that_is_said(folder: Path) -> None:
     """The order of what stays is as before; the counts are those of the files; twice gives the same bytes."""
-    kept = gathered(folder)
-    both = {split: texts(kept, split) for split in SPLITS}
+    result = gather_texts(folder)
+    both = {split: texts(result, split) for split in SPLITS}
     for side, other in (SPLITS, SPLITS[::-1]):
         rule = f"once_in_{side}"
-        facts = gathered(folder, "--copies", rule)
+        facts = gather_texts(folder, "--copies", rule)
         assert facts["copies"]["rule"] == rule
         assert texts(facts, side) == list(dict.fromkeys(both[side]))
         assert texts(facts, other) == [text for text in dict.fromkeys(both[other]) if text not in both[side]]
@@ -100,50 +100,50 @@ def test_each_text_once_on_the_side_that_is_said(folder: Path) -> None:
             assert part["text_bytes"] == sum(len(text.encode()) for text in texts(facts, split))
             assert part["sha256"] == sha256_file(facts["folder"] / part["file"]) and lines
             assert facts["copies"][split]["left_out"] == len(both[split]) - part["documents"]
-        assert facts["splits"] == gathered(folder, "--copies", rule)["splits"]
+        assert facts["splits"] == gather_texts(folder, "--copies", rule)["splits"]
 
 
 def test_a_side_of_nothing_but_copies_is_refused_with_a_remedy_that_is_one(tmp_path: Path) -> None:
-    made = tmp_path / "texts"
-    made.mkdir()
-    (made / "a.jsonl").write_text('{"text": "the same"}\n' * 60)
+    root = tmp_path / "texts"
+    root.mkdir()
+    (root / "a.jsonl").write_text('{"text": "the same"}\n' * 60)
     every = (
         r"mine.yaml: copies: once_in_{}: every document of {} is on the other side as well, and none would be left; "
     )
     for side, other in (SPLITS, SPLITS[::-1]):
         with pytest.raises(PlumblineError, match=every.format(side, other) + r"each text is on both sides: give more"):
-            gathered(made, "--copies", f"once_in_{side}")
+            gather_texts(root, "--copies", f"once_in_{side}")
     lines = '{"text": "the same"}\n' * 60
-    for number in range(100):  # until train has a text of its own
-        (made / "a.jsonl").write_text(lines + json.dumps({"text": f"alone {number}"}) + "\n")
-        facts = gathered(made)
+    for number in range(100):  # until train has its own text
+        (root / "a.jsonl").write_text(lines + json.dumps({"text": f"alone {number}"}) + "\n")
+        facts = gather_texts(root)
         if f"alone {number}" in texts(facts, "train"):
             with pytest.raises(PlumblineError, match=every.format("train", "validation") + r"keep them on this side"):
-                gathered(made, "--copies", "once_in_train")
-            assert texts(gathered(made, "--copies", "once_in_validation"), "validation") == ["the same"]
+                gather_texts(root, "--copies", "once_in_train")
+            assert texts(gather_texts(root, "--copies", "once_in_validation"), "validation") == ["the same"]
             break
 
 
 def test_a_rule_is_asked_for_by_one_command_or_by_the_corpus(tmp_path: Path) -> None:
-    """The default is neither in the command line nor in a fingerprint; a word that is no rule is refused."""
+    """The default is neither in the command line nor in a fingerprint; a word that is not a rule is refused."""
     from plumbline.project.project import load
 
-    def asked(**data: str) -> tuple[str, str]:
+    def plan_rule(**data: str) -> tuple[str, str]:
         config = load_config()
         data = {"source": "packaged"} | data
         project = load(config | {"preset": "smoke", "studies": ["transfer"], "data": data}, ROOT)
         return project.commands.documents("climbmix"), project.fingerprints.corpus("documents", "climbmix")
 
-    default = asked()
-    assert default == asked(copies="keep") and "--copies" not in default[0]
-    command, fingerprint = asked(copies="once_in_train")
+    default = plan_rule()
+    assert default == plan_rule(copies="keep") and "--copies" not in default[0]
+    command, fingerprint = plan_rule(copies="once_in_train")
     assert "--copies once_in_train" in command and fingerprint != default[1]
     with pytest.raises(PlumblineError, match=r"data.copies.*'twice'"):
-        asked(copies="twice")
+        plan_rule(copies="twice")
 
 
 def test_a_corpus_that_trains_on_what_it_holds_out_is_noted(folder: Path, tmp_path: Path) -> None:
-    facts = gathered(folder)
+    facts = gather_texts(folder)
     (tmp_path / "corpora/mine").mkdir(parents=True)
     facts["folder"].rename(tmp_path / "corpora/mine/documents")
     paths = SimpleNamespace(corpus=lambda name: f"corpora/{name}")

@@ -22,10 +22,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a package unpacks to; no package is needed."""
 
     @contextlib.contextmanager
-    def unpacked(archive: Path) -> Iterator[Path]:
+    def unpack(archive: Path) -> Iterator[Path]:
         yield tmp_path
 
-    monkeypatch.setattr(debian, "unpack", unpacked)
+    monkeypatch.setattr(debian, "unpack", unpack)
     return tmp_path
 
 
@@ -53,11 +53,11 @@ def test_sword(root: Path, name: str, index: str, letter: str, verse: str) -> No
     put(root / index, b"".join(struct.pack("<III", len(blocks[0]) * n, len(blocks[n]), 0) for n in (0, 1)))
     put((root / index).with_suffix(f".{letter}zz"), b"".join(blocks))
     put((root / index).with_suffix(f".{letter}zv"), b"".join(struct.pack(verse, *row) for row in table))
-    found = list(debian.documents(name, Path("x.deb")))
-    assert [document.text.split(".")[0] for document in found] == ["Verse one", "Verse two", "Verse three"]
-    assert len({document.id for document in found}) == 3
-    assert found[0].group == found[1].group != found[2].group
-    assert not any("note" in document.text or "not this" in document.text for document in found)
+    documents = list(debian.documents(name, Path("x.deb")))
+    assert [document.text.split(".")[0] for document in documents] == ["Verse one", "Verse two", "Verse three"]
+    assert len({document.id for document in documents}) == 3
+    assert documents[0].group == documents[1].group != documents[2].group
+    assert not any("note" in document.text or "not this" in document.text for document in documents)
 
 
 def test_anarchism(root: Path) -> None:
@@ -72,9 +72,9 @@ def test_austen(root: Path) -> None:
     strings = b"".join(struct.pack(">ii", 9, len(line)) + line.encode() for line in lines)
     vector = b"head" + struct.pack(">ii", 16, len(lines)) + strings
     put(root / "usr/lib/R/site-library/janeaustenr/data/Rdata.rdb", b"size" + zlib.compress(vector) + b"size")
-    found = list(debian.documents("r-cran-janeaustenr", Path("x.deb")))
-    assert [document.id for document in found] == [f"r-cran-janeaustenr/a-title-{chapter}" for chapter in (1, 2)]
-    assert [document.text.split(" This")[0] for document in found] == ["CHAPTER 0", "CHAPTER 60"]
+    documents = list(debian.documents("r-cran-janeaustenr", Path("x.deb")))
+    assert [document.id for document in documents] == [f"r-cran-janeaustenr/a-title-{chapter}" for chapter in (1, 2)]
+    assert [document.text.split(" This")[0] for document in documents] == ["CHAPTER 0", "CHAPTER 60"]
 
 
 def test_foldoc(root: Path) -> None:

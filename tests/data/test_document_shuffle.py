@@ -22,7 +22,7 @@ from tests.data.conftest import corpus, write_jsonl
 SMALL = {"write_bytes": 100_000, "sort_bytes": 20_000}
 
 
-def filled(folder: Path, rows: list[dict[str, str]], **sizes: int) -> DocumentShuffle:
+def fill_shuffle(folder: Path, rows: list[dict[str, str]], **sizes: int) -> DocumentShuffle:
     shuffle = DocumentShuffle(folder, **sizes)
     for row in rows:
         shuffle.add(row["id"], row["source"], row["text"])
@@ -39,7 +39,7 @@ def peak(action: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def drained(shuffle: DocumentShuffle) -> int:
+def count_lines(shuffle: DocumentShuffle) -> int:
     return sum(1 for _ in shuffle.lines())
 
 
@@ -66,10 +66,10 @@ def test_corpora_of_before_come_out_byte_for_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sizes", [{}, {"write_bytes": 700}, {"sort_bytes": 1}, {"write_bytes": 1, "sort_bytes": 900}])
 def test_files_that_are_split_again_change_no_order(tmp_path: Path, sizes: dict[str, int]) -> None:
     rows = corpus(600)
-    wanted = sorted(rows, key=lambda row: hashlib.sha256(f"order\n{row['id']}".encode()).digest())
-    shuffle = filled(tmp_path / "a", rows[::-1], **sizes)
+    expected = sorted(rows, key=lambda row: hashlib.sha256(f"order\n{row['id']}".encode()).digest())
+    shuffle = fill_shuffle(tmp_path / "a", rows[::-1], **sizes)
     assert [bytes(line).decode() for line in shuffle.lines()] == [
-        json.dumps(row, ensure_ascii=False) + "\n" for row in wanted
+        json.dumps(row, ensure_ascii=False) + "\n" for row in expected
     ]
     assert len(list(tmp_path.rglob("*"))) <= 1 + 256, "only the first files stay"
 
@@ -92,7 +92,7 @@ print(tracemalloc.get_traced_memory()[1])
 
 @pytest.mark.parametrize("count", [1000, 6000])
 def test_memory_does_not_go_with_the_corpus(tmp_path: Path, count: int) -> None:
-    """In a process of its own: others allocate where they please."""
+    """In a separate process: others allocate where they please."""
     command = [sys.executable, "-c", MEASURED, str(tmp_path / "a"), str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     taking, giving = map(int, done.stdout.split())
@@ -107,41 +107,41 @@ def test_a_long_text_costs_its_own_size(tmp_path: Path) -> None:
     text = 'a "quoted" wörd\n' * 1_000_000
     size = len(text.encode())
     rows = [{"id": f"{number}", "source": "s", "text": "short"} for number in range(2000)]
-    shuffle = filled(tmp_path / "a", rows, **SMALL)
+    shuffle = fill_shuffle(tmp_path / "a", rows, **SMALL)
     assert peak(lambda: shuffle.add("long", "s", text)) < size / 2, "written in parts"
-    found: list[str] = []
+    hashes: list[str] = []
 
     def drain() -> None:
-        found.extend(hashlib.sha256(line).hexdigest() for line in shuffle.lines() if len(line) > size)
+        hashes.extend(hashlib.sha256(line).hexdigest() for line in shuffle.lines() if len(line) > size)
 
     assert peak(drain) < 1.5 * size  # as JSON it is a fifth longer
     line = json.dumps({"id": "long", "source": "s", "text": text}, ensure_ascii=False) + "\n"
-    assert found == [hashlib.sha256(line.encode()).hexdigest()]
+    assert hashes == [hashlib.sha256(line.encode()).hexdigest()]
 
 
 @pytest.mark.parametrize("sort_bytes", [10, 10**6])
 def test_an_id_that_stands_twice_is_named(tmp_path: Path, sort_bytes: int) -> None:
     rows = corpus(50)
-    shuffle = filled(tmp_path / "a", [*rows, rows[7]], sort_bytes=sort_bytes)
+    shuffle = fill_shuffle(tmp_path / "a", [*rows, rows[7]], sort_bytes=sort_bytes)
     with pytest.raises(PlumblineError, match=f"two documents have the id '{rows[7]['id']}'"):
-        drained(shuffle)
-    whole = filled(tmp_path / "b", rows)
+        count_lines(shuffle)
+    whole = fill_shuffle(tmp_path / "b", rows)
     (tmp_path / "before.jsonl").write_bytes(b"".join(whole.lines()))
     with pytest.raises(PlumblineError, match=f"two documents have the id '{rows[7]['id']}'"):
-        list(filled(tmp_path / "c", [rows[7]]).lines(tmp_path / "before.jsonl"))
+        list(fill_shuffle(tmp_path / "c", [rows[7]]).lines(tmp_path / "before.jsonl"))
 
 
 def test_what_comes_later_is_merged_with_what_was_finished(tmp_path: Path) -> None:
     rows = corpus(300)
-    whole = b"".join(filled(tmp_path / "whole", rows).lines())
-    (tmp_path / "first.jsonl").write_bytes(b"".join(filled(tmp_path / "first", rows[:200]).lines()))
-    assert b"".join(filled(tmp_path / "second", rows[200:], **SMALL).lines(tmp_path / "first.jsonl")) == whole
+    whole = b"".join(fill_shuffle(tmp_path / "whole", rows).lines())
+    (tmp_path / "first.jsonl").write_bytes(b"".join(fill_shuffle(tmp_path / "first", rows[:200]).lines()))
+    assert b"".join(fill_shuffle(tmp_path / "second", rows[200:], **SMALL).lines(tmp_path / "first.jsonl")) == whole
 
 
 @pytest.mark.parametrize("sort_bytes", [2_000, 10**6])
 def test_a_file_that_the_disk_changed_is_refused(tmp_path: Path, sort_bytes: int) -> None:
     """One bit of a text: as JSON it is as good as before, and it would have been trained on."""
-    before = filled(tmp_path / "s", corpus(400), write_bytes=3_000, sort_bytes=sort_bytes)
+    before = fill_shuffle(tmp_path / "s", corpus(400), write_bytes=3_000, sort_bytes=sort_bytes)
     sizes = before.save()
     path = max((tmp_path / "s").iterdir(), key=lambda path: path.stat().st_size)
     content = path.read_bytes()
@@ -155,8 +155,8 @@ def test_a_file_that_the_disk_changed_is_refused(tmp_path: Path, sort_bytes: int
 
 def test_what_was_saved_is_gone_on_with_and_what_was_not_is_cut_off(tmp_path: Path) -> None:
     rows = corpus(300)
-    whole = b"".join(filled(tmp_path / "whole", rows).lines())
-    first = filled(tmp_path / "a", rows[:200])
+    whole = b"".join(fill_shuffle(tmp_path / "whole", rows).lines())
+    first = fill_shuffle(tmp_path / "a", rows[:200])
     saved = json.loads(json.dumps(first.save()))
     for row in rows[250:]:
         first.add(**{"identity": row["id"], "source": row["source"], "text": row["text"]})

@@ -69,14 +69,14 @@ documents.main()
 def test_what_a_killed_process_left_goes_with_the_next_start(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "texts" / "all.jsonl", corpus(300))
     local(tmp_path / "texts", tmp_path / "whole")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(tmp_path / "texts")]
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(tmp_path / "texts")]
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, *words, "--out", str(tmp_path / "out")], capture_output=True, text=True
+        [sys.executable, "-c", KILLED, *args, "--out", str(tmp_path / "out")], capture_output=True, text=True
     )
     assert done.returncode == -signal.SIGKILL and list((tmp_path / "out").glob(".local-*")), done.stderr
     local(tmp_path / "texts", tmp_path / "out")
-    made = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "out")]
-    assert made[0] == made[1]
+    contents = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "out")]
+    assert contents[0] == contents[1]
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=30), st.integers(1, 1000))
@@ -101,15 +101,15 @@ def test_every_document_is_on_one_side_and_order_ignores_files(tmp_path: Path) -
     write_jsonl(tmp_path / "two" / "a.jsonl", rows[100:])
     for name in ("one", "two"):
         local(tmp_path / name, tmp_path / f"{name}-out", "--validation-percent", "10")
-    one = {split: read(tmp_path / "one-out" / f"{split}.jsonl") for split in documents.SPLITS}
-    assert sorted(map(str, one["train"] + one["validation"])) == sorted(map(str, rows))
-    assert [row["id"] for row in one["train"]] != [row["id"] for row in rows if row in one["train"]]
+    sides = {split: read(tmp_path / "one-out" / f"{split}.jsonl") for split in documents.SPLITS}
+    assert sorted(map(str, sides["train"] + sides["validation"])) == sorted(map(str, rows))
+    assert [row["id"] for row in sides["train"]] != [row["id"] for row in rows if row in sides["train"]]
     for split in documents.SPLITS:
         assert sha256_file(tmp_path / "one-out" / f"{split}.jsonl") == sha256_file(
             tmp_path / "two-out" / f"{split}.jsonl"
         )
         manifest = json.loads((tmp_path / "one-out" / "documents.json").read_text())
-        assert manifest["splits"][split]["documents"] == len(one[split])
+        assert manifest["splits"][split]["documents"] == len(sides[split])
         assert manifest["splits"][split]["sha256"] == sha256_file(tmp_path / "one-out" / f"{split}.jsonl")
 
 
@@ -139,9 +139,9 @@ def test_a_corpus_may_hold_out_by_id(tmp_path: Path) -> None:
     ]
     write_jsonl(tmp_path / "in" / "a.jsonl", rows)
     local(tmp_path / "in", tmp_path / "out", "--validation-percent", "30", "--held-out-by", "id")
-    taken = {row["id"] for row in read(tmp_path / "out" / "validation.jsonl")}
-    assert taken == {row["id"] for row in rows if is_held_out(row["id"], 30)}
-    groups = {identity.split("/")[0] for identity in taken}
+    ids = {row["id"] for row in read(tmp_path / "out" / "validation.jsonl")}
+    assert ids == {row["id"] for row in rows if is_held_out(row["id"], 30)}
+    groups = {identity.split("/")[0] for identity in ids}
     assert groups & {row["id"].split("/")[0] for row in read(tmp_path / "out" / "train.jsonl")}
     manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
     assert (manifest["corpus"], manifest["held_out_by"]) == ("mine", "id")
@@ -324,7 +324,7 @@ class Rows:
     first: int = 0
     num_shards = 1
 
-    def shard(self, **asked: Any) -> Rows:
+    def shard(self, **options: Any) -> Rows:
         return self
 
     def skip(self, number: int) -> Rows:
@@ -366,7 +366,7 @@ class Hub:
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{self.server.server_port}")
         monkeypatch.setattr(datasets, "load_dataset_builder", self.built)
 
-    def built(self, path: str, *, revision: str | None, **asked: Any) -> SimpleNamespace:
+    def built(self, path: str, *, revision: str | None, **options: Any) -> SimpleNamespace:
         """Open what the library would: the rows of a commit, in one shard."""
         return SimpleNamespace(config=None, as_streaming_dataset=lambda split: Rows(self, revision or ""))
 

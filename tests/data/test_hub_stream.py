@@ -72,8 +72,8 @@ def arguments(data_set: Path, out: Path, *, tokens: int = 0, percent: int = 10) 
     return [*common, "--out", str(out), *more]
 
 
-def fetch(data_set: Path, out: Path, **asked: int) -> dict[str, Any]:
-    documents.main(arguments(data_set, out, **asked))
+def fetch(data_set: Path, out: Path, **options: int) -> dict[str, Any]:
+    documents.main(arguments(data_set, out, **options))
     return json.loads((out / "documents.json").read_text())
 
 
@@ -81,32 +81,32 @@ def bytes_of(out: Path) -> dict[str, str]:
     return {name: sha256_file(out / name) for name in FILES}
 
 
-def packed(out: Path, sequences: int) -> dict[str, Any]:
+def pack_fetched(out: Path, sequences: int) -> dict[str, Any]:
     """The pack that comes of fetched documents."""
-    words, tokens, train = out / "tokenizer.json", out / "train-0000.npy", out / "train.jsonl"
+    vocab, tokens, train = out / "tokenizer.json", out / "train-0000.npy", out / "train.jsonl"
     tokenizer.main(
-        ["train", "--training-documents", str(train), "--vocabulary-size", str(VOCABULARY), "--out", str(words)]
+        ["train", "--training-documents", str(train), "--vocabulary-size", str(VOCABULARY), "--out", str(vocab)]
     )
     shard = ["--shard-number", "0", "--shard-count", "1", "--out", str(tokens)]
-    tokenize.main(["--documents", str(train), "--tokenizer", str(words), *shard])
-    made = ["--documents", f"{out}/documents.json", "--split", "train", "--context", str(CONTEXT)]
+    tokenize.main(["--documents", str(train), "--tokenizer", str(vocab), *shard])
+    options = ["--documents", f"{out}/documents.json", "--split", "train", "--context", str(CONTEXT)]
     size = ["--pack-size", f"base={sequences}", "--out", f"{out}/packs"]
-    pack.main(["--token-shards", str(tokens), "--tokenizer", str(words), *made, *size])
+    pack.main(["--token-shards", str(tokens), "--tokenizer", str(vocab), *options, *size])
     return json.loads((out / "packs/base.json").read_text())
 
 
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[StreamPosition]:
     """Where each reading of a data set began."""
-    found: list[StreamPosition] = []
+    positions: list[StreamPosition] = []
     read = sources.hub.documents
 
-    def watched(*, at: StreamPosition = START, **given: Any) -> Iterator[Document]:
-        found.append(at)
-        yield from read(at=at, **given)
+    def record_start(*, at: StreamPosition = START, **options: Any) -> Iterator[Document]:
+        positions.append(at)
+        yield from read(at=at, **options)
 
-    monkeypatch.setattr(sources.hub, "documents", watched)
-    return found
+    monkeypatch.setattr(sources.hub, "documents", record_start)
+    return positions
 
 
 @ONE_KIND
@@ -121,7 +121,7 @@ def test_the_stream_stops_at_the_measured_budget(data_set: Path, tmp_path: Path)
     assert budget["bytes"] <= budget["read_bytes"] < budget["bytes"] + 600, "to the end of a document"
     assert budget["read_bytes"] < sum(side["text_bytes"] for side in whole["splits"].values()) / 3
     assert not budget["stream_ended"] and "budget" not in whole
-    assert packed(tmp_path, sequences)["sequences"] == sequences
+    assert pack_fetched(tmp_path, sequences)["sequences"] == sequences
 
 
 @ONE_KIND
@@ -135,10 +135,10 @@ def test_a_data_set_that_ends_first(data_set: Path, tmp_path: Path, capsys: pyte
     tokens = round(1.05 * _tokens_there(tmp_path))
     facts = fetch(data_set, tmp_path, tokens=tokens)
     assert facts["budget"]["stream_ended"] and sum(side["documents"] for side in facts["splits"].values()) == 1979
-    said = capsys.readouterr().err
-    assert re.search(rf"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where {tokens:,} are", said)
+    stderr = capsys.readouterr().err
+    assert re.search(rf"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where {tokens:,} are", stderr)
     with pytest.raises(PlumblineError, match=r"asks for 50,000 .* the data set ended after .* which is all of it"):
-        packed(tmp_path, 50_000)
+        pack_fetched(tmp_path, 50_000)
     assert not (tmp_path / "hub.short").exists()
 
 
@@ -150,14 +150,14 @@ def _tokens_there(out: Path) -> float:
 def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
     fetch(data_set, tmp_path / "out", tokens=8000)
-    wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short now records: .* continues the fetch"
-    with pytest.raises(PlumblineError, match=wanted):
-        packed(tmp_path / "out", 700)
+    message = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short now records: .* continues the fetch"
+    with pytest.raises(PlumblineError, match=message):
+        pack_fetched(tmp_path / "out", 700)
     rows = starts[-1].number, json.loads(next((tmp_path / "out").glob(".hub-*/cursor.json")).read_text())["position"]
     facts = fetch(data_set, tmp_path / "out", tokens=8000)
     assert starts[-1]._asdict() == rows[1] and starts[-1].number > 80
     assert facts["budget"]["bytes"] == pytest.approx(1.1 * facts["budget"]["found_short"], abs=1)
-    assert packed(tmp_path / "out", 700)["sequences"] == 700
+    assert pack_fetched(tmp_path / "out", 700)["sequences"] == 700
     (tmp_path / "anew").mkdir()
     (tmp_path / "anew/hub.short").write_bytes((tmp_path / "out/hub.short").read_bytes())
     fetch(data_set, tmp_path / "anew", tokens=8000)
@@ -182,8 +182,8 @@ documents.main()
 
 
 def test_a_killed_fetch_goes_on_to_the_same_bytes(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
-    asked = arguments(data_set, tmp_path / "out")
-    done = subprocess.run([sys.executable, "-c", KILLED, "1700", *asked], capture_output=True, text=True)
+    args = arguments(data_set, tmp_path / "out")
+    done = subprocess.run([sys.executable, "-c", KILLED, "1700", *args], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert not any((tmp_path / "out" / name).exists() for name in FILES)
     fetch(data_set, tmp_path / "out")
@@ -210,8 +210,8 @@ documents.main()
 @ONE_KIND
 def test_a_fetch_killed_while_writing(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     """A time limit may come in the hours that sorting takes, after the hours that reading took."""
-    asked = arguments(data_set, tmp_path / "out")
-    done = subprocess.run([sys.executable, "-c", KILLED_WRITING, *asked], capture_output=True, text=True)
+    args = arguments(data_set, tmp_path / "out")
+    done = subprocess.run([sys.executable, "-c", KILLED_WRITING, *args], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert not any((tmp_path / "out" / name).exists() for name in FILES)
     fetch(data_set, tmp_path / "out")
@@ -225,14 +225,14 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
 ) -> None:
     read = sources.hub.documents
 
-    def torn(**given: Any) -> Iterator[Document]:
-        for document in read(**given):
+    def read_and_fail(**options: Any) -> Iterator[Document]:
+        for document in read(**options):
             if document.end.number == 222 and len(starts) > 1:  # the first reading is the measurement
                 raise PlumblineError("the network went away")
             yield document
 
     with monkeypatch.context() as patch, pytest.raises(PlumblineError, match="went away"):
-        patch.setattr(sources.hub, "documents", torn)
+        patch.setattr(sources.hub, "documents", read_and_fail)
         fetch(data_set, tmp_path / "out", tokens=30_000)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="disk"):
         patch.setattr(shard_writer, "name_in_errors", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
@@ -313,9 +313,9 @@ def test_a_large_parquet_file_is_not_held_as_a_whole(tmp_path: Path) -> None:
         path = tmp_path / f"data{number}" / "a.parquet"
         path.parent.mkdir()
         path.hardlink_to(tmp_path / "all.parquet")
-        asked = {"corpus": "c", "path": str(path.parent), "configuration": "", "split": "train", "revision": ""}
+        options = {"corpus": "c", "path": str(path.parent), "configuration": "", "split": "train", "revision": ""}
         before = _bytes_read()
-        next(sources.hub.documents(**asked, text_column="text"))
+        next(sources.hub.documents(**options, text_column="text"))
         return _bytes_read() - before
 
     # It reads on beside us, on a busy machine more than on an idle one: by default it never reads so little.

@@ -1,4 +1,4 @@
-"""A folder of one's own is read on from where a killed process was, to the same bytes; a changed one from its start."""
+"""A user's own folder is read on from where a killed process was, to the same bytes; a changed one from its start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.data.conftest import corpus, write_jsonl
 SAVED, DOCUMENTS = 20_000, 3000
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
 
-#: Kills itself at a document that is taken or at a line that is written; says how many of both there were.
+#: Kills itself at a document that is taken or at a line that is written; states how many of both there were.
 PROCESS = f"""
 import os, signal, sys
 from plumbline.data import documents, read_cache, shard_writer, split
@@ -40,23 +40,23 @@ print("COUNTED", count["taken"], count["written"])
 """
 
 
-def gather(texts: Path, out: Path, *, taken: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
-    """The documents of a folder by a process of its own, killed where it is said."""
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
-    words += ["--validation-percent", "10"]
+def gather(texts: Path, out: Path, *, reads: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
+    """The documents of a folder in a separate process, killed where the numbers say."""
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
+    args += ["--validation-percent", "10"]
     return subprocess.run(
-        [sys.executable, "-c", PROCESS, str(taken), str(written), *words], capture_output=True, text=True
+        [sys.executable, "-c", PROCESS, str(reads), str(written), *args], capture_output=True, text=True
     )
 
 
-def counted(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
+def read_counts(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
     """Documents that a process took, and lines that it wrote."""
     assert done.returncode == 0, done.stderr
-    found = re.search(r"COUNTED (\d+) (\d+)", done.stdout)
-    return int(found[1]), int(found[2])
+    match = re.search(r"COUNTED (\d+) (\d+)", done.stdout)
+    return int(match[1]), int(match[2])
 
 
-def made(out: Path) -> dict[str, bytes]:
+def read_outputs(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.name != ".lock"}
 
 
@@ -73,48 +73,48 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What one process makes that is not interrupted, without any of this."""
     out = tmp_path_factory.mktemp("whole")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
-    documents.main([*words, "--validation-percent", "10"])
-    assert set(made(out)) == set(FILES)
-    return made(out)
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
+    documents.main([*args, "--validation-percent", "10"])
+    assert set(read_outputs(out)) == set(FILES)
+    return read_outputs(out)
 
 
-def saved_documents(texts: Path) -> float:
+def count_per_save(texts: Path) -> float:
     """Documents of the text between two saves, with one for the remainder."""
     size = sum(len(path.read_bytes()) for path in texts.iterdir())
     return 2 * SAVED / size * DOCUMENTS + 1
 
 
-@pytest.mark.parametrize("at", [1, 180, 1500, 2999])
-def test_killed_while_it_reads(texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int) -> None:
-    killed = gather(texts, tmp_path, taken=at)
+@pytest.mark.parametrize("number", [1, 180, 1500, 2999])
+def test_killed_while_it_reads(texts: Path, whole: dict[str, bytes], tmp_path: Path, number: int) -> None:
+    killed = gather(texts, tmp_path, reads=number)
     assert killed.returncode == -signal.SIGKILL and not (tmp_path / "train.jsonl").exists(), killed.stderr
     done = gather(texts, tmp_path)
-    again = counted(done)[0] - (DOCUMENTS - (at - 1))
-    assert 0 <= again <= saved_documents(texts), f"{again} documents were taken twice"
-    assert made(tmp_path) == whole, "the same bytes, and nothing is left beside them"
+    again = read_counts(done)[0] - (DOCUMENTS - (number - 1))
+    assert 0 <= again <= count_per_save(texts), f"{again} documents were taken twice"
+    assert read_outputs(tmp_path) == whole, "the same bytes, and nothing is left beside them"
 
 
-@pytest.mark.parametrize("at", [1, 1200, 2999])
-def test_killed_while_it_writes(texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int) -> None:
-    killed = gather(texts, tmp_path, written=at)
+@pytest.mark.parametrize("number", [1, 1200, 2999])
+def test_killed_while_it_writes(texts: Path, whole: dict[str, bytes], tmp_path: Path, number: int) -> None:
+    killed = gather(texts, tmp_path, written=number)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     done = gather(texts, tmp_path)
-    taken, written = counted(done)
-    assert taken == 0
-    assert 0 <= written - (DOCUMENTS - (at - 1)) <= saved_documents(texts) + 3 * DOCUMENTS / 256
-    assert made(tmp_path) == whole
+    reads, written = read_counts(done)
+    assert reads == 0
+    assert 0 <= written - (DOCUMENTS - (number - 1)) <= count_per_save(texts) + 3 * DOCUMENTS / 256
+    assert read_outputs(tmp_path) == whole
 
 
 def test_killed_again_and_again_it_comes_to_its_end(texts: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
     for _ in range(5):
-        assert gather(texts, tmp_path, taken=700).returncode == -signal.SIGKILL or made(tmp_path) == whole
+        assert gather(texts, tmp_path, reads=700).returncode == -signal.SIGKILL or read_outputs(tmp_path) == whole
         if (tmp_path / "documents.json").exists():
             break
     for _ in range(6):
         if not (tmp_path / "documents.json").exists():
             gather(texts, tmp_path, written=900)
-    assert made(tmp_path) == whole
+    assert read_outputs(tmp_path) == whole
 
 
 @pytest.mark.parametrize("stage", ["taken", "written"])
@@ -130,11 +130,11 @@ def test_a_source_that_changed_meanwhile_is_read_from_its_start(texts: Path, tmp
     (own / "a.jsonl").write_bytes(content)
     os.utime(own / "a.jsonl", ns=(there.st_atime_ns, there.st_mtime_ns))
     done = gather(own, tmp_path / "out")
-    assert counted(done)[0] == DOCUMENTS
+    assert read_counts(done)[0] == DOCUMENTS
     assert "a file of the folder of texts, or what is asked of them, changed: reading starts again" in done.stderr
     assert not list((tmp_path / "out").glob(".local-*"))
     gather(own, tmp_path / "anew")
-    assert made(tmp_path / "out") == made(tmp_path / "anew")
+    assert read_outputs(tmp_path / "out") == read_outputs(tmp_path / "anew")
 
 
 @pytest.mark.parametrize("damage", ["byte", "short", "gone"])
@@ -147,9 +147,9 @@ def test_other_shards_are_written_again(texts: Path, whole: dict[str, bytes], tm
     if damage == "gone":
         part.unlink()
     done = gather(texts, tmp_path)
-    assert counted(done)[0] == 0
+    assert read_counts(done)[0] == 0
     assert damage == "gone" or "not what was written there" in done.stderr
-    assert made(tmp_path) == whole
+    assert read_outputs(tmp_path) == whole
 
 
 def test_text_files_go_on_as_well(tmp_path: Path) -> None:
@@ -157,19 +157,19 @@ def test_text_files_go_on_as_well(tmp_path: Path) -> None:
     texts.mkdir()
     for number in range(300):
         (texts / f"{number:03d}.txt").write_text(f"harbour {number} lantern meadow " * 20)
-    assert gather(texts, tmp_path / "out", taken=250).returncode == -signal.SIGKILL
-    taken, _ = counted(gather(texts, tmp_path / "out"))
-    assert 51 <= taken < 51 + SAVED / 400
+    assert gather(texts, tmp_path / "out", reads=250).returncode == -signal.SIGKILL
+    reads, _ = read_counts(gather(texts, tmp_path / "out"))
+    assert 51 <= reads < 51 + SAVED / 400
     gather(texts, tmp_path / "anew")
-    assert made(tmp_path / "out") == made(tmp_path / "anew")
+    assert read_outputs(tmp_path / "out") == read_outputs(tmp_path / "anew")
 
 
 def test_a_mistake_keeps_nothing_small(texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "texts"
     own.mkdir()
     (own / "a.jsonl").write_bytes((texts / "a.jsonl").read_bytes() + b"{\n")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
     with pytest.raises(documents.PlumblineError, match="not a line of JSON"):
-        documents.main([*words, "--out", str(tmp_path / "out")])
-    assert not made(tmp_path / "out") and "are kept there" not in capsys.readouterr().err
+        documents.main([*args, "--out", str(tmp_path / "out")])
+    assert not read_outputs(tmp_path / "out") and "are kept there" not in capsys.readouterr().err
     assert read_cache.SAVE_BYTES > 10**8 and split.WRITE_BYTES > 10**7

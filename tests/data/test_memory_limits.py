@@ -26,14 +26,14 @@ ASKED = LEAST_MB
 def test_parts_are_the_text_and_have_its_tokens(stages: Stages, text: str, size: int) -> None:
     parts = list(spans(text, size))
     assert "".join(parts) == text
-    words = Tokenizer(stages.tokenizer)
-    assert [token for part in parts for token in words.encode(part)] == words.encode(text)
+    tokenizer = Tokenizer(stages.tokenizer)
+    assert [token for part in parts for token in tokenizer.encode(part)] == tokenizer.encode(text)
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=300), size=st.integers(1, 9))
 def test_any_text_can_be_cut(stages: Stages, text: str, size: int) -> None:
-    words = Tokenizer(stages.tokenizer)
-    assert [token for part in spans(text, size) for token in words.encode(part)] == words.encode(text)
+    tokenizer = Tokenizer(stages.tokenizer)
+    assert [token for part in spans(text, size) for token in tokenizer.encode(part)] == tokenizer.encode(text)
 
 
 def test_parts_are_as_long_as_asked_for_where_words_end() -> None:
@@ -44,14 +44,14 @@ def test_parts_are_as_long_as_asked_for_where_words_end() -> None:
 
 def test_long_documents_end_once(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tokens whatever the sizes of batches and parts."""
-    train, words = stages.documents / "train.jsonl", Tokenizer(stages.tokenizer)
+    train, tokenizer = stages.documents / "train.jsonl", Tokenizer(stages.tokenizer)
     counted = tokenize.DocumentCounter()
-    whole = list(tokenize.tokenize(train, words, 0, 1, counted))
+    whole = list(tokenize.tokenize(train, tokenizer, 0, 1, counted))
     for sizes in ((3, 10**6, 10**6), (512, 50, 10**6), (512, 50, 7), (1, 1, 1)):
         for name, size in zip(("_BATCH", "_CHARACTERS", "_PART"), sizes):
             monkeypatch.setattr(tokenize, name, size)
         again = tokenize.DocumentCounter()
-        chunks = list(tokenize.tokenize(train, words, 0, 1, again))
+        chunks = list(tokenize.tokenize(train, tokenizer, 0, 1, again))
         assert again == counted and counted.count
         np.testing.assert_array_equal(np.concatenate(chunks), np.concatenate(whole))
 
@@ -95,10 +95,10 @@ def test_large_documents_within_the_rules_memory(
         "--out",
         str(out),
     )
-    taken = {"documents": peak("plumbline.data.documents", *local)}
+    peaks = {"documents": peak("plumbline.data.documents", *local)}
     train = out / "train.jsonl"
-    words = ("--training-documents", str(train), "--vocabulary-size", "260", "--out", f"{tmp_path}/t.json")
-    taken["tokenizer"] = peak("plumbline.data.tokenizer", "train", *words)
+    args = ("--training-documents", str(train), "--vocabulary-size", "260", "--out", f"{tmp_path}/t.json")
+    peaks["tokenizer"] = peak("plumbline.data.tokenizer", "train", *args)
     common = ("--documents", str(train))
     more = (
         "--tokenizer",
@@ -110,6 +110,6 @@ def test_large_documents_within_the_rules_memory(
         "--out",
         f"{tmp_path}/0.npy",
     )
-    taken["tokenize"] = peak("plumbline.data.tokenize", *common, *more)
-    print(taken)
-    assert max(taken.values()) < ASKED, taken
+    peaks["tokenize"] = peak("plumbline.data.tokenize", *common, *more)
+    print(peaks)
+    assert max(peaks.values()) < ASKED, peaks

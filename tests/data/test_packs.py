@@ -37,10 +37,10 @@ def test_packing_loses_only_the_tail(stages: Stages) -> None:
     tokens = np.concatenate([np.load(path) for path in stages.tokens]).astype(np.int64)
     pack = Pack(stages.packs / "large.json")
     manifest = pack.manifest
-    kept = len(tokens) // CONTEXT * CONTEXT
-    np.testing.assert_array_equal(pack.rows(np.arange(len(pack))).ravel(), tokens[:kept])
-    assert manifest["tokens"] == kept and manifest["discarded"]["tokens"] == len(tokens) - kept < CONTEXT
-    assert manifest["discarded"]["percent"] == pytest.approx(100 * (len(tokens) - kept) / len(tokens), abs=1e-6)
+    count = len(tokens) // CONTEXT * CONTEXT
+    np.testing.assert_array_equal(pack.rows(np.arange(len(pack))).ravel(), tokens[:count])
+    assert manifest["tokens"] == count and manifest["discarded"]["tokens"] == len(tokens) - count < CONTEXT
+    assert manifest["discarded"]["percent"] == pytest.approx(100 * (len(tokens) - count) / len(tokens), abs=1e-6)
     assert manifest["available"]["documents"] == int((tokens == manifest["separator"]).sum())
     assert manifest["tokenizer_sha256"] == sha256_file(stages.tokenizer)
     assert "made" not in manifest["corpus"]["source"] and "held out" in manifest["corpus"]["split_rule"]
@@ -175,10 +175,10 @@ def test_rows(stages: Stages) -> None:
 @given(size=st.integers(1, 3000), seed=st.integers(0, 2**31), epoch=st.integers(0, 5))
 def test_an_epoch_is_a_permutation(size: int, seed: int, epoch: int) -> None:
     pack = OfSize(size)
-    found = order(pack, seed, epoch)
-    np.testing.assert_array_equal(np.sort(found), np.arange(size))
+    indices = order(pack, seed, epoch)
+    np.testing.assert_array_equal(np.sort(indices), np.arange(size))
     some = np.arange(0, size, 3)
-    np.testing.assert_array_equal(order(pack, seed, epoch, some), found[some])
+    np.testing.assert_array_equal(order(pack, seed, epoch, some), indices[some])
 
 
 @given(size=st.integers(1, 60), batch=st.integers(1, 100), steps=st.integers(1, 8), seed=st.integers(0, 99))

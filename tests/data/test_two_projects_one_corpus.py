@@ -22,13 +22,13 @@ COMMITS = ("a" * 40, "b" * 40)
 
 @pytest.fixture
 def moving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A data set whose newest commit is another one each time that it is asked for; the commits that it was read at."""
-    asked, read, both = iter(COMMITS), list[str](), threading.Barrier(2)
+    """A data set whose newest commit is another one each time that it is requested; the commits that it was read at."""
+    commits, read, both = iter(COMMITS), list[str](), threading.Barrier(2)
     for name, size in (("SAVE_BYTES", 2000), ("WRITE_BYTES", 500)):
         monkeypatch.setattr(read_cache if name == "SAVE_BYTES" else split, name, size)
 
     def newest(*_: str) -> str:
-        commit = next(asked)
+        commit = next(commits)
         with_another(both)
         return commit
 
@@ -56,9 +56,9 @@ def with_another(both: threading.Barrier) -> None:
 def test_neither_writes_into_the_others_files(
     tmp_path: Path, moving: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--corpus", "mine", "--documents-source", "hub", "--hub-dataset", "org/set", "--validation-percent", "20"]
+    args = ["--corpus", "mine", "--documents-source", "hub", "--hub-dataset", "org/set", "--validation-percent", "20"]
     with ThreadPoolExecutor(2) as both:
-        for done in [both.submit(documents.main, [*words, "--out", str(tmp_path)]) for _ in range(2)]:
+        for done in [both.submit(documents.main, [*args, "--out", str(tmp_path)]) for _ in range(2)]:
             done.result()
     assert f"{tmp_path}: another process is making its files; waiting until that has ended" in capfd.readouterr().err
     facts = json.loads((tmp_path / "documents.json").read_text())
@@ -76,10 +76,10 @@ def test_an_archive_that_another_one_has_put_aside(tmp_path: Path, monkeypatch: 
     hashed = fetch.sha256_file
 
     def meanwhile(path: Path) -> str:
-        found = hashed(path)
+        digest = hashed(path)
         if path == out:
             os.replace(out, out.with_name("made-up.whl.rejected"))
-        return found
+        return digest
 
     monkeypatch.setattr(fetch, "sha256_file", meanwhile)
     monkeypatch.setattr(fetch, "_download", lambda *_, **__: right)

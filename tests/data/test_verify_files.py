@@ -32,11 +32,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     original = verify_files.read
 
-    def noted(file: IO[bytes], dtype: np.dtype) -> tuple[str, int]:
+    def note_read(file: IO[bytes], dtype: np.dtype) -> tuple[str, int]:
         names.append(Path(file.name).name)
         return original(file, dtype)
 
-    monkeypatch.setattr(verify_files, "read", noted)
+    monkeypatch.setattr(verify_files, "read", note_read)
     return names
 
 
@@ -120,7 +120,7 @@ def test_what_was_read_before_the_damage_is_remembered(packs: Path) -> None:
 
 
 def test_a_pack_made_again_is_not_vouched_for(packs: Path) -> None:
-    """The same files under a manifest that says that they should be others."""
+    """The same files under a manifest that states that they should be others."""
     path = packs / "base.json"
     verify_once(Pack(path))
     manifest = json.loads(path.read_text())
@@ -180,11 +180,11 @@ def test_a_full_disk_costs_a_message(
 
 
 def test_those_of_one_machine_take_turns(packs: Path, read: list[str]) -> None:
-    found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(verify_once(Pack(packs / "base.json")))) for _ in range(4)]
+    counts: list[int] = []
+    threads = [threading.Thread(target=lambda: counts.append(verify_once(Pack(packs / "base.json")))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == [0, 0, 0, 3]
+    assert sorted(counts) == [0, 0, 0, 3]
     assert read == shards(packs / "base.json")

@@ -33,21 +33,21 @@ _CHARACTERS = "ab1é世'sS._ \t\n\r\v\f\x1c\x1f\x85\u00a0\u1680\u180e\u2003\u200
 
 @given(texts=st.lists(st.text(st.sampled_from(_CHARACTERS), max_size=60), max_size=4))
 def test_any_whitespace_beside_anything(stages: Stages, texts: list[str]) -> None:
-    found, expected = both(stages, texts)
-    assert found == expected
+    actual, expected = both(stages, texts)
+    assert actual == expected
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_any_text(stages: Stages, text: str) -> None:
-    found, expected = both(stages, [text, f"{text} {text}\n{text}"])
-    assert found == expected
+    actual, expected = both(stages, [text, f"{text} {text}\n{text}"])
+    assert actual == expected
 
 
 @given(text=st.text(st.sampled_from("ab. \n\t"), max_size=40))
 def test_runs_of_blanks_and_line_ends(stages: Stages, text: str) -> None:
-    """Whitespace but for its last character is one pre-token, so that a text is cut only where it begins."""
-    found, expected = both(stages, [text, f"{text} a", f"b\n{text}"])
-    assert found == expected
+    """Whitespace except for its last character is one pre-token, so that a text is cut only where it begins."""
+    actual, expected = both(stages, [text, f"{text} a", f"b\n{text}"])
+    assert actual == expected
 
 
 def test_a_vocabulary_that_lacks_bytes_is_asked_word_by_word() -> None:
@@ -67,44 +67,44 @@ def test_whatever_the_library_takes_for_whitespace(stages: Stages) -> None:
     space = [character for character in map(chr, range(0x3001)) if split(f"a{character}  b")[1][1] == (1, 3)]
     assert {" ", "\t", "\u00a0", "\u3000"} <= set(space) and len(space) < 40
     for character in space:
-        found, expected = both(stages, [f"a{character}  b{character} c {character}d"])
-        assert found == expected, hex(ord(character))
+        actual, expected = both(stages, [f"a{character}  b{character} c {character}d"])
+        assert actual == expected, hex(ord(character))
 
 
 def test_a_separator_in_a_text_and_a_full_memory(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_encoder, "MOST", 3)
     for text in (f"before {SEPARATOR} after", "one two three four five", "one six", ""):
-        found, expected = both(stages, [text, text])
-        assert found == expected
+        actual, expected = both(stages, [text, text])
+        assert actual == expected
 
 
 class Listening:
-    """A tokenizer that notes the texts that it is asked for."""
+    """A tokenizer that notes the texts that it has to encode."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, asked: list[str]) -> None:
-        self.tokenizer, self.asked = tokenizer, asked
+    def __init__(self, tokenizer: tokenizers.Tokenizer, log: list[str]) -> None:
+        self.tokenizer, self.asked = tokenizer, log
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.tokenizer, name)
 
-    def encode_batch_fast(self, texts: list[str], **given: Any) -> list[tokenizers.Encoding]:
+    def encode_batch_fast(self, texts: list[str], **options: Any) -> list[tokenizers.Encoding]:
         self.asked += texts
-        return self.tokenizer.encode_batch_fast(texts, **given)
+        return self.tokenizer.encode_batch_fast(texts, **options)
 
 
 def test_texts_without_blanks_are_not_remembered(stages: Stages) -> None:
     """Chinese, or base64: what never comes again would fill the memory with whole documents."""
     tokenizer = tokenizers.Tokenizer.from_file(str(stages.tokenizer))
     tokenizer.encode_special_tokens = True
-    asked: list[str] = []
-    memory = WordEncoder(Listening(tokenizer, asked), np.dtype("<u2"))  # type: ignore[arg-type]
+    encoded: list[str] = []
+    memory = WordEncoder(Listening(tokenizer, encoded), np.dtype("<u2"))  # type: ignore[arg-type]
     texts = [f"{'长' * 500}{number} ab {'x' * word_encoder.LONGEST}" for number in range(20)]
-    found = [np.frombuffer(ids, "<u2").tolist() for ids in memory.encode(texts)]
-    assert found == [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
-    said = "".join(asked)
+    tokens = [np.frombuffer(ids, "<u2").tolist() for ids in memory.encode(texts)]
+    assert tokens == [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    first = "".join(encoded)
     memory.encode(texts)
-    again = "".join(asked).removeprefix(said)
-    assert " ab" in said and " ab" not in again
+    again = "".join(encoded).removeprefix(first)
+    assert " ab" in first and " ab" not in again
     assert all(word in again for text in texts for word in text.split() if word != "ab")
 
 
@@ -122,6 +122,6 @@ def test_other_tokenizers_encode_texts_whole(stages: Stages, change: str) -> Non
     else:
         tokenizer.add_tokens(["a b"])
     assert not exact(tokenizer)
-    found = WordEncoder(tokenizer, np.dtype("<u2")).encode(["a b", f"a {SEPARATOR} a"])
+    tokens = WordEncoder(tokenizer, np.dtype("<u2")).encode(["a b", f"a {SEPARATOR} a"])
     expected = [tokenizer.encode(text, add_special_tokens=False).ids for text in ("a b", f"a {SEPARATOR} a")]
-    assert [np.frombuffer(ids, "<u2").tolist() for ids in found] == expected
+    assert [np.frombuffer(ids, "<u2").tolist() for ids in tokens] == expected

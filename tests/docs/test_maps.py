@@ -22,7 +22,7 @@ FLAG = re.compile(r"(?:^|^plumbline .* )--(?:no-)?([a-z][\w-]+)")
 IDENTIFIER = re.compile(r"^(\w*[a-z]_\w+|[A-Z]+[a-z]+[A-Z]\w*|[A-Za-z_]\w+(?:\.\w+)+)(?:\(.*\))?$")
 #: What a reader makes, or puts in the place of a word in capitals.
 OWN = re.compile(r"(^|[/_])(my|mine|work|results|review|[A-Z]+)([/_]|\.yaml|$)")
-#: What a changelog says was there before.
+#: What a changelog states was there before.
 WAS = re.compile(r"\((?:was|were)\s[^)]*\)")
 #: A line of a list of files: "- `file`:", "| `file` |", "file.py  ".
 ROW = re.compile(r"^ *(?:[-|] )?(`[a-z_]+/?`(?:, `[a-z_]+/?`)*(?= *[|:])|[a-z_]+(?:\.py|/)(?= ))", re.MULTILINE)
@@ -43,7 +43,7 @@ def code(texts: dict[str, str]) -> str:
 
 
 def code_of(texts: dict[str, str]) -> str:
-    """What stands outside of backticks in files that are no pages."""
+    """What stands outside of backticks in files that are not pages."""
     code = [text for file, text in texts.items() if not file.endswith((".md", ".csv", ".tex", ".svg"))]
     return "\n".join(re.sub(r"`[^`\n]+`", "", text) for text in code)
 

@@ -65,7 +65,7 @@ def test_contents_are_by_kind_and_name_every_page_once(repository: Path, nav: li
 
 
 def test_a_verb_is_spelt_as_a_verb(repository: Path) -> None:
-    """Where `plumbline x` does it, no page says `python -m plumbline...`."""
+    """Where `plumbline x` does it, no page writes `python -m plumbline...`."""
     modules = {verb.module for verb in VERBS.values()}
     spellings = [
         (str(page.relative_to(repository)), module)

@@ -53,7 +53,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 def test_it_searches_from_a_disk_and_asks_nobody(site: Path) -> None:
     """A browser runs no worker for a page that was opened as a file; docs/_assets/iframe-worker.js stands in for it."""
-    program = headless_browser.installed()
+    program = headless_browser.find_browser()
     if program is None:
         pytest.skip("no Chromium is installed")
     browser = headless_browser.Browser(program)

@@ -1,4 +1,4 @@
-"""What is said of small models is what the kept record says."""
+"""What is stated about small models is what the kept record states."""
 
 from __future__ import annotations
 

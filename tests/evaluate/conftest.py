@@ -71,7 +71,7 @@ def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory)
     """Proxy items for all twelve tasks."""
     folder = tmp_path_factory.mktemp("items")
     documents = ProxyMaterial.read(documents_file)
-    made = [
+    tasks = [
         items.TaskItems(
             task=task,
             task_source="proxy",
@@ -81,7 +81,7 @@ def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory)
         )
         for task in suite("climb12")
     ]
-    items.write(folder, made)
+    items.write(folder, tasks)
     return folder
 
 
@@ -106,7 +106,7 @@ def finished(tmp_path: Path, tokenizer_file: Path) -> Path:
     run = spec()
     weights = {name: value * 10 for name, value in create(run.model, 42).state_dict().items()}
     save_file(weights, folder / "model.safetensors")
-    said = {"run_id": run.run_id, "spec": run.to_dict(), "tokenizer_sha256": sha256_file(tokenizer_file)}
-    (folder / "manifest.json").write_text(json.dumps(said))
+    manifest = {"run_id": run.run_id, "spec": run.to_dict(), "tokenizer_sha256": sha256_file(tokenizer_file)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "outcome.json").write_text(json.dumps({"run_id": run.run_id, "outcome": "completed"}))
     return folder

@@ -27,8 +27,8 @@ Verb = Callable[..., None]
 
 @pytest.fixture
 def verb(monkeypatch: pytest.MonkeyPatch) -> Verb:
-    def call(module: ModuleType, *words: object) -> None:
-        monkeypatch.setattr("sys.argv", ["plumbline x", *map(str, words)])
+    def call(module: ModuleType, *args: object) -> None:
+        monkeypatch.setattr("sys.argv", ["plumbline x", *map(str, args)])
         module.main()
 
     return call
@@ -66,8 +66,8 @@ def verbs(run: Path, tokenizer: Path, items: Path, out: Path) -> dict[str, tuple
     }
 
 
-def flat(words: tuple[ModuleType, tuple[object, ...]]) -> tuple[object, ...]:
-    return words[0], *words[1]
+def flat(command: tuple[ModuleType, tuple[object, ...]]) -> tuple[object, ...]:
+    return command[0], *command[1]
 
 
 PACK = {
@@ -76,7 +76,7 @@ PACK = {
 }  # fmt: skip
 
 
-def packed(corpus: Path, **packs: dict[str, object]) -> Path:
+def write_packs(corpus: Path, **packs: dict[str, object]) -> Path:
     """Manifests of packs, without shards, in the corpus's folder."""
     folder = corpus / "packs/context64/train"
     folder.mkdir(parents=True)
@@ -92,10 +92,10 @@ def test_a_permuted_tokenizer_is_refused_with_both_hashes(
     tokenizer = corpus / "tokenizer/tokenizer.json"
     before = sha256_file(tokenizer)
     after = permute(tokenizer)
-    module, words = verbs(finished, tokenizer, items_folder, tmp_path / "out")[name]
+    module, args = verbs(finished, tokenizer, items_folder, tmp_path / "out")[name]
     refused = rf"{tokenizer} is not the tokenizer that {finished} was trained with: its sha256 is {after}, and "
     with pytest.raises(PlumblineError, match=rf"{refused}{finished}/manifest\.json says {before}; give or restore"):
-        verb(module, *words)
+        verb(module, *args)
     assert not (tmp_path / "out").exists()
 
 
@@ -105,14 +105,14 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_its_hash(
 ) -> None:
     tokenizer = corpus / "tokenizer/tokenizer.json"
     tokenizer.write_text("junk")
-    module, words = verbs(finished, tokenizer, items_folder, tmp_path / "out")[name]
+    module, args = verbs(finished, tokenizer, items_folder, tmp_path / "out")[name]
     with pytest.raises(PlumblineError, match=rf"{tokenizer} is not the tokenizer that {finished} was trained with"):
-        verb(module, *words)
+        verb(module, *args)
     # Nor where the run's own manifest names it: then its bytes are read.
-    said = json.loads((finished / "manifest.json").read_text()) | {"tokenizer_sha256": sha256_file(tokenizer)}
-    (finished / "manifest.json").write_text(json.dumps(said))
+    manifest = json.loads((finished / "manifest.json").read_text()) | {"tokenizer_sha256": sha256_file(tokenizer)}
+    (finished / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(PlumblineError, match=rf"{tokenizer} is not a tokenizer\.json \(expected value"):
-        verb(module, *words)
+        verb(module, *args)
     assert not (tmp_path / "out").exists()
 
 
@@ -121,23 +121,23 @@ def test_items_that_were_replaced_or_made_from_what_was_not_held_out_are_not_sco
 ) -> None:
     own = Path(shutil.copytree(items_folder, corpus / "items/climb12"))
     held_out = PACK | {"corpus": {"documents_sha256": "a" * 64}}
-    packed(corpus, validation=held_out)
-    said = json.loads((finished / "manifest.json").read_text())
+    write_packs(corpus, validation=held_out)
+    manifest = json.loads((finished / "manifest.json").read_text())
     (finished / "manifest.json").write_text(
-        json.dumps(said | {"validation_fingerprint": manifests.fingerprint(held_out)})
+        json.dumps(manifest | {"validation_fingerprint": manifests.fingerprint(held_out)})
     )
-    words = verbs(finished, corpus / "tokenizer/tokenizer.json", own, tmp_path / "out")["evaluate"]
+    command = verbs(finished, corpus / "tokenizer/tokenizer.json", own, tmp_path / "out")["evaluate"]
     fingerprint_file.write(own / "items.json", "code-asked", documents_sha256="a" * 64)
-    verb(*flat(words))
+    verb(*flat(command))
     fingerprint_file.write(own / "items.json", "code-asked", documents_sha256="b" * 64)
     with pytest.raises(
         PlumblineError, match=r"made from documents with sha256 b{64}, and those .* have a{64} \(.*json\)"
     ):
-        verb(*flat(words))
+        verb(*flat(command))
     index = json.loads((own / "items.json").read_text())
     (own / "items.json").write_text(json.dumps({task: entry | {"licence": "mine"} for task, entry in index.items()}))
     with pytest.raises(PlumblineError, match=r"items\.json is not the file that was made: its sha256 is \w{64}, and"):
-        verb(*flat(words))
+        verb(*flat(command))
 
 
 def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: 
     )  # fmt: skip
 
     def read() -> torch.Tensor:
-        words = {"text": None, "tokens": None, "validation": None, "sequences": 1, "context": None}
-        return _checkpoint.read_sequences(checkpoint, tokenizer=tokenizer, **words).tokens_BT
+        options = {"text": None, "tokens": None, "validation": None, "sequences": 1, "context": None}
+        return _checkpoint.read_sequences(checkpoint, tokenizer=tokenizer, **options).tokens_BT
 
     assert read().shape == (1, 64)
     permute(tokenizer)
@@ -160,8 +160,8 @@ def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: 
 
 def test_a_run_that_names_no_tokenizer_is_refused(finished: Path, corpus: Path, verb: Verb) -> None:
     path = finished / "manifest.json"
-    said = json.loads(path.read_text())
-    del said["tokenizer_sha256"]
-    path.write_text(json.dumps(said))
+    manifest = json.loads(path.read_text())
+    del manifest["tokenizer_sha256"]
+    path.write_text(json.dumps(manifest))
     with pytest.raises(PlumblineError, match=rf"{path} has no 'tokenizer_sha256'.* pretrain again"):
         verb(sample, finished, "--tokenizer", corpus / "tokenizer/tokenizer.json")

@@ -29,8 +29,8 @@ def evaluate(finished: Path, items_folder: Path, tokenizer_file: Path, tmp_path:
         out = tmp_path / "scores"
         paths = {"--run": finished, "--items-folder": items_folder, "--tokenizer": tokenizer_file, "--out": out}
         flags = flags if "--suite" in flags else ("--suite", "climb12", *flags)
-        words = [word for flag, path in paths.items() for word in (flag, str(path))]
-        monkeypatch.setattr(sys, "argv", ["evaluate", *words, "--device", "cpu", *flags])
+        args = [word for flag, path in paths.items() for word in (flag, str(path))]
+        monkeypatch.setattr(sys, "argv", ["evaluate", *args, "--device", "cpu", *flags])
         verb.main()
         return out
 
@@ -38,9 +38,9 @@ def evaluate(finished: Path, items_folder: Path, tokenizer_file: Path, tmp_path:
 
 
 def test_scores_and_examples_of_a_run_agree_with_each_other_and_with_the_harness(evaluate, monkeypatch):
-    kept = {}
+    cache = {}
     plain = harness_tasks.run
-    monkeypatch.setattr(harness_tasks, "run", lambda *args: kept.setdefault("results", plain(*args)))
+    monkeypatch.setattr(harness_tasks, "run", lambda *args: cache.setdefault("results", plain(*args)))
     out = evaluate("--limit", "5", "--fingerprint", "0123456789abcdef-fedcba9876543210")
     scores = frames.read(out / "scores.parquet", "scores")
     examples = frames.read(out / "examples.parquet", "examples")
@@ -57,7 +57,7 @@ def test_scores_and_examples_of_a_run_agree_with_each_other_and_with_the_harness
 
     table = scores.set_index(["task", "metric"])
     for task in CLIMB12:
-        theirs = kept["results"]["results"][task.name]
+        theirs = cache["results"]["results"][task.name]
         for metric in task.metrics:
             assert table.loc[(task.name, metric), "value"] == pytest.approx(theirs[f"{metric},none"])
         assert ((task.name, "acc_norm") in table.index) == ("acc_norm" in task.metrics)
@@ -90,12 +90,12 @@ def test_the_right_answer_is_found_in_every_kind_of_task(evaluate, items_folder:
         answers = []
         for request in requests:
             context, continuation = request.args
-            known = context in right or any(
-                context.startswith(("Question: " + one[: -len(continuation) + 1], one[: -len(continuation) + 1]))
-                for one in right
-                if one.endswith(continuation[1:])
+            is_right = context in right or any(
+                context.startswith(("Question: " + text[: -len(continuation) + 1], text[: -len(continuation) + 1]))
+                for text in right
+                if text.endswith(continuation[1:])
             )
-            answers.append((-1.0 if known else -900.0, known))
+            answers.append((-1.0 if is_right else -900.0, is_right))
         return answers
 
     monkeypatch.setattr("plumbline.evaluate.harness_model.CheckpointLM.loglikelihood", oracle)
@@ -155,14 +155,14 @@ def test_corrupt_weights_are_named(evaluate, finished: Path):
         evaluate()
 
 
-@pytest.mark.parametrize("of", [torch.int8, torch.float16, torch.complex64, torch.float8_e4m3fn], ids=str)
-def test_weights_of_another_type_are_not_scored(finished: Path, of: torch.dtype):
-    """As numbers of ours they would have lost what they say, without a word."""
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float16, torch.complex64, torch.float8_e4m3fn], ids=str)
+def test_weights_of_another_type_are_not_scored(finished: Path, dtype: torch.dtype):
+    """As numbers of ours they would have lost what they state, without a word."""
     path = finished / "model.safetensors"
     weights = {name: tensor.clone() for name, tensor in load_file(path).items()}
     last = sorted(weights)[-1]
-    save_file(weights | {last: weights[last].to(of)}, path)
-    with pytest.raises(PlumblineError, match=rf"{last!r} is of {of}, not of torch\.float32; .*pretrain again"):
+    save_file(weights | {last: weights[last].to(dtype)}, path)
+    with pytest.raises(PlumblineError, match=rf"{last!r} is of {dtype}, not of torch\.float32; .*pretrain again"):
         FinishedRun.read(finished).model()
 
 

@@ -42,7 +42,7 @@ def test_made_up_items(both, items_folder: Path, task: str):
 
 
 def test_an_answer_longer_than_the_context(both):
-    """The harness's own model ends there with an assertion that says nothing."""
+    """The harness's own model ends there with an assertion without a message."""
     long = " ".join(f"harbour {number}" for number in range(60))
     pairs = requests(("Ships", f" {long}"), ("Ships", " harbour"), ("", long))
     ours, theirs = (model.loglikelihood(pairs, disable_tqdm=True) for model in both)

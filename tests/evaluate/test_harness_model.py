@@ -44,7 +44,7 @@ def naive(decoder: Decoder, context: list[int], continuation: list[int]) -> tupl
     return float(logprobs.gather(1, targets[:, None]).sum()), bool((logprobs.argmax(-1) == targets).all())
 
 
-def encoded(model: CheckpointLM, context: str, answer: str) -> tuple[list[int], list[int]]:
+def encode_pair(model: CheckpointLM, context: str, answer: str) -> tuple[list[int], list[int]]:
     """Tokens of a context, and those that follow them in the whole text."""
     first, whole = model.tok_encode(context), model.tok_encode(context + answer)
     return first, whole[len(first) :]
@@ -56,7 +56,7 @@ def test_batched_padded_and_shared_equals_one_at_a_time(model: CheckpointLM, dec
     pairs += [("Answer:", f" {letter}") for letter in "ABCD"]  # one context, four answers of one token
     scored = model.loglikelihood(requests(*pairs))
     for (context, continuation), (logprob, greedy) in zip(pairs, scored):
-        expected = naive(decoder, *encoded(model, context, continuation))
+        expected = naive(decoder, *encode_pair(model, context, continuation))
         assert logprob == pytest.approx(expected[0], abs=2e-4)
         assert greedy == expected[1]
     assert model.truncated == 3
@@ -81,7 +81,7 @@ def test_greedy_is_the_likeliest(model: CheckpointLM, decoder: Decoder, tokenize
     for context in prose(1)[0].split(" ")[:20]:
         logits_V = decoder(torch.tensor([model.tok_encode(context)]))[0, -1, :VOCABULARY]
         best, worst = (tokenizer.decode([int(token)]) for token in (logits_V.argmax(), logits_V.argmin()))
-        if all(len(encoded(model, context, answer)[1]) == 1 for answer in (best, worst)):
+        if all(len(encode_pair(model, context, answer)[1]) == 1 for answer in (best, worst)):
             break  # both are an answer of one token here
     else:
         pytest.fail("no context has such answers")
@@ -100,7 +100,7 @@ def test_an_empty_context_is_the_end_of_text_token(model: CheckpointLM, decoder:
 def test_an_overlong_continuation_is_scored_whole_each_token_once(model: CheckpointLM, decoder: Decoder):
     first_word, *words = prose(1)[0].split(" ")
     texts = first_word, " " + " ".join(words[:65])
-    context, continuation = encoded(model, *texts)
+    context, continuation = encode_pair(model, *texts)
     assert CONTEXT < len(continuation) <= 2 * CONTEXT
     ((logprob, _),) = model.loglikelihood(requests(texts))
     first = naive(decoder, context[-1:], continuation[:CONTEXT])[0]

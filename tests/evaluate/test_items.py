@@ -1,4 +1,4 @@
-"""Items: their schema, where they come from, and what is said when something is wrong with them."""
+"""Items: their schema, where they come from, and the message when something is wrong with them."""
 
 from __future__ import annotations
 
@@ -197,9 +197,9 @@ def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
 
 def test_proxies_are_the_same_every_time_and_can_be_asked(documents_file: Path):
     for task in CLIMB12:
-        made = proxy_items.items(task, ProxyMaterial.read(documents_file), 8)
-        assert made == proxy_items.items(task, ProxyMaterial.read(documents_file), 8)
-        for item in made:
+        rows = proxy_items.items(task, ProxyMaterial.read(documents_file), 8)
+        assert rows == proxy_items.items(task, ProxyMaterial.read(documents_file), 8)
+        for item in rows:
             require(task.name, item)
 
 
@@ -340,20 +340,20 @@ def test_original_forms_become_hub_forms():
         "lambada_openai": ([{"text": "two words"}],),
         "mmlu": ([["q", "w", "x", "y", "z", "C"]], None, "anatomy"),
     }
-    made = {}
+    rows = {}
     for task, (lines, *labels) in cases.items():
-        (made[task],) = convert_released.convert(read_task(task), lines, *labels)
-        item_fields.require(read_task(task), made[task], task)
-    assert made["piqa"] == PIQA
-    assert made["arc_easy"] == {"id": "i", "question": "q", **lettered}
-    assert made["openbookqa"] == {"id": "i", "question_stem": "q", **lettered}
-    assert made["hellaswag"] == endings | {"ind": 1, "label": "1"}
+        (rows[task],) = convert_released.convert(read_task(task), lines, *labels)
+        item_fields.require(read_task(task), rows[task], task)
+    assert rows["piqa"] == PIQA
+    assert rows["arc_easy"] == {"id": "i", "question": "q", **lettered}
+    assert rows["openbookqa"] == {"id": "i", "question_stem": "q", **lettered}
+    assert rows["hellaswag"] == endings | {"ind": 1, "label": "1"}
     assert (
-        made["boolq"] == {"idx": 0, "passage": "p", "question": "q", "label": 1} and made["boolq"]["label"] is not True
+        rows["boolq"] == {"idx": 0, "passage": "p", "question": "q", "label": 1} and rows["boolq"]["label"] is not True
     )
-    assert made["mmlu"] == {"question": "q", "subject": "anatomy", "choices": [*"wxyz"], "answer": 2}
-    assert made["truthfulqa_mc2"]["mc2_targets"] == {"choices": ["yes", "no"], "labels": [1, 0]}
-    assert made["social_iqa"]["label"] == "3"
+    assert rows["mmlu"] == {"question": "q", "subject": "anatomy", "choices": [*"wxyz"], "answer": 2}
+    assert rows["truthfulqa_mc2"]["mc2_targets"] == {"choices": ["yes", "no"], "labels": [1, 0]}
+    assert rows["social_iqa"]["label"] == "3"
 
 
 ROW = ["q", "w", "x", "y", "z", "C"]
@@ -447,9 +447,9 @@ def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatc
 
 def test_real_items_beside_the_repository_fit(shared: Path):
     for path in sorted((shared / "evaldata").glob("*.jsonl")):
-        found = item_fields.read(read_task(path.stem), path, limit=200)
-        check_items.items(read_task(path.stem), found, str)
-        assert len(found) == 200
+        rows = item_fields.read(read_task(path.stem), path, limit=200)
+        check_items.items(read_task(path.stem), rows, str)
+        assert len(rows) == 200
 
 
 def test_a_number_of_choices_that_no_item_has_is_refused() -> None:

@@ -64,10 +64,10 @@ def shard(change: dict[str, str] | None = None, lost: str = "") -> Callable[[Pat
     """The weights in two files with an index, of which some entries are changed, or a file is lost."""
 
     def apply(folder: Path) -> None:
-        held, places = weights(folder), {}
+        tensors, places = weights(folder), {}
         (folder / WEIGHTS).unlink()
-        for name, some in (("a", sorted(held)[::2]), ("b", sorted(held)[1::2])):
-            save_file({key: held[key] for key in some}, folder / f"{name}.safetensors", metadata={"format": "pt"})
+        for name, some in (("a", sorted(tensors)[::2]), ("b", sorted(tensors)[1::2])):
+            save_file({key: tensors[key] for key in some}, folder / f"{name}.safetensors", metadata={"format": "pt"})
             places |= dict.fromkeys(some, f"{name}.safetensors")
         (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": places | (change or {})}))
         if lost:
@@ -80,7 +80,7 @@ def content(name: str, written: bytes) -> Callable[[Path], None]:
     return lambda folder: [(folder / name).write_bytes(written)].clear()
 
 
-def pickled(folder: Path) -> None:
+def pickle_weights(folder: Path) -> None:
     torch.save(weights(folder), folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()
 
@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a key twice": (content("config.json", b'{"hidden_size": 16, "hidden_size": 32}'), r"'hidden_size' is there twice"),
     "a lying file": (content(WEIGHTS, pickle.dumps([1]) * 9), r"model.safetensors: cannot be read as weights"),
     "an empty file": (content(WEIGHTS, b""), r"model.safetensors: cannot be read as weights"),
-    "a pickle": (pickled, r"pytorch_model.bin is a pickle, .* so it is not read"),
+    "a pickle": (pickle_weights, r"pytorch_model.bin is a pickle, .* so it is not read"),
     "a shard less": (shard(lost="b.safetensors"), r"names b.safetensors, of 2 files, which is not there"),
     "a shard elsewhere": (shard({GAIN: "../x/model.safetensors"}), r"names '../x/model.safetensors' as a file"),
     "a pickled shard": (shard({GAIN: "x.bin"}), r"names 'x.bin' as a file of weights; only safetensors"),
@@ -136,7 +136,7 @@ def test_what_is_whole_is_read(llama: Path, tmp_path: Path) -> None:
     scaled = {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}
     for name, change in (
         ("shards", shard()),
-        ("buffers", reweight(lambda held: held | {FREQUENCIES: rotary(1e4).half()})),
+        ("buffers", reweight(lambda state: state | {FREQUENCIES: rotary(1e4).half()})),
         (
             "scaled",
             lambda folder: [
@@ -144,7 +144,7 @@ def test_what_is_whole_is_read(llama: Path, tmp_path: Path) -> None:
                 configure(rope_parameters=scaled)(folder),
             ].clear(),
         ),
-        ("half", reweight(lambda held: {key: value.bfloat16() for key, value in held.items()})),
+        ("half", reweight(lambda state: {key: value.bfloat16() for key, value in state.items()})),
     ):
         folder = shutil.copytree(llama, tmp_path / name)
         change(folder)
@@ -181,7 +181,7 @@ def with_buffers(kind: str, folder: Path, mask: torch.Tensor) -> None:
     attention = [ATTENTION.get(kind, "transformer.h.{}.attn").format(layer) for layer in (0, 1)]
     buffers = {f"{name}.bias": mask.clone() for name in attention}
     buffers |= {f"{name}.masked_bias": torch.tensor(-1e9) for name in attention}
-    reweight(lambda held: held | buffers)(folder)
+    reweight(lambda state: state | buffers)(folder)
 
 
 ONES = torch.ones(1, 1, 32, 32)
@@ -202,7 +202,7 @@ def test_masks_of_earlier_versions(kind: str, mask: torch.Tensor, right: bool, t
     model.save_pretrained(tmp_path)
     with_buffers(kind, tmp_path, mask)
     if bare:
-        reweight(lambda held: {name.removeprefix("transformer."): value for name, value in held.items()})(tmp_path)
+        reweight(lambda state: {name.removeprefix("transformer."): value for name, value in state.items()})(tmp_path)
     if not right:
         with pytest.raises(PlumblineError, match=r"holds '.*att.*bias', which is no weight of the model"):
             hugging_face_folder.read_model(tmp_path)
@@ -226,10 +226,10 @@ def test_a_default_of_the_configuration_is_no_count(kind: str, tmp_path: Path) -
     hugging_face_folder.read_model(tmp_path)
 
 
-def whole_numbers(held: dict[str, torch.Tensor], part: str) -> dict[str, torch.Tensor]:
+def whole_numbers(state: dict[str, torch.Tensor], part: str) -> dict[str, torch.Tensor]:
     return {
         name.removeprefix("transformer."): (value * 100).to(torch.int8) if part in name else value
-        for name, value in held.items()
+        for name, value in state.items()
     }
 
 
@@ -244,7 +244,7 @@ def whole_numbers(held: dict[str, torch.Tensor], part: str) -> dict[str, torch.T
 )
 def test_whole_numbers_and_encoders_are_refused(kind: str, part: str, sentence: str, tmp_path: Path) -> None:
     KINDS[kind]().save_pretrained(tmp_path)
-    reweight(lambda held: whole_numbers(held, part))(tmp_path)
+    reweight(lambda state: whole_numbers(state, part))(tmp_path)
     with pytest.raises(PlumblineError, match=sentence):
         hugging_face_folder.read_model(tmp_path)
 
@@ -257,10 +257,10 @@ def test_every_verb_refuses_and_the_next_folder_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Rows of two folders of one name are told apart; a pickle and a layer too many end in one sentence each."""
+    """Rows of two folders of one name are kept apart; a pickle and a layer too many end in one sentence each."""
 
-    def verb(module: Any, *words: object) -> None:
-        monkeypatch.setattr(sys, "argv", ["plumbline", *map(str, words)])
+    def verb(module: Any, *args: object) -> None:
+        monkeypatch.setattr(sys, "argv", ["plumbline", *map(str, args)])
         module.main()
 
     whole, other = tmp_path / "a/model", tmp_path / "b/model"
@@ -275,9 +275,9 @@ def test_every_verb_refuses_and_the_next_folder_goes_on(
     folders = (tmp_path / "layer", whole, tmp_path / "lie", other)
     with pytest.raises(PlumblineError, match=r"2 of 4 were not scored, .*: .*layer, .*lie$"):
         verb(score_models, *folders, *shared, "--out", out)
-    told = capsys.readouterr().err
-    assert "layer lacks 'model.layers." in told and "lie/model.safetensors: cannot be read" in told
-    assert "Traceback" not in told and list(dict.fromkeys(pd.read_csv(out)["run_id"])) == ["hf:a/model", "hf:b/model"]
+    stderr = capsys.readouterr().err
+    assert "layer lacks 'model.layers." in stderr and "lie/model.safetensors: cannot be read" in stderr
+    assert "Traceback" not in stderr and list(dict.fromkeys(pd.read_csv(out)["run_id"])) == ["hf:a/model", "hf:b/model"]
     with pytest.raises(PlumblineError, match=r"a/../a/model is the same model as .*give each model once"):
         verb(score_models, whole, tmp_path / "a/../a/model", *shared)
     for case, sentence in (("layer", "lacks 'model.layers."), ("lie", "cannot be read as weights")):

@@ -20,7 +20,7 @@ from plumbline.model import hf_export
 from plumbline.model.finished_run import FinishedRun
 from plumbline.specs import tasks
 
-#: What config/tasks/README.md says is enough, and where items come from when they are not one's own.
+#: What config/tasks/README.md states to be enough, and where items come from when they are not one's own.
 PAGE = (package_data.folder() / "config/tasks/README.md").read_text()
 SCIQ = (
     PAGE.partition("```yaml\n")[2].partition("```")[0]
@@ -77,10 +77,10 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def run(project: Path, *words: object) -> str:
+def run(project: Path, *args: object) -> str:
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TQDM_DISABLE": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", *map(str, words)], cwd=project, env=environment, capture_output=True, text=True
+        [sys.executable, "-m", *map(str, args)], cwd=project, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -93,7 +93,7 @@ def model(finished: Path, tokenizer_file: Path, tmp_path: Path) -> Path:
 
 
 def ours(project: Path, model: Path) -> pd.Series:
-    """What `plumbline score` says of the task, by metric."""
+    """What `plumbline score` states about the task, by metric."""
     flags = ("--items-source", "local", "--suite", "sciq", "--local-items-folder", "mine", "--out", "items")
     assert "sciq            benchmark      8 items" in run(project, "plumbline.evaluate.items", *flags)
     run(project, "plumbline", "score", model, "--items-folder", "items", "--suite", "sciq", "--out", "scores.csv")
@@ -108,35 +108,35 @@ def theirs(project: Path, model: Path, *shots: int) -> dict[int, tuple[dict[str,
     content = yaml.safe_load((harness_tasks.TASK_FOLDER / "sciq/sciq.yaml").read_text())
     content |= {"dataset_path": "json", "dataset_kwargs": {"data_files": files}}
     for number in shots:
-        said = yaml.safe_dump(content | {"task": f"theirs_{number}", "num_fewshot": number})
-        (project / f"theirs_{number}.yaml").write_text(said)
+        text = yaml.safe_dump(content | {"task": f"theirs_{number}", "num_fewshot": number})
+        (project / f"theirs_{number}.yaml").write_text(text)
     run(
         project, "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={model},dtype=float32",
         "--tasks", ",".join(f"theirs_{number}.yaml" for number in shots), "--device", "cpu", "--batch_size", 8,
         "--log_samples", "--output_path", "out",
     )  # fmt: skip
     (results,) = (project / "out").rglob("results_*.json")
-    found = {}
+    scores = {}
     for number in shots:
         (samples,) = (project / "out").rglob(f"samples_theirs_{number}_*.jsonl")
         gold = [float(json.loads(line)["filtered_resps"][3][0]) for line in samples.read_text().splitlines()]
         assert len(gold) == ITEMS
-        said = json.loads(results.read_text())["results"][f"theirs_{number}"]
-        found[number] = {metric: said[f"{metric},none"] for metric in ("acc", "acc_norm")}, sum(gold) / len(gold)
-    return found
+        data = json.loads(results.read_text())["results"][f"theirs_{number}"]
+        scores[number] = {metric: data[f"{metric},none"] for metric in ("acc", "acc_norm")}, sum(gold) / len(gold)
+    return scores
 
 
 @pytest.mark.slow
 def test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it(project: Path, model: Path) -> None:
-    found = {0: ours(project, model)}
+    scores = {0: ours(project, model)}
     with open(project / "config/tasks/sciq.yaml", "a") as handle:
         handle.write("few_shot: {number: 2, split: train}\n")
-    found[2] = ours(project, model)
-    for shots, (expected, gold) in theirs(project, model, *found).items():
-        assert {metric: found[shots]["sciq", metric] for metric in expected} == expected
-        assert found[shots]["sciq", "logprob_gold"] == pytest.approx(gold, abs=1e-4)
-        assert found[shots]["sciq_avg", "sciq_avg"] == expected["acc_norm"]
-    assert found[0]["sciq", "logprob_gold"] != pytest.approx(found[2]["sciq", "logprob_gold"], abs=1e-3)
+    scores[2] = ours(project, model)
+    for shots, (expected, gold) in theirs(project, model, *scores).items():
+        assert {metric: scores[shots]["sciq", metric] for metric in expected} == expected
+        assert scores[shots]["sciq", "logprob_gold"] == pytest.approx(gold, abs=1e-4)
+        assert scores[shots]["sciq_avg", "sciq_avg"] == expected["acc_norm"]
+    assert scores[0]["sciq", "logprob_gold"] != pytest.approx(scores[2]["sciq", "logprob_gold"], abs=1e-3)
 
 
 def test_its_proxies_are_made_of_held_out_documents(project: Path, documents_file: Path) -> None:
@@ -162,13 +162,13 @@ def test_its_proxies_are_made_of_held_out_documents(project: Path, documents_fil
 def test_the_pages_show_this_task_and_the_first_of_these_items(project: Path, repository: Path) -> None:
     page = (repository / "docs/your-own.md").read_text()
     assert PAGE.partition("```yaml\n")[2].partition("```")[0] in page
-    shown = page.partition("## Task")[2].partition("```json\n")[2].partition("```")[0]
-    assert shown == (project / "mine/sciq.jsonl").read_text().splitlines(keepends=True)[0]
+    example = page.partition("## Task")[2].partition("```json\n")[2].partition("```")[0]
+    assert example == (project / "mine/sciq.jsonl").read_text().splitlines(keepends=True)[0]
 
 
 def test_too_few_solved_examples_are_refused() -> None:
     task = structs.replace(tasks.task("mmlu"), few_shot=tasks.FewShot(number=2, split="dev"))
-    shown = [{"subject": "anatomy"}, {"subject": "anatomy"}, {"subject": "virology"}]
-    assert len(harness_tasks.examples(task, shown, "anatomy")) == 2
+    examples = [{"subject": "anatomy"}, {"subject": "anatomy"}, {"subject": "virology"}]
+    assert len(harness_tasks.examples(task, examples, "anatomy")) == 2
     with pytest.raises(PlumblineError, match=r"mmlu\.yaml: few_shot\.number: 2 .* there are 1 of subject 'virology'"):
-        harness_tasks.examples(task, shown, "virology")
+        harness_tasks.examples(task, examples, "virology")

@@ -38,10 +38,10 @@ SEGMENTS = [TokenSegment(index, given + answer, len(answer)) for index, (given, 
 
 def paths(nodes: list[PrefixNode], above: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
     """What is read from the root to each node."""
-    found = []
+    result = []
     for node in nodes:
-        found += [above + node.tokens, *paths(node.children, above + node.tokens)]
-    return found
+        result += [above + node.tokens, *paths(node.children, above + node.tokens)]
+    return result
 
 
 def read(nodes: list[PrefixNode]) -> int:
@@ -52,7 +52,7 @@ def test_trees_read_common_beginnings_once() -> None:
     shared, apart = trees(SEGMENTS), trees(SEGMENTS, shared=False)
     rows = {tuple(segment.tokens[:-1]) for segment in SEGMENTS}
     assert sorted(paths(apart)) == sorted(rows) and rows <= set(paths(shared))
-    # The passage and the first question; answers' beginnings are too short to go on from, but for a whole row.
+    # The passage and the first question; answers' beginnings are too short to go on from, except for a whole row.
     assert read(shared) == len(PASSAGE) + len(FIRST) + 2 + 4 + len(SECOND) + len(SECOND) + 1 + 4 + 1
     assert read(apart) == sum(map(len, rows))
     assert all(len(node.tokens) >= SHORTEST for node in shared if node.children)
@@ -79,12 +79,12 @@ def alone(model: Decoder, segment: TokenSegment) -> tuple[float, bool]:
 @cache
 def combinations() -> dict[str, ModelSpec]:
     """The components that a run of any study has, at the sizes of its smallest preset."""
-    found: dict[str, ModelSpec] = {}
+    models: dict[str, ModelSpec] = {}
     for path in sorted((REPOSITORY / "studies").glob("*/study.yaml")):
         for run in study_config.load(path.parent.name, "smoke").runs.values():
             slots = {key: value for key, value in run.spec.model.to_dict().items() if isinstance(value, dict)}
-            found.setdefault(json.dumps(slots, sort_keys=True), run.spec.model)
-    return found
+            models.setdefault(json.dumps(slots, sort_keys=True), run.spec.model)
+    return models
 
 
 def test_no_component_of_any_study_changes_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +94,8 @@ def test_no_component_of_any_study_changes_a_score(monkeypatch: pytest.MonkeyPat
     for name, spec in combinations().items():
         model = create_moved_model(spec).double()
         reader = PrefixTreeReader(model, batch_tokens=40, padding=0)
-        found = reader.scores(SEGMENTS, len(SEGMENTS))
-        for (score, greedy), segment in zip(found, SEGMENTS, strict=True):
+        scores = reader.scores(SEGMENTS, len(SEGMENTS))
+        for (score, greedy), segment in zip(scores, SEGMENTS, strict=True):
             assert (pytest.approx(score, rel=2e-5, abs=2e-5), greedy) == alone(model, segment), name
         if not reader.padded:
             whole.add(name)
@@ -109,7 +109,7 @@ def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -
     segments = [TokenSegment(index, row, 1) for index, row in enumerate(rows)]
     reader, read = PrefixTreeReader(create_moved_model(small()), batch_tokens=None, padding=0), Decoder.hidden
     passes: list[tuple[int, ...]] = []
-    monkeypatch.setattr(Decoder, "hidden", lambda *given: passes.append(tuple(given[1].shape)) or read(*given))
+    monkeypatch.setattr(Decoder, "hidden", lambda *args: passes.append(tuple(args[1].shape)) or read(*args))
     beside = reader.scores(segments, len(rows))
     assert passes == [(2, 32), (1, 8)], "20 and 12 in one row, and 5 apart"
     passes.clear()
@@ -120,7 +120,7 @@ def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_remembers_earlier_queries_reads_each_row_by_itself() -> None:
-    """The branches of a tree are no earlier queries of each other."""
+    """The branches of a tree are not earlier queries of each other."""
     summed = PrefixTreeReader(
         create_moved_model(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0
     )
@@ -137,7 +137,7 @@ def test_what_was_cut_on_the_left_shares_nothing() -> None:
 
 
 def test_learned_positions_end_with_the_context() -> None:
-    """A row as long as the context beside shorter ones, all after one beginning: padding has no position."""
+    """A row as long as the context next to shorter ones, all after one beginning: padding has no position."""
     spec = small(positions={"name": "learned"}, context=32)
     model = create_moved_model(spec)
     begin = list(range(20))
@@ -146,8 +146,8 @@ def test_learned_positions_end_with_the_context() -> None:
         TokenSegment(1, [*begin, 60, 61], 2),
         TokenSegment(2, [5, 6], 1),
     ]
-    found = PrefixTreeReader(model, batch_tokens=None, padding=0).scores(segments, 3)
-    for (score, _), segment in zip(found, segments, strict=True):
+    scores = PrefixTreeReader(model, batch_tokens=None, padding=0).scores(segments, 3)
+    for (score, _), segment in zip(scores, segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)
 
 
@@ -160,15 +160,15 @@ def test_what_asks_nothing_and_what_reads_one_token() -> None:
     )
     model = create_moved_model(small(context=1))
     reader = PrefixTreeReader(model, batch_tokens=None, padding=0)
-    asked = [TokenSegment(0, [3, 4], 1), TokenSegment(1, [5, 4], 1)]
-    for (score, _), segment in zip(reader.scores(asked, 2), asked, strict=True):
+    segments = [TokenSegment(0, [3, 4], 1), TokenSegment(1, [5, 4], 1)]
+    for (score, _), segment in zip(reader.scores(segments, 2), segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-5)
 
 
 def test_of_equal_logits_the_first_tokens_is_the_likeliest() -> None:
-    """As `argmax` has it, by which the harness judges its own models: a model that says nothing prefers token 0."""
+    """As `argmax` has it, by which the harness judges its own models: a model with equal logits prefers token 0."""
     silent = create_moved_model(small())
     torch.nn.init.zeros_(silent.head_weight)
-    asked = [TokenSegment(index, [5, *answer], len(answer)) for index, answer in enumerate([[0], [1], [0, 0], [0, 7]])]
-    scored = PrefixTreeReader(silent, batch_tokens=None, padding=0).scores(asked, len(asked))
+    parts = [TokenSegment(index, [5, *answer], len(answer)) for index, answer in enumerate([[0], [1], [0, 0], [0, 7]])]
+    scored = PrefixTreeReader(silent, batch_tokens=None, padding=0).scores(parts, len(parts))
     assert [greedy for _, greedy in scored] == [True, False, True, False]

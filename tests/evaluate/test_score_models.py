@@ -26,8 +26,8 @@ from tests.changed_spec import change_spec
 from tests.forget_caches import forget
 
 
-def verb(monkeypatch: pytest.MonkeyPatch, module, *words: object) -> None:
-    monkeypatch.setattr("sys.argv", ["plumbline x", *map(str, words)])
+def verb(monkeypatch: pytest.MonkeyPatch, module, *args: object) -> None:
+    monkeypatch.setattr("sys.argv", ["plumbline x", *map(str, args)])
     module.main()
 
 
@@ -42,9 +42,9 @@ def test_both_forms_of_a_model_have_the_workflows_scores(
     verb(monkeypatch, score_models, tmp_path / "llama", *shared, "--out", tmp_path / "theirs.csv")
     expected = frames.read(tmp_path / "workflow/scores.parquet", "scores")
     for name, run_id in (("ours", expected["run_id"].iloc[0]), ("theirs", "hf:llama")):
-        found = pd.read_csv(tmp_path / f"{name}.csv")
-        assert set(found["run_id"]) == {run_id} and list(found["metric"]) == list(expected["metric"])
-        assert list(found["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
+        table = pd.read_csv(tmp_path / f"{name}.csv")
+        assert set(table["run_id"]) == {run_id} and list(table["metric"]) == list(expected["metric"])
+        assert list(table["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
 
 
 def test_a_folder_without_a_tokenizer(finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path) -> None:
@@ -95,25 +95,25 @@ def test_one_of_several_that_cannot_be_scored_loses_no_other(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Items become tasks once, for both verbs' runs; the last, the first one's model, has its scores."""
-    made = []
+    calls = []
     read = score_models.EvaluationItems.read
-    monkeypatch.setattr(score_models.EvaluationItems, "read", lambda *given: made.append(given) or read(*given))
+    monkeypatch.setattr(score_models.EvaluationItems, "read", lambda *args: calls.append(args) or read(*args))
     forget(score_models)
     broken, same = tmp_path / "broken", tmp_path / "llama"
     hf_export.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=same)
     shared = ("--items-folder", items_folder, "--suite", "climb12", "--limit", 1, "--tokenizer", tokenizer_file)
     with pytest.raises(PlumblineError, match=r"1 of 3 were not scored, for reasons given above: .*broken"):
         verb(monkeypatch, score_models, finished, broken, same, *shared, "--out", tmp_path / "all.csv")
-    assert f"error: {broken}: {broken}: there is no such folder" in capsys.readouterr().err and len(made) == 1
-    found = pd.read_csv(tmp_path / "all.csv")
-    first, last = found.iloc[: len(found) // 2], found.iloc[len(found) // 2 :].reset_index(drop=True)
+    assert f"error: {broken}: {broken}: there is no such folder" in capsys.readouterr().err and len(calls) == 1
+    table = pd.read_csv(tmp_path / "all.csv")
+    first, last = table.iloc[: len(table) // 2], table.iloc[len(table) // 2 :].reset_index(drop=True)
     pd.testing.assert_frame_equal(first.drop(columns="run_id"), last.drop(columns="run_id"), rtol=1e-4, atol=1e-3)
     pairs = ("--run", finished, "--out", tmp_path / "a", "--run", broken, "--out", tmp_path / "b")
     with pytest.raises(PlumblineError, match=r"1 of 3 were not scored"):
         verb(monkeypatch, evaluation, *pairs, "--run", finished, "--out", tmp_path / "c", *shared)
-    one, other = (frames.read(tmp_path / name / "scores.parquet", "scores") for name in "ac")
-    pd.testing.assert_frame_equal(one, other)
-    assert len(made) == 2 and list(one["value"]) == pytest.approx(list(first["value"]))
+    mine, other = (frames.read(tmp_path / name / "scores.parquet", "scores") for name in "ac")
+    pd.testing.assert_frame_equal(mine, other)
+    assert len(calls) == 2 and list(mine["value"]) == pytest.approx(list(first["value"]))
     with pytest.raises(PlumblineError, match=r"--run 2 times, --out 1 times; give an --out for each"):
         verb(monkeypatch, evaluation, "--run", finished, *pairs[:4], *shared)
 
@@ -122,12 +122,12 @@ def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def changed(spec: dict[str, Any]) -> None:
+    def change_mixer(spec: dict[str, Any]) -> None:
         del spec["components"]
         spec["model"]["mixer"] = {"name": "softpick"}
         spec |= RunSpec.from_dict(spec).to_dict()
 
-    change_spec(finished, changed)
+    change_spec(finished, change_mixer)
     export_hf(finished, tmp_path / "softpick", tokenizer=tokenizer_file, compare=False)
     with pytest.raises(PlumblineError, match=r"brings code of its own .* give --trust-remote-code to run them"):
         score_models.score_folder(tmp_path / "softpick", items_folder)
@@ -173,15 +173,15 @@ def test_a_sample_is_the_models_own_and_repeats(
         sample.continue_prompt(sample.make_decoder_reader(model), prompt, 8, 0, torch.Generator(), end=likeliest[3])
         == likeliest[:3]
     )
-    words = (finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--max-tokens", 9, "--seed", 3)
-    told = []
+    args = (finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--max-tokens", 9, "--seed", 3)
+    outputs = []
     for _ in range(2):
-        verb(monkeypatch, sample, *words)
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1] and told[0].count("--\nHarbour") == 3
-    verb(monkeypatch, sample, *words[:-1], 4)
-    assert capsys.readouterr().out != told[0]
+        verb(monkeypatch, sample, *args)
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] and outputs[0].count("--\nHarbour") == 3
+    verb(monkeypatch, sample, *args[:-1], 4)
+    assert capsys.readouterr().out != outputs[0]
     with pytest.raises(PlumblineError, match=r"--temperature must be at least 0, not -1"):
-        verb(monkeypatch, sample, *words, "--temperature", -1)
+        verb(monkeypatch, sample, *args, "--temperature", -1)
     with pytest.raises(PlumblineError, match=r"--prompt has \d+ tokens, the model reads 64; give less"):
-        verb(monkeypatch, sample, *words, "--prompt", "harbour " * 80)
+        verb(monkeypatch, sample, *args, "--prompt", "harbour " * 80)

@@ -1,4 +1,4 @@
-"""Whose weights are scored, and whether they are what the trainer wrote; scores that are no numbers."""
+"""Whose weights are scored, and whether they are what the trainer wrote; scores that are not numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .test_harness_model import CONTEXT, requests
 
 @pytest.fixture
 def recorded(finished: Path) -> Path:
-    """A run whose manifest says what its weights are, as the trainer writes it."""
+    """A run whose manifest states what its weights are, as the trainer writes it."""
     manifest = json.loads((finished / "manifest.json").read_text())
     manifest["files"] = {"model.safetensors": {"sha256": sha256_file(finished / "model.safetensors")}}
     (finished / "manifest.json").write_text(json.dumps(manifest))

@@ -24,7 +24,7 @@ LAST = PIQA | {"task": "last", "choices": None, "chance": 0, "metric": "acc"}
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project with a suite of its own, and two tasks."""
+    """A project with its own suite, and two tasks."""
     write(tmp_path, MINE)
     for content in (PIQA, LAST):
         write(tmp_path, content, str(content["task"]), "tasks")

@@ -15,14 +15,14 @@ from .conftest import prose
 def test_ids_are_the_tokenizers_own(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, exact: bool) -> None:
     """Of texts with its special token, too, and of a tokenizer whose tokens are not those of words."""
     encode = WordEncoder.encode
-    words = Tokenizer.from_str(tokenizer.to_str())
+    copy = Tokenizer.from_str(tokenizer.to_str())
     if not exact:
-        words.pre_tokenizer = pre_tokenizers.Metaspace()
+        copy.pre_tokenizer = pre_tokenizers.Metaspace()
     remembered = []
-    monkeypatch.setattr(WordEncoder, "encode", lambda *given: remembered.append(given) or encode(*given))
-    texts = TextEncoder(words)
-    given = [*prose(2), "", " a  b\n", "Harbour<|endoftext|> lantern", "Harbour lantern\u00a0meadow"]
+    monkeypatch.setattr(WordEncoder, "encode", lambda *inputs: remembered.append(inputs) or encode(*inputs))
+    texts = TextEncoder(copy)
+    inputs = [*prose(2), "", " a  b\n", "Harbour<|endoftext|> lantern", "Harbour lantern\u00a0meadow"]
     for _ in range(2):  # the second time from memory
-        assert texts.encode(given) == [words.encode(text, add_special_tokens=False).ids for text in given]
+        assert texts.encode(inputs) == [copy.encode(text, add_special_tokens=False).ids for text in inputs]
     assert bool(remembered) is exact
-    assert words.token_to_id("<|endoftext|>") in texts.encode(given)[-2]
+    assert copy.token_to_id("<|endoftext|>") in texts.encode(inputs)[-2]

@@ -25,8 +25,8 @@ from plumbline.specs.yaml_files import studies
 VOCABULARY, LENGTH = 97, 12
 
 
-def found() -> dict[str, ModelSpec]:
-    """One run's name for each model that any study has at smoke, but for sizes, and its spec with fewer words."""
+def find_models() -> dict[str, ModelSpec]:
+    """One run's name for each model that any study has at smoke, except for sizes, and its spec with fewer words."""
     specs: dict[str, ModelSpec] = {}
     names: dict[str, str] = {}
     for study in studies():
@@ -38,7 +38,7 @@ def found() -> dict[str, ModelSpec]:
     return specs
 
 
-MODELS = found()
+MODELS = find_models()
 OWN = [name for name, spec in MODELS.items() if hf_export.beyond_llama(spec)]
 #: One whose state grows with its depth, which transformers itself writes once more before it is loaded.
 SAVED_AGAIN = "transfer-base-attnres"
@@ -58,15 +58,15 @@ def tokens() -> torch.Tensor:
 
 def stream_before(model: Decoder, layer: int, tokens_BT: torch.Tensor) -> torch.Tensor:
     """What a layer is given."""
-    given: list[torch.Tensor] = []
-    hook = model.blocks[layer].register_forward_pre_hook(lambda _, inputs: given.append(inputs[0][0]))
+    streams: list[torch.Tensor] = []
+    hook = model.blocks[layer].register_forward_pre_hook(lambda _, inputs: streams.append(inputs[0][0]))
     model(tokens_BT)
     hook.remove()
-    return given[0]
+    return streams[0]
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def vocab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("words") / "tokenizer.json"
     tokenizer = Tokenizer(models.WordLevel({f"w{index}": index for index in range(90)}, unk_token="w0"))
     tokenizer.add_special_tokens(["<|endoftext|>"])
@@ -75,11 +75,11 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outside(tmp_path_factory: pytest.TempPathFactory, words: Path) -> dict[str, torch.Tensor]:
+def outside(tmp_path_factory: pytest.TempPathFactory, vocab: Path) -> dict[str, torch.Tensor]:
     """What transformers computes of all of them, loaded in one process."""
     folders = tmp_path_factory.mktemp("exported")
     for name in OWN:
-        write_export.write_code(folders / name, lively(MODELS[name]), words)
+        write_export.write_code(folders / name, lively(MODELS[name]), vocab)
     (folders / "models.json").write_text(json.dumps({name: name == SAVED_AGAIN for name in OWN}))
     (folders / "tokens.json").write_text(json.dumps(tokens().tolist()))
     command = [
@@ -103,8 +103,8 @@ def test_the_same_logits_loss_and_tokens(name: str, outside: dict[str, torch.Ten
     logits_BTV = model(tokens_BT)
     assert torch.equal(theirs["logits"], logits_BTV)
     counted = torch.cat([logits_BTV[0, 2:-1], logits_BTV[1, :-1]])
-    wanted = torch.cat([tokens_BT[0, 3:], tokens_BT[1, 1:]])
-    torch.testing.assert_close(theirs["loss"], cross_entropy(counted, wanted))
+    targets = torch.cat([tokens_BT[0, 3:], tokens_BT[1, 1:]])
+    torch.testing.assert_close(theirs["loss"], cross_entropy(counted, targets))
     # Greedy, each token from a whole new reading.
     written_BT = tokens_BT[:, :5]
     for _ in range(4):
@@ -147,11 +147,11 @@ def test_what_looks_at_the_length_of_a_call_bears_neither_cache_nor_padding(outs
 
 @pytest.mark.parametrize("name", sorted(set(MODELS) - set(OWN)))
 @torch.inference_mode()
-def test_what_is_a_llama_is_one(name: str, words: Path, tmp_path: Path) -> None:
+def test_what_is_a_llama_is_one(name: str, vocab: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     model = lively(MODELS[name])
-    hf_export.export(model, words, tmp_path)
+    hf_export.export(model, vocab, tmp_path)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path)
     expected = model(tokens())
     torch.testing.assert_close(theirs(tokens()).logits, expected, rtol=0, atol=1e-5 * expected.abs().max().item())

@@ -31,7 +31,7 @@ from tests.model_specs import BASELINE, run_spec
 
 @pytest.fixture
 def softpick(tmp_path: Path, tokenizer_file: Path) -> Path:
-    """A finished run that is no Llama."""
+    """A finished run that is not a Llama."""
     model = BASELINE | {"vocabulary": VOCABULARY, "context": 64, "layers": 2, "mixer": {"name": "softpick"}}
     spec = run_spec(method="softpick", preset="demo", model=model, data__tokenizer_vocabulary=VOCABULARY)
     folder = tmp_path / "run"
@@ -65,7 +65,7 @@ def test_the_verb(
     rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
     frames.write(rows, "scores", tmp_path / "scores.parquet", {"suite": "climb12"})
     out = tmp_path / "out"
-    words = [
+    args = [
         "--format",
         "hf",
         "--out",
@@ -75,10 +75,10 @@ def test_the_verb(
         "--card-scores",
         tmp_path / "scores.parquet",
     ]
-    monkeypatch.setattr("sys.argv", ["plumbline export", str(softpick), *map(str, words)])
+    monkeypatch.setattr("sys.argv", ["plumbline export", str(softpick), *map(str, args)])
     verb.main()
-    said = capsys.readouterr().out
-    assert said.startswith(f"{out}: with its own code (trust_remote_code=True), ") and "equal logits" in said
+    output = capsys.readouterr().out
+    assert output.startswith(f"{out}: with its own code (trust_remote_code=True), ") and "equal logits" in output
     record = json.loads((out / EXPORT_RECORD).read_text())
     assert record["form"] == "code" and record["checked"]["largest_difference"] == 0.0
     files = contents(out)
@@ -86,7 +86,7 @@ def test_the_verb(
     assert {"config.json", "model.safetensors", "tokenizer.json", "modeling_plumbline.py", "LICENSE"} <= set(files)
     manifest = json.loads((softpick / "manifest.json").read_text())
     assert json.loads(files["run_manifest.json"]) == manifest | {"starts": [{"host": "box", "step": 0}]}
-    said = files["README.md"].decode()
+    output = files["README.md"].decode()
     for text in (
         "# transfer/base/softpick/s42 at preset demo",
         "**This model is no reproduction of the paper.**",
@@ -102,8 +102,8 @@ def test_the_verb(
         "| piqa | acc | 0.5125 | 16 | proxy |",
         "are Plumbline's, bit for bit",
     ):
-        assert text in said, text
-    # Once more is the same, byte for byte; and nothing is left beside it.
+        assert text in output, text
+    # Once more is the same, byte for byte; and nothing is left next to it.
     monkeypatch.setattr(check_export, "compare_logits", lambda *_, **__: record["checked"])
     verb.main()
     assert contents(out) == files
@@ -136,13 +136,13 @@ def test_a_changed_folder_is_not_scored(
         score_models.score_folder(out, items_folder, limit=1)
 
 
-@pytest.mark.parametrize(("source", "said"), [("hub", ""), ("local", "Its texts, of the source local, are not")])
-def test_a_model_of_the_documents_size_on_other_texts_says_so(finished: Path, source: str, said: str) -> None:
+@pytest.mark.parametrize(("source", "sentence"), [("hub", ""), ("local", "Its texts, of the source local, are not")])
+def test_a_model_of_the_documents_size_on_other_texts_says_so(finished: Path, source: str, sentence: str) -> None:
     manifest = json.loads((finished / "manifest.json").read_text())
     manifest["spec"] |= {"preset": "paper", "data": manifest["spec"]["data"] | {"source": source}}
     run = replace(FinishedRun.read(finished), spec=RunSpec.from_dict(manifest["spec"]))
     text = model_card.card(run, {"form": "llama", "checked": None}, requires=(), evaluation=None)
-    assert said in text and ("no reproduction of the paper" in text) == bool(said)
+    assert sentence in text and ("no reproduction of the paper" in text) == bool(sentence)
 
 
 def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_path: Path) -> None:
@@ -150,18 +150,18 @@ def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_pat
     assert done.form == "llama" and done.difference is None
     assert json.loads((tmp_path / "out/config.json").read_text())["model_type"] == "llama"
     assert not list((tmp_path / "out").glob("*.py"))
-    said = (tmp_path / "out/README.md").read_text()
-    assert "from_pretrained(folder)" in said and "were not compared" in said and "None was available" in said
-    assert "trust_remote_code" not in said and "Refused" not in said
+    card = (tmp_path / "out/README.md").read_text()
+    assert "from_pretrained(folder)" in card and "were not compared" in card and "None was available" in card
+    assert "trust_remote_code" not in card and "Refused" not in card
 
 
 def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
     run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
     for bears in (True, False):
-        found = capability_check.DecodingCapabilities(cache=bears, padding=bears, hidden_states=bears)
-        said = model_card.card(run, record, requires=(), evaluation=None, capabilities=found)
-        for words in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
-            assert (words in said) is not bears, words
+        capable = capability_check.DecodingCapabilities(cache=bears, padding=bears, hidden_states=bears)
+        card = model_card.card(run, record, requires=(), evaluation=None, capabilities=capable)
+        for phrase in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
+            assert (phrase in card) is not bears, phrase
 
 
 class Far:
@@ -185,7 +185,7 @@ def test_an_export_that_gives_other_logits_leaves_all_as_it_was(
     export_hf(softpick, out, tokenizer=tokenizer_file, compare=False)
     before = contents(out)
 
-    def other(folder: Path, model, **words):
+    def other(folder: Path, model, **options):
         assert (folder / "modeling_plumbline.py").is_file()
         raise PlumblineError("transformers gives other logits")
 

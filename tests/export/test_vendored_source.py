@@ -46,13 +46,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     forget()
 
 
-def taken(site: Site, mixer: str) -> dict[str, str]:
+def vendor_files(site: Site, mixer: str) -> dict[str, str]:
     site.install("theirs", files=FILES | {"theirs/mixer.py": mixer})
     return sources(small(mixer={"name": "theirs"})).files
 
 
 def test_a_component_of_an_installed_package_goes_along_with_its_package(site: Site) -> None:
-    files = taken(site, MIXER)
+    files = vendor_files(site, MIXER)
     own = {name for name in files if name.startswith("theirs")}
     assert own == {"theirs_mixer.py", "theirs_sibling.py", "theirs_deep.py", "theirs_later.py"}
     assert not {name for name in files if "softpick" in name or "geglu" in name}, "no more than the model needs"
@@ -72,8 +72,8 @@ def test_a_component_of_an_installed_package_goes_along_with_its_package(site: S
     # transformers looks for files by `from .module import name` alone.
     for name in set(files) - {"modeling_plumbline.py"}:
         assert re.search(rf"^from \.{name.removesuffix('.py')} import \w", files["modeling_plumbline.py"], re.M), name
-    found = sources(small(mixer={"name": "theirs"}))
-    assert found.requires == ("einops",) and found.packages == ("plumbline", "theirs")
+    result = sources(small(mixer={"name": "theirs"}))
+    assert result.requires == ("einops",) and result.packages == ("plumbline", "theirs")
     for name, text in files.items():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.level:
@@ -89,7 +89,7 @@ def test_a_component_of_an_installed_package_goes_along_with_its_package(site: S
 )
 def test_what_cannot_be_taken_along(site: Site, line: str, message: str) -> None:
     with pytest.raises(PlumblineError, match=message):
-        taken(site, f"{line}\n{MIXER}")
+        vendor_files(site, f"{line}\n{MIXER}")
 
 
 def test_modules_beside_a_module_by_itself_go_along(site: Site) -> None:
@@ -97,10 +97,10 @@ def test_modules_beside_a_module_by_itself_go_along(site: Site) -> None:
     mixer = mixer.replace("from theirs.deep import FACTOR", "FACTOR = 1").replace(".later", "sibling")
     mixer = mixer.replace("import LATE", "import SIXTH as LATE")
     site.install("alone", {"mixers.alone": "alone"}, {"alone.py": mixer, "sibling.py": "OTHER, SIXTH = 5, 6\n"})
-    found = sources(small(mixer={"name": "alone"}))
-    assert {"alone.py", "sibling.py"} <= set(found.files) and found.packages == ("alone", "plumbline", "sibling")
-    assert "\nfrom . import sibling as sibling\nimport math\n" in found.files["alone.py"]
-    assert found.files["sibling.py"].startswith("# installed with alone, sibling.py, licence: not stated.\n")
+    result = sources(small(mixer={"name": "alone"}))
+    assert {"alone.py", "sibling.py"} <= set(result.files) and result.packages == ("alone", "plumbline", "sibling")
+    assert "\nfrom . import sibling as sibling\nimport math\n" in result.files["alone.py"]
+    assert result.files["sibling.py"].startswith("# installed with alone, sibling.py, licence: not stated.\n")
 
 
 def test_two_files_of_one_flat_name(site: Site) -> None:
@@ -114,5 +114,5 @@ def test_two_files_of_one_flat_name(site: Site) -> None:
 def test_two_models_are_never_one_class_in_a_process() -> None:
     """transformers goes by the configuration's file alone where two folders have the same last name."""
     softpick, ssmax = (small(mixer={"name": name}) for name in ("softpick", "ssmax"))
-    one, same, other = (sources(spec).files["configuration_plumbline.py"] for spec in (softpick, softpick, ssmax))
-    assert one == same != other
+    first, same, other = (sources(spec).files["configuration_plumbline.py"] for spec in (softpick, softpick, ssmax))
+    assert first == same != other

@@ -50,7 +50,7 @@ INTERVENTIONS: dict[str, tuple[dict[str, int], set[str]]] = {
 
 @pytest.fixture(scope="module")
 def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmDevice]:
-    with warm_device.started(tmp_path_factory.mktemp("device"), REPOSITORY) as process:
+    with warm_device.start_device(tmp_path_factory.mktemp("device"), REPOSITORY) as process:
         yield process
 
 
@@ -117,7 +117,7 @@ def test_interventions_wait_only_where_they_say_so(device: WarmDevice) -> None:
 
 
 def test_no_intervention_of_a_study_is_left_out() -> None:
-    """Every component that some run at paper size has is in a run above, and logit_change beside them."""
+    """Every component that some run at paper size has is in a run above, and logit_change as well."""
     runs = {key: run.spec for name in STUDIES for key, run in study_config.load(name, "paper").runs.items()}
     planned = {intervention["name"] for spec in runs.values() for intervention in spec.interventions}
     assert {intervention["name"] for key in INTERVENTIONS for intervention in runs[key].interventions} == planned

@@ -1,4 +1,4 @@
-"""What config/machines.yaml says that methods take beside the baseline is what the committed rows say."""
+"""What config/machines.yaml states that methods take compared with the baseline is what the committed rows state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumbline.specs import study_config
 from plumbline.specs.yaml_files import read_yaml
 
 #: A component is named in the file where its step takes so much more or less than the baseline's: of GPUs by what is
-#: reckoned, of a core by what is measured, which has more noise. Both to two digits.
+#: estimated, of a core by what is measured, which has more noise. Both to two digits.
 NAMED, NAMED_OF_A_CORE = 0.02, 0.10
 
 
@@ -47,7 +47,7 @@ def of_variants(ratios: dict[str, float]) -> Iterator[tuple[str, str, float]]:
 
 
 def test_relative_steps_of_gpus_are_those_of_the_rows(rows: list[dict[str, Any]]) -> None:
-    """Of every machine with reckoned times, by the speeds of the device that it has."""
+    """Of every machine with estimated times, by the speeds of the device that it has."""
     reckoned = compiled_page.relative(rows)
     machine_by_name = {name: machines.load(name) for name in read_yaml(fill_step_times.MACHINES)}
     gpu_machines = {

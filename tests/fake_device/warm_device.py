@@ -20,17 +20,17 @@ class WarmDevice:
     def __init__(self, requests: IO[str], answers: IO[str], folder: Path) -> None:
         self.requests, self.answers, self.folder = requests, answers, folder
 
-    def run(self, module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, module: str, *args: str) -> subprocess.CompletedProcess[str]:
         """Run `python -m MODULE WORDS` on the device."""
         out, errors = self.folder / "out", self.folder / "errors"
-        print(json.dumps([module, words, str(out), str(errors)]), file=self.requests, flush=True)
+        print(json.dumps([module, args, str(out), str(errors)]), file=self.requests, flush=True)
         answer = self.answers.readline()
         assert answer, "the process with the device has ended"
-        return subprocess.CompletedProcess([module, *words], int(answer), out.read_text(), errors.read_text())
+        return subprocess.CompletedProcess([module, *args], int(answer), out.read_text(), errors.read_text())
 
 
 @contextmanager
-def started(folder: Path, repository: Path) -> Iterator[WarmDevice]:
+def start_device(folder: Path, repository: Path) -> Iterator[WarmDevice]:
     """Start the process, and end it."""
     command = [sys.executable, "-m", "tests.fake_device.warm_device"]
     with subprocess.Popen(command, cwd=repository, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -47,12 +47,12 @@ def _serve() -> None:
 
     absent_cuda.enter = lambda: None  # a fork has entered
     for line in sys.stdin:
-        module, words, *streams = json.loads(line)
+        module, args, *streams = json.loads(line)
         child = os.fork()
         if not child:
             for number, path in enumerate(streams, 1):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-            sys.argv = [module, *words]
+            sys.argv = [module, *args]
             runpy.run_module(module, run_name="__main__", alter_sys=True)
             return
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

@@ -3,13 +3,13 @@
 A run's identity holds the class of each of its components (`plumbline.specs.code_hash`). After a refactor, recording
 shows that every golden run that uses the component (a method, or one of `trainings`) still has its numbers, and the new
 hash joins the class of the one before: nothing is retrained. After a change that moves numbers, and for a component
-that no golden run uses, the new hash is a class of its own.
+that no golden run uses, the new hash is a new class.
 
 What this cannot see, and gives the old class nevertheless:
 
 - a change of less than the tolerance;
 - one in an option, or in a value of an option, that no golden run sets. Every value that a run of a study chooses is
-  set by one, but for numbers: theirs are of another size;
+  set by one, except for numbers: theirs are of another size;
 - one that half precision alone feels. Golden runs are float32, the studies' runs at mini and paper bfloat16: `widen`
   does nothing to float32, so a component that loses it joins the old class though its bfloat16 numbers move. Those
   differ from machine to machine by more than any useful tolerance, so none are recorded. Whoever edits where a
@@ -45,7 +45,7 @@ def used_by(golden: str) -> dict[str, Path]:
         run = trainings.spec(golden)
         model = run.model
         chosen = [("optimizer", run.optimizer.name), ("schedule", run.schedule.name)]
-        chosen += [("intervention", given["name"]) for given in run.interventions]
+        chosen += [("intervention", entry["name"]) for entry in run.interventions]
         chosen += [("probe", probe.name) for probe in run.probes]
     chosen += [(slot, model.slot(slot).name) for slot in SLOTS]
     files = {(kind, name): Path(available(kind)[name]) for kind, name in chosen}
@@ -54,7 +54,7 @@ def used_by(golden: str) -> dict[str, Path]:
     }
 
 
-def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -> Classes:
+def update_classes(before: Classes, present: dict[str, str], proven: set[str]) -> Classes:
     """The classes after a recording. No hash ever leaves them.
 
     Args:
@@ -63,12 +63,12 @@ def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -
         proven: those of them whose golden numbers are all as recorded.
     """
     after = {component: dict(classes) for component, classes in before.items()}
-    for component, found in present.items():
+    for component, digest in present.items():
         classes = after.setdefault(component, {})
         last = list(classes.values())[-1:]
-        own = classes.pop(found, None)  # and put last again
-        joined = last[0] if last and component in proven else found
-        classes[found] = joined if own is None else own
+        own = classes.pop(digest, None)  # and put last again
+        joined = last[0] if last and component in proven else digest
+        classes[digest] = joined if own is None else own
     return after
 
 
@@ -76,16 +76,16 @@ def record(golden: list[str], same: dict[str, bool]) -> Classes:
     """Write down the present hashes of all components that `golden` runs use.
 
     Args:
-        same: whether a run's numbers are those that were recorded. One that had none is not among them: it says
+        same: whether a run's numbers are those that were recorded. One that had none is not among them: it states
             nothing about the code that it shares with others.
     """
     files = {name: used_by(name) for name in golden}
     paths = {component: path for used in files.values() for component, path in used.items()}
     present = {component: code_hash.tree_hash(code_hash.component_files(path)) for component, path in paths.items()}
-    seen = {component: [same[name] for name in same if component in files[name]] for component in present}
-    proven = {component for component, verdicts in seen.items() if verdicts and all(verdicts)}
-    classes = recorded_again(read(), present, proven)
-    lines = ",\n".join(f'  "{component}": {_ordered(classes[component])}' for component in sorted(classes))
+    matches = {component: [same[name] for name in same if component in files[name]] for component in present}
+    proven = {component for component, verdicts in matches.items() if verdicts and all(verdicts)}
+    classes = update_classes(read(), present, proven)
+    lines = ",\n".join(f'  "{component}": {_write_json(classes[component])}' for component in sorted(classes))
     atomic_write_text(code_hash.CLASSES, f"{{\n{lines}\n}}\n")
     return classes
 
@@ -95,6 +95,6 @@ def read() -> Classes:
     return json.loads(code_hash.CLASSES.read_text(encoding="utf-8"))
 
 
-def _ordered(classes: dict[str, str]) -> str:
+def _write_json(classes: dict[str, str]) -> str:
     """JSON that keeps the order, which canonical JSON does not."""
-    return "{" + ", ".join(f"{canonical_json(found)}: {canonical_json(to)}" for found, to in classes.items()) + "}"
+    return "{" + ", ".join(f"{canonical_json(digest)}: {canonical_json(to)}" for digest, to in classes.items()) + "}"

@@ -54,7 +54,7 @@ def losses(method: str) -> list[float]:
     model = create(spec, init_seed=42)
     optimizer = RunOptimizer(model, model.parameter_roles, OPTIMIZER)
     share = make_schedule(SCHEDULE, STEPS)
-    found = []
+    values = []
     for step in range(1, STEPS + 1):
         batch_BT = tokens(step, spec.vocabulary, spec.context)
         loss = model(batch_BT, loss=True) / batch_BT[:, 1:].numel()
@@ -62,15 +62,15 @@ def losses(method: str) -> list[float]:
         optimizer.clip()
         optimizer.step(step, OPTIMIZER.learning_rate * share(step))
         optimizer.zero_grad()
-        found.append(round(loss.item(), 6))
-    return found
+        values.append(round(loss.item(), 6))
+    return values
 
 
-def gap(one: list[float], other: list[float]) -> float:
+def gap(first: list[float], other: list[float]) -> float:
     """The largest difference of two runs' losses."""
-    return max(abs(a - b) for a, b in zip(one, other, strict=True))
+    return max(abs(a - b) for a, b in zip(first, other, strict=True))
 
 
-def recorded() -> dict:
+def load_all() -> dict:
     """What is kept: the number of the numerics, the losses by method, and the numbers of `trainings`."""
     return json.loads(FILE.read_text(encoding="utf-8"))

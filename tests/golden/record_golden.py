@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, canonical_json
 from plumbline.specs import code_hash
 from tests.golden import code_classes
-from tests.golden.method_runs import FILE, TOLERANCE, TOLERANCES, gap, losses, recorded
+from tests.golden.method_runs import FILE, TOLERANCE, TOLERANCES, gap, load_all, losses
 from tests.golden.trainings import TRAININGS, apart, curves
 from tests.model.transfer_methods import ALL
 
@@ -28,10 +28,10 @@ def main() -> None:
         PlumblineError: a recorded number has moved and NUMERICS has not.
     """
     torch.set_num_threads(1)
-    found = {method: losses(method) for method in ALL}
+    fresh = {method: losses(method) for method in ALL}
     trained = {training: curves(training) for training in TRAININGS}
-    before = recorded() if FILE.exists() else {"numerics": None, "losses": {}}
-    gaps = {method: gap(found[method], old) for method, old in before["losses"].items() if method in found}
+    before = load_all() if FILE.exists() else {"numerics": None, "losses": {}}
+    gaps = {method: gap(fresh[method], old) for method, old in before["losses"].items() if method in fresh}
     gaps |= {name: apart(trained[name], old) for name, old in before.get("trainings", {}).items() if name in trained}
     for name, moved in gaps.items():
         if not moved <= TOLERANCES.get(name, TOLERANCE) and before["numerics"] == NUMERICS:
@@ -41,12 +41,12 @@ def main() -> None:
             )
     atomic_write_text(
         FILE,
-        f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(found)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n',
+        f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(fresh)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n',
     )
-    known = code_classes.record(
-        [*found, *trained], {name: moved <= TOLERANCES.get(name, TOLERANCE) for name, moved in gaps.items()}
+    classes = code_classes.record(
+        [*fresh, *trained], {name: moved <= TOLERANCES.get(name, TOLERANCE) for name, moved in gaps.items()}
     )
-    print(f"{len(found)} methods, {len(trained)} trainings -> {FILE}\n{len(known)} components -> {code_hash.CLASSES}")
+    print(f"{len(fresh)} methods, {len(trained)} trainings -> {FILE}\n{len(classes)} components -> {code_hash.CLASSES}")
 
 
 def _lines(golden: dict[str, Any]) -> str:

@@ -21,8 +21,8 @@ from plumbline.specs import components, study_config
 from plumbline.specs.spec import RunSpec
 from tests.conftest import REPOSITORY
 from tests.golden import code_classes as classes
-from tests.golden.code_classes import recorded_again
-from tests.golden.method_runs import OPTIMIZER, SCHEDULE, recorded
+from tests.golden.code_classes import update_classes
+from tests.golden.method_runs import OPTIMIZER, SCHEDULE, load_all
 from tests.golden.trainings import TRAININGS, spec
 from tests.model.transfer_methods import ALL, overlay
 from tests.model_specs import run_spec
@@ -33,7 +33,7 @@ THRESHOLD = "return 1 / attention_mask.count_B1Q1(self.n, self.context)"
 
 def test_every_golden_component_is_recorded_in_some_class() -> None:
     """Also after an edit that is not recorded yet: the names stand there."""
-    golden = [*(method for method in recorded()["losses"] if method in ALL), *TRAININGS]
+    golden = [*(method for method in load_all()["losses"] if method in ALL), *TRAININGS]
     used = {component for name in golden for component in classes.used_by(name)}
     assert used <= classes.read().keys()
     assert {"mixers.softmax", "optimizers.adamw", "schedules.cosine", "norms.rms_norm"} <= used
@@ -44,22 +44,22 @@ def parts(run: RunSpec) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from run.model.slots.items()
     yield "optimizer", {"name": run.optimizer.name, **run.optimizer.options}
     yield "schedule", {"name": run.schedule.name, **run.schedule.options}
-    yield from (("intervention", given) for given in run.interventions)
+    yield from (("intervention", entry) for entry in run.interventions)
     yield from (("probe", {"name": probe.name, **probe.options}) for probe in run.probes if probe.every)
 
 
 def values(run: RunSpec) -> Iterator[tuple[str, str, Any]]:
-    """Component, option and value for every option that is no number: a value of such a one can be a branch."""
-    for kind, given in parts(run):
-        for name, option in components.options(kind, given["name"]).items():
+    """Component, option and value for every option that is not a number: a value of such a one can be a branch."""
+    for kind, entry in parts(run):
+        for name, option in components.options(kind, entry["name"]).items():
             if option.kind not in ("int", "float"):
-                yield f"{components.folder(kind)}.{given['name']}", name, given[name]
+                yield f"{components.folder(kind)}.{entry['name']}", name, entry[name]
 
 
 def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
     """Slots, optimizers, schedules, interventions, and probes that read while a run trains, and the values of their
-    options that are no numbers; one's own may lack."""
-    methods = [method for method in recorded()["losses"] if method in ALL]
+    options that are not numbers; one's own may lack."""
+    methods = [method for method in load_all()["losses"] if method in ALL]
     used = {component for name in (*methods, *TRAININGS) for component in classes.used_by(name)}
     models = [run_spec(model=overlay(method)) for method in methods]
     golden = [replace(run, optimizer=OPTIMIZER, schedule=SCHEDULE) for run in models]
@@ -70,23 +70,23 @@ def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
         for preset in ("smoke", "demo", "mini", "paper")
         for run in study_config.load(study, preset).runs.values()
     ]
-    chosen = {f"{components.folder(kind)}.{given['name']}" for run in shipped for kind, given in parts(run)}
+    chosen = {f"{components.folder(kind)}.{entry['name']}" for run in shipped for kind, entry in parts(run)}
     assert chosen <= used
     lacking = {value for run in shipped for value in values(run)} - {value for run in golden for value in values(run)}
     assert not lacking, f"{sorted(lacking, key=str)}: let a training of tests/golden/trainings.py set them"
 
 
 def test_hashes_join_the_class_before_where_losses_prove_it_and_never_leave() -> None:
-    first = recorded_again({}, {"a": "1", "b": "1"}, set())
+    first = update_classes({}, {"a": "1", "b": "1"}, set())
     assert first == {"a": {"1": "1"}, "b": {"1": "1"}}
-    second = recorded_again(first, {"a": "2", "b": "2"}, {"a"})
+    second = update_classes(first, {"a": "2", "b": "2"}, {"a"})
     assert second == {"a": {"1": "1", "2": "1"}, "b": {"1": "1", "2": "2"}}
-    third = recorded_again(second, {"a": "3", "b": "3", "c": "9"}, {"a", "b", "c"})
+    third = update_classes(second, {"a": "3", "b": "3", "c": "9"}, {"a", "b", "c"})
     assert third == {"a": {"1": "1", "2": "1", "3": "1"}, "b": {"1": "1", "2": "2", "3": "2"}, "c": {"9": "9"}}
     # Back to the first hash of b, and from there on: it is that class which is joined.
-    fourth = recorded_again(third, {"b": "1"}, set())
+    fourth = update_classes(third, {"b": "1"}, set())
     assert fourth["b"] == {"1": "1", "2": "2", "3": "2"} and list(fourth["b"])[-1] == "1"
-    assert recorded_again(fourth, {"b": "4"}, {"b"})["b"]["4"] == "1"
+    assert update_classes(fourth, {"b": "4"}, {"b"})["b"]["4"] == "1"
     assert fourth["a"] == third["a"] and first == {"a": {"1": "1"}, "b": {"1": "1"}}, "what is given is left alone"
 
 
@@ -154,7 +154,7 @@ def test_a_refactor_keeps_its_class_once_it_is_recorded_and_a_change_gets_its_ow
     table.write_text("{}")
     first, first_muon = code_classes(copy)
     recorded_first = {"mixers.softpick": first, "optimizers.muon": first_muon, "mixers.of_no_method": "1"}
-    table.write_text(json.dumps({name: {found: found} for name, found in recorded_first.items()}))
+    table.write_text(json.dumps({name: {digest: digest} for name, digest in recorded_first.items()}))
     edit(copy, SOFTPICK, THRESHOLD, THRESHOLD.replace("return 1 /", "one = 1\n        return one /"))
     text = (copy / MUON).read_text()
     assert text.count("buffer") > 3
@@ -166,7 +166,7 @@ def test_a_refactor_keeps_its_class_once_it_is_recorded_and_a_change_gets_its_ow
     recorded_then = json.loads(table.read_text())
     assert recorded_then["mixers.softpick"] == {first: first, refactored: first}
     assert {"mixers.of_no_method", "mixers.softmax", "optimizers.adamw", "interventions.quack"} <= recorded_then.keys()
-    # Now changes that move losses, as NUMERICS must say.
+    # Now changes that move losses, as NUMERICS must state.
     edit(copy, SOFTPICK, "one = 1\n", "one = 2\n")
     edit(copy, MUON, "math.sqrt(max(1.0, rows / columns))", "math.sqrt(max(1.1, rows / columns))")
     edit(copy, "src/plumbline/__init__.py", f"NUMERICS = {NUMERICS}", f"NUMERICS = {NUMERICS + 1}")

@@ -1,7 +1,7 @@
 """Short trainings for what is not a slot of the model: optimizers, schedules, interventions, and probes that read while
 a run trains. On a CPU, on the tokens of the other golden runs, with the trainer's own parts.
 
-Beside the loss they keep what interventions and probes read: of those that change nothing it is all there is.
+In addition to the loss they keep what interventions and probes read: of those that change nothing it is all there is.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ def curves(training: str) -> Curves:
     """The loss before each step, and what interventions and probes read and report."""
     run = spec(training)
     model = create(run.model, run.init_seed)
-    hooks = _attached(run, model)
+    hooks = _attach_hooks(run, model)
     optimizer = RunOptimizer(model, model.parameter_roles, run.optimizer, hooks)
     online = OnlineProbes(run)
     share = make_schedule(run.schedule, STEPS)
-    found: Curves = {LOSS: []}
+    result: Curves = {LOSS: []}
     for step in range(1, STEPS + 1):
         for hook in hooks:
             hook.begin(step)
@@ -129,39 +129,39 @@ def curves(training: str) -> Curves:
         optimizer.zero_grad()
         for hook in hooks:
             hook.end(step)
-        found[LOSS].append(loss.item())
-        for probe_value in read_all(model, online.due(step), _held_out(run), "float32", init_seed=run.init_seed):
-            found.setdefault(probe_value.probe, []).append(probe_value.value)
+        result[LOSS].append(loss.item())
+        for probe_value in read_all(model, online.due(step), _draw_validation(run), "float32", init_seed=run.init_seed):
+            result.setdefault(probe_value.probe, []).append(probe_value.value)
     for _, name, value, _ in (probe_value for hook in hooks for probe_value in hook.measurements()):
         if name not in COUNTS:
-            found.setdefault(name, []).append(value)
-    assert all(math.isfinite(value) for values in found.values() for value in values), training
-    return {name: [round(value, 6) for value in values] for name, values in found.items()}
+            result.setdefault(name, []).append(value)
+    assert all(math.isfinite(value) for values in result.values() for value in values), training
+    return {name: [round(value, 6) for value in values] for name, values in result.items()}
 
 
-def apart(one: Curves, other: Curves) -> float:
+def apart(first: Curves, other: Curves) -> float:
     """The largest difference of two trainings' numbers, of those above 1 in parts of themselves; infinite where they do
     not keep the same ones."""
-    if {name: len(values) for name, values in one.items()} != {name: len(values) for name, values in other.items()}:
+    if {name: len(values) for name, values in first.items()} != {name: len(values) for name, values in other.items()}:
         return math.inf
-    pairs = [pair for name, values in one.items() for pair in zip(values, other[name], strict=True)]
+    pairs = [pair for name, values in first.items() for pair in zip(values, other[name], strict=True)]
     return max(abs(a - b) / max(1.0, abs(b)) for a, b in pairs)
 
 
-def _attached(run: RunSpec, model: Decoder) -> list[Intervention]:
+def _attach_hooks(run: RunSpec, model: Decoder) -> list[Intervention]:
     hooks = build(run.interventions)
     ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
-    rows_BT = _held_out(run).numpy()
+    rows_BT = _draw_validation(run).numpy()
     # As much of a pack and of a run's progress as interventions use.
     pack: Any = SimpleNamespace(
         sequences=len(rows_BT), separator=None, path="made up", rows=lambda indices: rows_BT[np.asarray(indices)]
     )
-    silent: Any = SimpleNamespace(say=lambda text: None, event=lambda *given, **details: None)
+    silent: Any = SimpleNamespace(say=lambda text: None, event=lambda *args, **details: None)
     for hook in hooks:
         hook.attach(InterventionInputs(spec=run, model=model, ranks=ranks, validation=pack, progress=silent))
     return hooks
 
 
-def _held_out(run: RunSpec) -> torch.Tensor:
+def _draw_validation(run: RunSpec) -> torch.Tensor:
     """Sequences (B, T) that are not trained on."""
     return tokens(0, run.model.vocabulary, run.model.context)

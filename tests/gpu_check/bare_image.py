@@ -1,4 +1,4 @@
-"""A machine with a torch of its own and little else, made of this one: what it lacks cannot be imported.
+"""A machine with its own torch and little else, made of this one: what it lacks cannot be imported.
 
 `environment` is for a subprocess, and for those that it starts: Python runs the `sitecustomize` beside this file there.
 """
@@ -55,7 +55,7 @@ def _modules(distribution: metadata.Distribution) -> set[str]:
 
 
 def wheel(name: str, into: Path) -> Path:
-    """An installed distribution as the wheel that it came from, so that no index is asked for it."""
+    """An installed distribution as the wheel that it came from, so that no index is needed."""
     distribution = metadata.distribution(name)
     into.mkdir(parents=True, exist_ok=True)
     tag = re.findall(r"^Tag: (.+)$", distribution.read_text("WHEEL") or "", re.MULTILINE)[0]

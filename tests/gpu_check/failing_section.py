@@ -1,4 +1,4 @@
-"""A section whose rows fail, each in its own way, but for the last."""
+"""A section whose rows fail, each in its own way, except for the last."""
 
 from __future__ import annotations
 

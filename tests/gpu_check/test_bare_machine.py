@@ -1,4 +1,4 @@
-"""The check on a machine that has a torch of its own, no index, and not all of our packages; killed on the way."""
+"""The check on a machine that has its own torch, no index, and not all of our packages; killed on the way."""
 
 from __future__ import annotations
 

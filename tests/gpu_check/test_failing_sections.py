@@ -1,4 +1,4 @@
-"""A call of the check with toy sections: what fails, dies or takes too long is said, and stops nothing else."""
+"""A call of the check with toy sections: what fails, dies or takes too long is reported, and stops nothing else."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert "- out of memory: large: OutOfMemoryError: tried to allocate" in text
     assert "- failed: killed: its process ended with -9" in text
     assert "| after them | 7 |" in text
-    # What failed is final, until it is asked for again.
+    # What failed is final, until it is requested again.
     state.again()
     assert state.missing("failing") == ["refused", "large", "killed"]
 
@@ -79,7 +79,7 @@ def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
 
 
 def test_a_killed_call_is_gone_on_with(tmp_path: Path) -> None:
-    """kill -9 while the second section is at work."""
+    """kill -9 while the second section is running."""
     program = "import sys; from pathlib import Path; from tests.gpu_check.test_failing_sections import call; "
     program += "call(Path(sys.argv[1]), 'steady', 'slow', seconds=10000.0)"
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
@@ -182,17 +182,17 @@ def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         ('{"format": 1}', "not a state of this check"),
         ('{"format": 1, "machine": {}, "sections": {"kernel_accuracy": {}}}', "not a state of this check"),
         ('{"format": 1, "machine": {}, "sections": {}}', r"does not say what it was measured on \(told\)"),
     ],
 )
-def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, words: str) -> None:
+def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "gpu_check_a.json").write_text(content)
     (tmp_path / "gpu_check_a.md").touch()
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(PlumblineError, match=message):
         command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
     assert not (tmp_path / "now").exists()
     (tmp_path / "gpu_check_a.json").unlink()

@@ -1,4 +1,4 @@
-"""The sections' own reckoning, at toy sizes on the processor. What they measure on a GPU no test can say."""
+"""The sections' own arithmetic, at toy sizes on the processor. What they measure on a GPU no test can say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections of a toy check, without torch. Which one a module is says its name in the tests' `MODULES`."""
+"""Sections of a toy check, without torch. Which one a module is, its name in the tests' `MODULES` shows."""
 
 from __future__ import annotations
 

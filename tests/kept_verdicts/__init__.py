@@ -12,6 +12,6 @@ changes a sentence on purpose writes the expectations anew, reads the difference
     python -m tests.kept_verdicts.write                    # all
     python -m tests.kept_verdicts.write verdict_improves   # or those that are named; ends with 1 where one changed
 
-A new door or a new kind of verdict gets an input of its own: in `numbers_inputs.py`, `trainer_inputs.py`,
+A new door or a new kind of verdict gets its own input: in `numbers_inputs.py`, `trainer_inputs.py`,
 `study_inputs.py`, `record_inputs.py` or `own_method_inputs.py`.
 """

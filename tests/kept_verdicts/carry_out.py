@@ -1,4 +1,4 @@
-"""Carries out an input: writes its files into an empty folder, runs its command lines there, and says what they gave.
+"""Carries out an input: writes its files into an empty folder, runs its command lines there, and states what they gave.
 
 Command lines run in this process, through the one command `plumbline`, so that an input knows no module of a door.
 """
@@ -23,7 +23,7 @@ from tests.kept_verdicts.normalise import normalise, normalise_json
 #: What a user's machine may have otherwise: a terminal, a language, a time zone, names that git would ask for.
 ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC", "NO_COLOR": "1"}
 UNSET = ("FORCE_COLOR", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID")
-#: Keys of `--json` that the object beside the page has not.
+#: Keys of `--json` that the object next to the page has not.
 OF_THE_COMMAND = ("verdict", "exit_code", "sentence", "page")
 
 
@@ -93,7 +93,7 @@ def _write(path: Path, text: str) -> None:
 
 def carry_out(case: VerdictInput) -> str:
     """Carry out an input, and return what it gave, as its expectation has it."""
-    # Not pytest's folder: lines that are folded break where the path's length says.
+    # Not pytest's folder: lines that are folded break depending on the path's length.
     with tempfile.TemporaryDirectory(prefix="kept_", dir="/tmp") as temporary, pytest.MonkeyPatch.context() as patch:
         top = Path(temporary).resolve()
         folder = top / "here"
@@ -164,12 +164,12 @@ def _text(title: str, text: str, case: VerdictInput, top: Path) -> str:
         title, text = f"words of {title}", words_of_picture(text)
     if title.endswith(".html"):
         title, text = f"words of {title}", words_of_page(text)
-    shown = normalise_json(text, top, trains=case.trains) or normalise(text, top, trains=case.trains)
-    return f"=== {title}\n{shown.rstrip()}"
+    clean = normalise_json(text, top, trains=case.trains) or normalise(text, top, trains=case.trains)
+    return f"=== {title}\n{clean.rstrip()}"
 
 
 def _is_printed(text: str, printed: str) -> bool:
-    """Whether a file's object is what a command line printed, less what only that says."""
+    """Whether a file's object is what a command line printed, less what only that states."""
     if not printed:
         return False
     numbers = {key: value for key, value in json.loads(printed).items() if key not in OF_THE_COMMAND}
@@ -177,7 +177,7 @@ def _is_printed(text: str, printed: str) -> bool:
 
 
 def words_of_picture(text: str) -> str:
-    """What a picture says: title, description, labels. Where its marks lie is held by tests of the picture."""
+    """What a picture states: title, description, labels. Where its marks lie is held by tests of the picture."""
     from xml.etree import ElementTree
 
     pieces = (part.strip() for part in ElementTree.fromstring(text).itertext())
@@ -185,7 +185,7 @@ def words_of_picture(text: str) -> str:
 
 
 def words_of_page(text: str) -> str:
-    """What a page of HTML says, a line for each piece of text; its style is held by the page's own tests."""
+    """What a page of HTML states, a line for each piece of text; its style is held by the page's own tests."""
     from html.parser import HTMLParser
 
     class Words(HTMLParser):

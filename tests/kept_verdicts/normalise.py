@@ -91,26 +91,26 @@ def _shorten(number: str) -> str:
 
 def _without_seconds(lines: list[str]) -> list[str]:
     """Lines of Markdown whose tables have cells without padding, and no duration in a column of them."""
-    made, place = [], None
+    result, place = [], None
     for line in lines:
         if not line.startswith("|"):
             place = None
-            made.append(line)
+            result.append(line)
             continue
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if "seconds" in cells:
             place = cells.index("seconds")
         elif place is not None and place < len(cells) and re.fullmatch(r"[\d.]+", cells[place]):
             cells[place] = "<seconds>"
-        made.append("|" + "|".join(re.sub(r"-{2,}", "--", cell) for cell in cells) + "|")
-    return made
+        result.append("|" + "|".join(re.sub(r"-{2,}", "--", cell) for cell in cells) + "|")
+    return result
 
 
 def _unfold(lines: list[str]) -> list[str]:
     """The console's lines with each paragraph that tells of seconds in one."""
-    made = []
+    result = []
     for blank, group in groupby(lines, key=lambda line: not line):
         paragraph = list(group)
         is_folded = not blank and any(" of it, <seconds>" in " ".join(pair) for pair in pairwise(paragraph))
-        made += [" ".join(paragraph)] if is_folded else paragraph
-    return made
+        result += [" ".join(paragraph)] if is_folded else paragraph
+    return result

@@ -11,21 +11,21 @@ BASE = (3.280, 3.285, 3.279, 3.283, 3.281)
 LOSS = "--baseline base --metric loss --lower-is-better"
 
 
-def table(of: Mapping[str, Sequence[object]], metric: str = "loss", mark: str = ",") -> str:
+def table(runs: Mapping[str, Sequence[object]], metric: str = "loss", mark: str = ",") -> str:
     """A table of runs: for each method its values, at seeds from 1 on."""
     rows = [("method", "seed", metric)]
-    rows += [(method, str(seed), str(value)) for method, values in of.items() for seed, value in enumerate(values, 1)]
+    rows += [(method, str(seed), str(value)) for method, values in runs.items() for seed, value in enumerate(values, 1)]
     return "".join(mark.join(row) + "\n" for row in rows)
 
 
 def _table(
-    name: str, of: Mapping[str, Sequence[object]], candidate: str, more: str = "", *, has_page: bool = True
+    name: str, runs: Mapping[str, Sequence[object]], candidate: str, more: str = "", *, has_page: bool = True
 ) -> VerdictInput:
     """A table of two arms, as sentences and as one object."""
     command = f"plumbline verdict t.csv {LOSS} --exit-code-of {candidate}{more and ' '}{more}"
     shows = ("t.verdict.*",) if has_page else ()
     steps = (command, f"{command} --json")
-    return VerdictInput(name=name, files={"t.csv": table(of)}, steps=steps, shows=shows)
+    return VerdictInput(name=name, files={"t.csv": table(runs)}, steps=steps, shows=shows)
 
 
 def _search(rows: Sequence[tuple[str, object, str, str]]) -> str:
@@ -59,14 +59,14 @@ def _samples(values: Sequence[float], task: str, **more: object) -> tuple[str, s
     return f"samples_{task}_2026-01-02T03-04-05.678.jsonl", "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def _model(name: str, tasks: Mapping[str, Sequence[float]], **asked: object) -> dict[str, str]:
-    """A folder as lm-eval writes it: samples of each task, and the results that say what was asked."""
-    files = dict(_samples(values, task, **asked.get("sample", {})) for task, values in tasks.items())
+def _model(name: str, tasks: Mapping[str, Sequence[float]], **settings: object) -> dict[str, str]:
+    """A folder as lm-eval writes it: samples of each task, and the results that state what was requested."""
+    files = dict(_samples(values, task, **settings.get("sample", {})) for task, values in tasks.items())
     results = {
         "results": {task: {"acc,none": 0.5} for task in tasks},
-        "n-shot": dict.fromkeys(tasks, asked.get("shots", 0)),
+        "n-shot": dict.fromkeys(tasks, settings.get("shots", 0)),
         "versions": dict.fromkeys(tasks, 1.0),
-        "config": {"model": "hf", "model_args": f"pretrained={name},dtype=float32", "limit": asked.get("limit")},
+        "config": {"model": "hf", "model_args": f"pretrained={name},dtype=float32", "limit": settings.get("limit")},
         "chat_template_sha": None,
         "system_instruction_sha": None,
         "fewshot_as_multiturn": False,

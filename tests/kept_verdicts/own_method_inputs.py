@@ -23,15 +23,15 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CANDIDATE, LAST_OF_BASELINE = 43, 46
 
 
-def _nothing(made: Made) -> None:
+def _nothing(case: Made) -> None:
     pass
 
 
 def _loses(method: str, seed: int) -> Callable[[Made], None]:
-    def change(made: Made) -> None:
+    def change(case: Made) -> None:
         from tests.studies.transfer.synthetic_runs import history
 
-        made.world.diverged("base", method, seed, 20, history("sudden", 20))
+        case.world.diverged("base", method, seed, 20, history("sudden", 20))
 
     return change
 
@@ -51,18 +51,18 @@ def _verdicts(folder: Path) -> Iterator[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)  # whose studies it extends
-        held = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-        patch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: held)  # the runs have no weights
-        made = Made(folder, gain=0.05, planned_tries=20)
+        messages = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
+        patch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: messages)  # the runs have no weights
+        case = Made(folder, gain=0.05, planned_tries=20)
         for title, change in STATES.items():
-            change(made)
-            yield f"### {title}\n=== what the workflow prints\n{made.write()}\n"
-            yield f"=== file caps.md\n{made.page.read_text()}"
+            change(case)
+            yield f"### {title}\n=== what the workflow prints\n{case.write()}\n"
+            yield f"=== file caps.md\n{case.page.read_text()}"
             if change is _nothing:
-                numbers = normalise_json(made.page.with_suffix(".json").read_text(), folder)
-                picture = words_of_picture(made.page.with_suffix(".svg").read_text())
+                numbers = normalise_json(case.page.with_suffix(".json").read_text(), folder)
+                picture = words_of_picture(case.page.with_suffix(".svg").read_text())
                 yield f"=== file caps.json\n{numbers}\n\n=== words of file caps.svg\n{picture}\n"
-                made.file.write_text(yaml.safe_dump(MINE))
+                case.file.write_text(yaml.safe_dump(MINE))
 
 
 INPUTS = (

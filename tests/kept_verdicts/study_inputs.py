@@ -42,16 +42,16 @@ def _runs(gains: Mapping[str, float | None]) -> Callable[..., Iterator[Any]]:
 
 
 def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
-    seen = SimpleNamespace(leak=None, key="", words="held at 128 tokens")
+    check = SimpleNamespace(leak=None, key="", words="held at 128 tokens")
     return {
         "plumbline.project.arms.StudyArms.run": _runs(gains),
         "plumbline.operate.experiments.study_verbs.StudySource.check": lambda self, question: ([], {}),
-        "plumbline.operate.preflight.method_checks.finished_run_checks.check_arm": lambda *_: seen,
+        "plumbline.operate.preflight.method_checks.finished_run_checks.check_arm": lambda *_: check,
     }
 
 
 def _report(folder: Path) -> str:
-    """The words of the report's pages; the whole report takes seconds."""
+    """The text of the report's pages; the whole report takes seconds."""
     from plumbline.report import verdict_pages
 
     paths = SimpleNamespace(results=str(folder / "results/demo"))

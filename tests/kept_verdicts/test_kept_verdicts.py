@@ -1,4 +1,4 @@
-"""Every door gives what it gave: sentences, exit codes, JSON, pages. The package says how to change them."""
+"""Every door gives what it gave: sentences, exit codes, JSON, pages. The package states how to change them."""
 
 from __future__ import annotations
 

@@ -98,13 +98,13 @@ def _gain(millionths: object) -> Edit:
     return replace("train.sh", "GAIN=0", f"GAIN={millionths}")
 
 
-def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
-    """What stands in for the trainer where only its numbers matter: gains by the words of an arm, and the seed."""
+def _stand_in_trainer(gain: Callable[[str, int], float]) -> dict[str, object]:
+    """What stands in for the trainer where only its numbers matter: gains by the label of an arm, and the seed."""
 
-    def made(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
+    def run(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
         from plumbline.verdict.decision.outcome import FINISHED, ArmRun
 
-        known = self.folder.bank().runs
+        runs = self.folder.bank().runs
         for arm, seed in wanted:
             value = round(3 - gain(self.arms[arm].words, seed) + (seed * 41 % 101 - 50) / 5000, 6)
             yield ArmRun(
@@ -114,17 +114,17 @@ def _made_up(gain: Callable[[str, int], float]) -> dict[str, object]:
                 outcome=FINISHED,
                 seconds=2.5,
                 run_id=self.run_id(arm, seed),
-                fingerprint=known[0].run.fingerprint if known else "made up",
+                fingerprint=runs[0].run.fingerprint if runs else "made up",
             )
 
-    return {"plumbline.verdict.own_trainer.command_trainer.CommandTrainer.run": made}
+    return {"plumbline.verdict.own_trainer.command_trainer.CommandTrainer.run": run}
 
 
 def _on_folder(
     name: str, *steps: str | Edit, shows: tuple[str, ...] = (), gain: Callable[[str, int], float] | None = None
 ) -> VerdictInput:
     """An input on the folder that is set up; `gain`: of made-up runs."""
-    stand_ins = {} if gain is None else _made_up(gain)
+    stand_ins = {} if gain is None else _stand_in_trainer(gain)
     return VerdictInput(name=name, build=_copy, steps=steps, shows=shows, trains=True, stand_ins=stand_ins)
 
 

@@ -1,7 +1,7 @@
 """The blocks of the studies but transfer's methods, as overlays of slots, and the sizes that the documents print.
 
 The premature study's seven architectures differ in norm, biases of linear maps and FFN alone;
-`gpt_gelu2560` differs from `gpt` in a size. "Biasless" is said of linear maps: its LayerNorm keeps its bias (8.2).
+`gpt_gelu2560` differs from `gpt` in a size. "Biasless" is used of linear maps: its LayerNorm keeps its bias (8.2).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LATENT: Overlay = {
 }
 LATENT_NORM: Overlay = LATENT | {"projections": LATENT["projections"] | {"latent_norm": True}}
 
-#: What the universal tests run over beside the methods. (`llama` is those tests' baseline.)
+#: What the universal tests run over in addition to the methods. (`llama` is those tests' baseline.)
 BLOCKS: dict[str, Overlay] = {name: slots for name, slots in PREMATURE.items() if name != "llama"} | {
     "gpt_unbiased_norm": {"norm": {"name": "layer_norm", "bias": False}, "ffn": {"name": "gelu", "gelu": "tanh"}},
     "key_norms": KEY_NORMS,

@@ -151,7 +151,7 @@ def test_each_half_is_rotated_on_its_own() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_short_calls_on_a_processor_are_explicit(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As their manifests say; longer ones, and those elsewhere, take torch's fused attention with twice the heads."""
+    """As their manifests state; longer ones, and those elsewhere, take torch's fused attention with twice the heads."""
     model = create(small(mixer={"name": "differential", "variant": variant}), 1)
     assert choose(model, "auto", "cpu", torch.float32)["kernel"] == CHUNKED
     assert choose(model, "auto", "cpu", torch.bfloat16)["kernel"] == SDPA
@@ -173,12 +173,12 @@ def test_narrow_parts_to_the_same_bits(
         inputs(9)[0].detach().float().requires_grad_(),
         ForwardContext(attention_mask=attention_mask, cache=None),
     )
-    found = []
+    both = []
     for narrow in (16, 0):
         monkeypatch.setattr(positions, "NARROW", narrow)
         turned = Rotary(small()).rotate(head, context, splits)
-        found.append((turned, *torch.autograd.grad(turned.sin().sum(), head)))
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+        both.append((turned, *torch.autograd.grad(turned.sin().sum(), head)))
+    assert all(torch.equal(first, other) for first, other in zip(*both, strict=True))
 
 
 def test_sizes_that_do_not_fit_are_named() -> None:

@@ -106,7 +106,7 @@ def test_after_the_softmax_the_mask_is_a_gate_on_its_weights(variant: str) -> No
 
 
 def softmax_of(built, q: torch.Tensor, k: torch.Tensor, attention_mask) -> torch.Tensor:
-    """Plain attention's weights in the heads that come out."""
+    """Plain attention's weights in the resulting heads."""
     per_group = HEADS // built.groups
     heads = [head for head in range(HEADS) if built.variant != "masking_heads" or head % per_group]
     plainly = mixer("softmax")
@@ -120,10 +120,10 @@ def test_three_tokens_by_hand() -> None:
     z = torch.zeros(HEADS, 3, 3, dtype=torch.float64)
     z[:, 2] = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).log()
     z[::PER_GROUP, 2] = torch.tensor([5.0, 4.0, 7.0], dtype=torch.float64).log()
-    left = torch.tensor([1.0, 0.5, 3.0], dtype=torch.float64)
+    parts = torch.tensor([1.0, 0.5, 3.0], dtype=torch.float64)
     for mask, total in (("after", 6.0), ("before", 4.5)):
         weights = mixer("selective", mask=mask).weights(*with_scores(z), plain(3))
-        torch.testing.assert_close(weights[0, :, 2], (left / total).expand(6, 3))
+        torch.testing.assert_close(weights[0, :, 2], (parts / total).expand(6, 3))
         torch.testing.assert_close(weights[0, :, 1, :2], torch.full((6, 2), 0.5, dtype=torch.float64))
 
 

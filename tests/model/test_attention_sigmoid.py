@@ -56,10 +56,10 @@ def test_keys_do_not_compete() -> None:
     q, k, _ = inputs(9)
     changed = k.detach().clone()
     changed[:, :, 3] += 5
-    one, other = (mixer("sigmoid").weights(q, keys, plain(9)) for keys in (k, changed))
+    first, other = (mixer("sigmoid").weights(q, keys, plain(9)) for keys in (k, changed))
     others = torch.arange(9) != 3
-    torch.testing.assert_close(one[..., others], other[..., others])
-    assert not torch.allclose(one[..., 3], other[..., 3])
+    torch.testing.assert_close(first[..., others], other[..., others])
+    assert not torch.allclose(first[..., 3], other[..., 3])
 
 
 def test_a_divided_weight_never_exceeds_one_over_n_and_an_original_one_may() -> None:

@@ -33,8 +33,8 @@ def test_rectified_is_invariant_to_a_shift_of_the_scores_and_the_original_is_not
     differences = {}
     for variant in ("rectified", "original"):
         built = mixer("softpick", variant=variant)
-        one, shifted = (built.weights(*with_scores(value), plain(6)) for value in (z, z + 3))
-        differences[variant] = (one - shifted).abs().max()
+        base, shifted = (built.weights(*with_scores(value), plain(6)) for value in (z, z + 3))
+        differences[variant] = (base - shifted).abs().max()
     assert differences["rectified"] < 1e-12
     assert differences["original"] > 0.05
 

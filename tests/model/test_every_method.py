@@ -44,9 +44,9 @@ def test_u1_later_tokens_change_nothing(name: str) -> None:
     model, first = lively(name), tokens()
     second = first.clone()
     second[:, 7:] = (second[:, 7:] + 31) % 97
-    one, other = model(first), model(second)
-    close(one[:, :7], other[:, :7])
-    assert not torch.allclose(one[:, 7:], other[:, 7:], atol=1e-3)
+    ours, other = model(first), model(second)
+    close(ours[:, :7], other[:, :7])
+    assert not torch.allclose(ours[:, 7:], other[:, 7:], atol=1e-3)
 
 
 @pytest.mark.parametrize("name", cases(broken_by_length=True))
@@ -144,7 +144,7 @@ def test_u6_models_have_finite_gradients_under_autocast(name: str) -> None:
         assert value.grad is not None and value.grad.isfinite().all(), parameter_name
 
 
-#: Parameters beside the baseline's 1,216,710,656 at paper size (Table 4 prints them rounded).
+#: Parameters in addition to the baseline's 1,216,710,656 at paper size (Table 4 prints them rounded).
 PARAMETERS = {
     "baseline": 0,
     "softpick": 0,
@@ -199,8 +199,8 @@ def start(name: str, **changes) -> Decoder:
 def test_shared_parameters_start_the_same(name: str) -> None:
     model = start(name)
     spec = model.spec
-    kept = {"init_std": spec.init_std, "residual_init_scaling": spec.residual_init_scaling}
-    baseline = dict(start("baseline", **kept).named_parameters())
+    init = {"init_std": spec.init_std, "residual_init_scaling": spec.residual_init_scaling}
+    baseline = dict(start("baseline", **init).named_parameters())
     shared = [key for key, value in model.named_parameters() if key in baseline and baseline[key].shape == value.shape]
     assert "embedding" in shared and len(shared) >= 20
     for key in shared:

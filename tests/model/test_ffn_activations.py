@@ -67,11 +67,11 @@ class TestReLUSquared:
         """Autocast of a GPU takes a power in float32, and what comes of it back to bfloat16: the same bits."""
         module, narrow = ffn(name="relu_squared"), X.to(dtype)
         module.to(dtype)
-        found = torch.autograd.grad(module(narrow).sum(), [*module.parameters()])
+        gradients = torch.autograd.grad(module(narrow).sum(), [*module.parameters()])
         hidden = module.up(narrow).relu()
-        wanted = module.down(hidden.float().square().to(dtype))
-        assert torch.equal(module(narrow), wanted)
-        assert all(map(torch.equal, found, torch.autograd.grad(wanted.sum(), [*module.parameters()])))
+        output = module.down(hidden.float().square().to(dtype))
+        assert torch.equal(module(narrow), output)
+        assert all(map(torch.equal, gradients, torch.autograd.grad(output.sum(), [*module.parameters()])))
         with Calls() as calls:
             module(narrow).sum().backward()
         assert "pow" not in calls.names and "mul" in calls.names

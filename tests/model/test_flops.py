@@ -71,7 +71,7 @@ def test_appendix_c_at_paper_size():
 
 
 def test_appendix_c_against_table_4(repository):
-    """All printed differences, but for the gate's: 0.13 % is printed and the formula gives 0.139 %."""
+    """All printed differences, except for the gate's: 0.13 % is printed and the formula gives 0.139 %."""
     base = appendix_c(paper("baseline"))
     with open(repository / "studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
         for row in csv.DictReader(handle):

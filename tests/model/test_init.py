@@ -23,10 +23,10 @@ def baseline() -> Decoder:
 @pytest.mark.parametrize("name", ALL)
 def test_every_parameter_has_a_role_and_a_shape(name):
     model = on_meta(ModelSpec.from_dict(overlay(name)))
-    found = collect_roles(model)
-    assert found.keys() == dict(model.named_parameters()).keys()
+    roles = collect_roles(model)
+    assert roles.keys() == dict(model.named_parameters()).keys()
     assert all(value.ndim >= 1 for value in model.parameters()), "sharded training has no 0-dimensional tensors"
-    assert all(role.layer is None or 0 <= role.layer < 4 for role in found.values())
+    assert all(role.layer is None or 0 <= role.layer < 4 for role in roles.values())
     assert not list(model.buffers()), "a buffer would be missing from the checkpoint's parameters"
 
 

@@ -38,16 +38,16 @@ def case():
 @pytest.mark.parametrize("rows", [1, 16, N, 1000])
 def test_equal_to_all_logits_at_once(case, rows, monkeypatch):
     monkeypatch.setattr(module, "ROWS", rows)
-    for found, expected in zip(gradients(module.next_token_loss, *case), gradients(whole, *case), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    for gradient, expected in zip(gradients(module.next_token_loss, *case), gradients(whole, *case), strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e4])
 def test_large_logits_overflow_nowhere(case, size):
     hidden_ND, weight_VD, targets_N = case
-    given = ((size * hidden_ND).float(), weight_VD.float(), targets_N)
-    for found, expected in zip(gradients(module.next_token_loss, *given), gradients(whole, *given), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+    inputs = ((size * hidden_ND).float(), weight_VD.float(), targets_N)
+    for gradient, expected in zip(gradients(module.next_token_loss, *inputs), gradients(whole, *inputs), strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -68,23 +68,23 @@ def test_only_what_is_wanted_is_made(case):
 
 def test_held_out_tokens_make_no_gradient(monkeypatch):
     """A weight asks for its gradient wherever it is used; without a graph nobody would use what it is given."""
-    made = []
-    monkeypatch.setattr(module, "product", lambda *given: made.append(1) or product(*given))
+    calls = []
+    monkeypatch.setattr(module, "product", lambda *args: calls.append(1) or product(*args))
     model = create(ModelSpec.from_dict(overlay("baseline")), 0)
     tokens_BT = torch.zeros(1, model.spec.context, dtype=torch.long)
     with torch.no_grad():
         held_out = model(tokens_BT, loss=True)
-    assert len(made) == 1 and not held_out.requires_grad
-    assert torch.equal(model(tokens_BT, loss=True).detach(), held_out) and len(made) == 3
+    assert len(calls) == 1 and not held_out.requires_grad
+    assert torch.equal(model(tokens_BT, loss=True).detach(), held_out) and len(calls) == 3
 
 
 def test_under_autocast_products_alone_are_narrow(case):
     hidden_ND, weight_VD, targets_N = (x.float() if x.is_floating_point() else x for x in case)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = gradients(module.next_token_loss, hidden_ND, weight_VD, targets_N)
-    for one, expected in zip(found, gradients(whole, hidden_ND, weight_VD, targets_N), strict=True):
-        assert one.dtype == torch.float32
-        assert 0 < (one - expected).abs().max() < 0.02 * expected.abs().max()
+        grads = gradients(module.next_token_loss, hidden_ND, weight_VD, targets_N)
+    for grad, expected in zip(grads, gradients(whole, hidden_ND, weight_VD, targets_N), strict=True):
+        assert grad.dtype == torch.float32
+        assert 0 < (grad - expected).abs().max() < 0.02 * expected.abs().max()
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -105,19 +105,19 @@ def test_of_a_decoder(tied):
 def test_what_attention_computes_in(name, precision, inner):
     """Queries, keys and values reach the mixer in the precision's type for attention, those made of latents too."""
     spec = LATENT if name == "latent" else overlay(name)
-    model, seen = create(ModelSpec.from_dict(spec), 0), []
+    model, dtypes = create(ModelSpec.from_dict(spec), 0), []
     for block in model.blocks:
-        block.attention.mixer.register_forward_pre_hook(lambda _, given: seen.extend(x.dtype for x in given[:3]))
+        block.attention.mixer.register_forward_pre_hook(lambda _, args: dtypes.extend(x.dtype for x in args[:3]))
     with autocast(precision, torch.device("cpu")):
         model(torch.zeros(1, 8, dtype=torch.long), loss=True).backward()
-    assert set(seen) == {inner}
+    assert set(dtypes) == {inner}
     assert all(value.grad is None or value.grad.dtype == torch.float32 for value in model.parameters())
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_what_is_compiled_has_the_same_bits_and_writes_to_no_single_places(case, precision):
     """Single places are a kernel of their own, between which logits are stored in float32."""
-    given = (case[0].float(), case[1].float(), case[2])
+    args = (case[0].float(), case[1].float(), case[2])
     graphs = []
 
     def backend(graph, inputs):
@@ -127,7 +127,7 @@ def test_what_is_compiled_has_the_same_bits_and_writes_to_no_single_places(case,
     torch.compiler.reset()
     compiled = torch.compile(module.next_token_loss, backend=backend, fullgraph=True)
     with autocast(precision, torch.device("cpu")):
-        found, expected = (gradients(loss, *given) for loss in (compiled, module.next_token_loss))
-    assert all(map(torch.equal, found, expected))
+        grads, expected = (gradients(loss, *args) for loss in (compiled, module.next_token_loss))
+    assert all(map(torch.equal, grads, expected))
     code = "".join(graphs)
     assert "where" in code and "scatter" not in code

@@ -16,14 +16,14 @@ from tests.model_specs import small
 BASELINE = 1_216_710_656
 
 
-def counted(name: str, **sizes) -> int:
+def count_parameters(name: str, **sizes) -> int:
     model = on_meta(ModelSpec.from_dict(overlay(name, **sizes)))
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 @pytest.fixture(scope="module")
 def at_paper_size() -> dict[str, int]:
-    return {name: counted(name, **PAPER) for name in METHODS}
+    return {name: count_parameters(name, **PAPER) for name in METHODS}
 
 
 @pytest.fixture(scope="module")
@@ -55,5 +55,5 @@ def test_untied_with_biases():
     spec = small(tied_embeddings=False, projections={"name": "grouped_query", "bias": True})
     plain = small()
     biases = 4 * (8 * 8 + 2 * 2 * 8 + 64)
-    parameters = [sum(value.numel() for value in on_meta(one).parameters()) for one in (spec, plain)]
+    parameters = [sum(value.numel() for value in on_meta(each).parameters()) for each in (spec, plain)]
     assert parameters[0] - parameters[1] == 97 * 64 + biases

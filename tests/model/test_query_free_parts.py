@@ -20,11 +20,11 @@ TOKENS = torch.randint(0, 97, (2, 12), generator=torch.Generator().manual_seed(7
 def model(slots: Overlay, **sizes) -> Decoder:
     """A small model of these slots, every parameter off its start."""
     spec = ModelSpec.from_dict(BASELINE | {"key_value_heads": 8, "init_std": 0.1} | slots | sizes)
-    made = create(spec, init_seed=5)
+    decoder = create(spec, init_seed=5)
     generator = torch.Generator().manual_seed(6)
-    for value in made.parameters():
+    for value in decoder.parameters():
         value.data += 0.1 * torch.randn(value.shape, generator=generator)
-    return made.eval()
+    return decoder.eval()
 
 
 def with_query(source: Decoder, slots: Overlay, query: torch.Tensor) -> Decoder:
@@ -45,16 +45,16 @@ def with_query(source: Decoder, slots: Overlay, query: torch.Tensor) -> Decoder:
     ],
 )
 def test_counts_of_the_query_free_study(name, total, without_embeddings):
-    made = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE[name]))
-    found = collect_roles(made)
-    assert sum(value.numel() for value in made.parameters()) == total
-    counted = [value.numel() for key, value in made.named_parameters() if found[key].role != "embedding"]
+    decoder = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE[name]))
+    roles = collect_roles(decoder)
+    assert sum(value.numel() for value in decoder.parameters()) == total
+    counted = [value.numel() for key, value in decoder.named_parameters() if roles[key].role != "embedding"]
     assert sum(counted) == without_embeddings
 
 
 def test_without_a_query_matrix_three_of_four_matrices_of_attention_are_left():
-    made = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE["query_free"]))
-    assert sum(value.numel() for value in made.blocks[0].attention.parameters()) == 3 * 768**2
+    decoder = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE["query_free"]))
+    assert sum(value.numel() for value in decoder.blocks[0].attention.parameters()) == 3 * 768**2
 
 
 @torch.no_grad()
@@ -79,10 +79,10 @@ def test_a_residual_query_is_a_projection_by_one_plus_the_matrix():
 
 @torch.no_grad()
 def test_a_residual_query_bends_its_matrix_by_gelu():
-    made = model(QUERY_FREE["residual_query_gelu"]).blocks[1].attention.projections
+    decoder = model(QUERY_FREE["residual_query_gelu"]).blocks[1].attention.projections
     x_BTD = torch.randn(2, 5, 64, generator=torch.Generator().manual_seed(0))
-    q_BHTW, _, _ = made(x_BTD)
-    expected_BTD = x_BTD + gelu(x_BTD @ made.change.weight.T)
+    q_BHTW, _, _ = decoder(x_BTD)
+    expected_BTD = x_BTD + gelu(x_BTD @ decoder.change.weight.T)
     torch.testing.assert_close(q_BHTW.transpose(1, 2).flatten(-2), expected_BTD)
 
 
@@ -101,36 +101,36 @@ def test_a_divisor_divides_scores():
 
 @torch.no_grad()
 def test_positions_are_told_apart_by_what_is_learned_alone():
-    made = model(QUERY_FREE["nano_gpt"])
+    decoder = model(QUERY_FREE["nano_gpt"])
     same = torch.full((1, 6), 3)
-    assert not torch.allclose(made(same)[0, 0], made(same)[0, 5], atol=1e-3)
-    made.positions.embedding.zero_()
-    torch.testing.assert_close(made(same)[0, 0], made(same)[0, 5], rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(decoder(same)[0, 0], decoder(same)[0, 5], atol=1e-3)
+    decoder.positions.embedding.zero_()
+    torch.testing.assert_close(decoder(same)[0, 0], decoder(same)[0, 5], rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
 def test_a_position_that_was_not_learned_is_refused():
-    made = model(QUERY_FREE["nano_gpt"])
-    assert made(torch.zeros(1, 32, dtype=torch.long)).isfinite().all()
+    decoder = model(QUERY_FREE["nano_gpt"])
+    assert decoder(torch.zeros(1, 32, dtype=torch.long)).isfinite().all()
     with pytest.raises(PlumblineError, match=r"a sequence of 33 tokens.*model.context \(32\)"):
-        made(torch.zeros(1, 33, dtype=torch.long))
+        decoder(torch.zeros(1, 33, dtype=torch.long))
     cache = DecodingCache()
-    made(torch.zeros(1, 30, dtype=torch.long), cache=cache)
+    decoder(torch.zeros(1, 30, dtype=torch.long), cache=cache)
     with pytest.raises(PlumblineError, match="a sequence of 33 tokens"):
-        made(torch.zeros(1, 3, dtype=torch.long), cache=cache)
-    # Padding is no position: 34 columns hold 32 tokens.
+        decoder(torch.zeros(1, 3, dtype=torch.long), cache=cache)
+    # Padding is not a position: 34 columns hold 32 tokens.
     padding_BT = torch.arange(34)[None] < 2
-    assert made(torch.zeros(1, 34, dtype=torch.long), padding_BT=padding_BT)[:, 2:].isfinite().all()
+    assert decoder(torch.zeros(1, 34, dtype=torch.long), padding_BT=padding_BT)[:, 2:].isfinite().all()
 
 
 @torch.no_grad()
 def test_an_ffn_without_a_skip_replaces_the_stream():
-    made = model(QUERY_FREE["norm_free"])
-    seen = {}
-    made.blocks[-1].ffn.register_forward_hook(lambda _, inputs, output: seen.update(output=output))
-    logits = made(TOKENS)
-    torch.testing.assert_close(made.logits(seen["output"]), logits)
-    assert "norm" not in {role.role for role in collect_roles(made).values()}
+    decoder = model(QUERY_FREE["norm_free"])
+    record = {}
+    decoder.blocks[-1].ffn.register_forward_hook(lambda _, inputs, output: record.update(output=output))
+    logits = decoder(TOKENS)
+    torch.testing.assert_close(decoder.logits(record["output"]), logits)
+    assert "norm" not in {role.role for role in collect_roles(decoder).values()}
 
 
 def test_heads_that_do_not_fill_the_stream_are_refused():
@@ -145,6 +145,6 @@ def test_a_divisor_of_nothing_is_refused():
 
 
 def test_roles_of_the_new_parameters():
-    found = collect_roles(model(QUERY_FREE["residual_query"]))
-    assert found["positions.embedding"].role == "embedding" and found["positions.embedding"].layer is None
-    assert found["blocks.2.attention.projections.change.weight"].role == "query"
+    roles = collect_roles(model(QUERY_FREE["residual_query"]))
+    assert roles["positions.embedding"].role == "embedding" and roles["positions.embedding"].layer is None
+    assert roles["blocks.2.attention.projections.change.weight"].role == "query"

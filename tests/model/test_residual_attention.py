@@ -78,7 +78,7 @@ class TestAttentionResiduals:
         v, query, weights, *sources = (
             torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes
         )
-        assert torch.autograd.gradcheck(lambda *given: SourceScores.apply(*given, 1e-3), (v, query))
+        assert torch.autograd.gradcheck(lambda *args: SourceScores.apply(*args, 1e-3), (v, query))
         assert torch.autograd.gradcheck(SourceMixture.apply, (weights, *sources))
 
     def test_weights_sum_to_one_and_ignore_the_sources_size(self):
@@ -120,9 +120,9 @@ class TestAttentionResiduals:
         torch.testing.assert_close(run_by_hand(module, x, branches)[1], x + sum(branches))
 
     def test_roles(self):
-        found = collect_roles(on_meta(small(residual={"name": "attention_residuals"})))
-        queries = [role for name, role in found.items() if name.startswith("residual.queries.")]
-        gains = [role for name, role in found.items() if name.startswith("residual.gains.")]
+        roles = collect_roles(on_meta(small(residual={"name": "attention_residuals"})))
+        queries = [role for name, role in roles.items() if name.startswith("residual.queries.")]
+        gains = [role for name, role in roles.items() if name.startswith("residual.gains.")]
         assert {role.role for role in queries} == {"pseudo_query"}
         assert {role.role for role in gains} == {"norm"}
         assert [role.layer for role in queries] == [0, 0, 1, 1, 2, 2, 3, 3, None]

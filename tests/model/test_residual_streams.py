@@ -65,19 +65,19 @@ class TestLayerScale:
         assert 0 < difference < 1e-2
 
     def test_one_vector_is_shared_by_both_sublayers(self):
-        one, spec = residual(name="layer_scale")
+        single, spec = residual(name="layer_scale")
         two, _ = residual(name="layer_scale", vectors=2)
-        assert [tuple(p.shape) for p in one.parameters()] == [(spec.width,)] * spec.layers
+        assert [tuple(p.shape) for p in single.parameters()] == [(spec.width,)] * spec.layers
         assert [tuple(p.shape) for p in two.parameters()] == [(spec.width,)] * (2 * spec.layers)
         with torch.no_grad():
-            one.gammas[1].fill_(3.0)
+            single.gammas[1].fill_(3.0)
             two.gammas[2].fill_(3.0)
             two.gammas[3].fill_(3.0)
-            for parameter in (*one.gammas[2:], *two.gammas[4:], one.gammas[0], *two.gammas[:2]):
+            for parameter in (*single.gammas[2:], *two.gammas[4:], single.gammas[0], *two.gammas[:2]):
                 parameter.fill_(0.5)
         x, *branches = streams(9)
         expected = x + 0.5 * sum(branches[:2]) + 3 * sum(branches[2:4]) + 0.5 * sum(branches[4:])
-        for module in (one, two):
+        for module in (single, two):
             torch.testing.assert_close(run_by_hand(module, x, branches)[1], expected)
 
     def test_small_writes_survive_a_bfloat16_branch(self):
@@ -89,9 +89,9 @@ class TestLayerScale:
 
     def test_roles(self):
         model = on_meta(small(residual={"name": "layer_scale", "vectors": 2}))
-        found = {name: role for name, role in collect_roles(model).items() if name.startswith("residual.")}
-        assert {role.role for role in found.values()} == {"scalar"}
-        assert [role.layer for role in found.values()] == [0, 0, 1, 1, 2, 2, 3, 3]
+        roles = {name: role for name, role in collect_roles(model).items() if name.startswith("residual.")}
+        assert {role.role for role in roles.values()} == {"scalar"}
+        assert [role.layer for role in roles.values()] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 class TestDenseFormer:

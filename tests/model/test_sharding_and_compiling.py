@@ -29,11 +29,11 @@ def gradients(model: Decoder, forward=None) -> dict[str, torch.Tensor]:
     return whole
 
 
-def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_same(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert actual.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(
-            found[name], value, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}"
+            actual[name], value, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}"
         )
 
 
@@ -47,7 +47,7 @@ def test_recomputing_layers(name):
 def test_recomputing_keeps_less():
     """Only the states between layers are kept: fewer tensors are saved for the gradient."""
 
-    def saved(recompute: bool) -> int:
+    def count_saved(recompute: bool) -> int:
         decoder, count = model("baseline"), 0
 
         def pack(tensor):
@@ -60,7 +60,7 @@ def test_recomputing_keeps_less():
             decoder(TOKENS)
         return count
 
-    assert saved(True) < saved(False) / 2
+    assert count_saved(True) < count_saved(False) / 2
 
 
 @pytest.mark.parametrize("name", ["baseline", "hybrid_norm", "denseformer", "hyper", "attnres", "gpt", "key_norms"])

@@ -127,7 +127,7 @@ def test_residual_scaling_is_for_both_writes_and_for_no_bias(name):
     assert written == 2 * 4
 
 
-def counted(sizes: Overlay, slots: Overlay) -> int:
+def count_parameters(sizes: Overlay, slots: Overlay) -> int:
     return sum(value.numel() for value in on_meta(small(**sizes, **slots)).parameters())
 
 
@@ -148,11 +148,11 @@ def counted(sizes: Overlay, slots: Overlay) -> int:
     ],
 )
 def test_counts_of_the_premature_study(sizes, name, expected):
-    assert counted(sizes, PREMATURE[name]) == expected
+    assert count_parameters(sizes, PREMATURE[name]) == expected
 
 
 def test_count_of_the_key_norms_study():
-    assert counted(KEY_NORMS_SIZES, KEY_NORMS) == 88_630_528
+    assert count_parameters(KEY_NORMS_SIZES, KEY_NORMS) == 88_630_528
 
 
 class Seen:
@@ -185,13 +185,13 @@ def upper_block(sizes: Overlay, slots: Overlay) -> Seen:
     block = Block(spec, spec.layers // 2)
     block.spec = spec
     initialise(block, 0)
-    seen = Seen(block)
+    reading = Seen(block)
     tokens_BT = torch.zeros(1, spec.context, dtype=torch.long)
     context = ForwardContext(attention_mask=AttentionMask.for_call(tokens_BT, None, None), cache=None)
     x_BTD = torch.randn(1, spec.context, spec.width, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         block((x_BTD,), build("residual", spec), context, build("positions", spec))
-    return seen
+    return reading
 
 
 @pytest.mark.parametrize(
@@ -205,15 +205,15 @@ def upper_block(sizes: Overlay, slots: Overlay) -> Seen:
 )
 def test_how_the_premature_study_starts(name, sizes, write):
     """Writes of 0.02 / sqrt(40) sqrt(m E[h^2]), mean |z| = 0.02^2 d sqrt(2 / pi)."""
-    seen = upper_block(sizes, PREMATURE[name])
-    assert seen.write == pytest.approx(write, rel=0.02)
-    assert seen.logit == pytest.approx(0.306, abs=0.002)
-    assert seen.entropy == pytest.approx(0.987, abs=0.001)
+    reading = upper_block(sizes, PREMATURE[name])
+    assert reading.write == pytest.approx(write, rel=0.02)
+    assert reading.logit == pytest.approx(0.306, abs=0.002)
+    assert reading.entropy == pytest.approx(0.987, abs=0.001)
 
 
 def test_key_norms_start_at_the_root_of_the_head_width():
-    seen = upper_block(KEY_NORMS_SIZES | {"context": 256}, KEY_NORMS)
-    assert seen.key_norm == pytest.approx(8.0, abs=1e-4)
+    reading = upper_block(KEY_NORMS_SIZES | {"context": 256}, KEY_NORMS)
+    assert reading.key_norm == pytest.approx(8.0, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -224,14 +224,14 @@ def test_how_the_whole_of_the_premature_study_starts():
     mean of GELU makes every write carry a part that all tokens share, which their scores then share as well.
     """
     model: Decoder = create(small(**BASE, **PREMATURE["gpt"]), 0)
-    seen = [Seen(block) for block in model.blocks]
+    blocks = [Seen(block) for block in model.blocks]
     tokens_BT = torch.randint(0, 50_257, (1, 1024), generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         model.hidden(
             tokens_BT, ForwardContext(attention_mask=AttentionMask.for_call(tokens_BT, None, None), cache=None)
         )
-    upper = {name: sum(getattr(one, name) for one in seen[10:]) / 10 for name in ("write", "logit", "entropy")}
+    upper = {name: sum(getattr(part, name) for part in blocks[10:]) / 10 for name in ("write", "logit", "entropy")}
     assert upper["write"] == pytest.approx(0.0730, rel=0.02)
     assert upper["logit"] == pytest.approx(0.306, abs=0.005)
-    assert seen[0].entropy == pytest.approx(0.987, abs=0.001)
+    assert blocks[0].entropy == pytest.approx(0.987, abs=0.001)
     assert upper["entropy"] == pytest.approx(0.991, abs=0.001)

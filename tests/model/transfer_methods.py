@@ -32,7 +32,7 @@ ALTERNATIVES: dict[str, Overlay] = {
 #: Variants in which n is the length of the call: what a token sees depends on how many follow it.
 LENGTH_DEPENDENT = ("softpick.sequence", "sigmoid_attn.sequence", "sigmoid_attn.original_sequence")
 
-#: Methods of one's own: of the studies that extend the transfer study.
+#: The user's own methods: of the studies that extend the transfer study.
 OWN: dict[str, Overlay] = {
     name: entry.get("model", {})
     for path in sorted(_STUDIES.glob("*/study.yaml"))

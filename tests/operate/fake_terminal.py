@@ -35,7 +35,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str], typed: by
     while True:
         try:
             piece = os.read(descriptor, 65536)
-        except OSError:  # how Linux says that the other side is closed
+        except OSError:  # how Linux reports that the other side is closed
             break
         if not piece:
             break
@@ -46,11 +46,11 @@ def run(command: list[str], folder: Path, environment: dict[str, str], typed: by
 
 def screens(written: str) -> list[str]:
     """The screen each time before lines are cleared, and at the end; lines longer than the terminal stay long."""
-    lines, row, column, found, clearing = [""], 0, 0, [], False
+    lines, row, column, texts, clearing = [""], 0, 0, [], False
     for piece in _PIECES.finditer(written):
         if piece[2] == "K":
             if not clearing:
-                found.append(_joined(lines))
+                texts.append(_join_lines(lines))
             clearing = True
             lines[row] = ""
         elif piece[2] == "A":
@@ -64,8 +64,8 @@ def screens(written: str) -> list[str]:
             clearing = False
             lines[row] = lines[row].ljust(column)[:column] + piece[0] + lines[row][column + len(piece[0]) :]
             column += len(piece[0])
-    return [*found, _joined(lines)]
+    return [*texts, _join_lines(lines)]
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "\n".join(line.rstrip() for line in lines).rstrip()

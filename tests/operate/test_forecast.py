@@ -1,4 +1,4 @@
-"""How long a Snakemake will take, before it begins and while it is at work."""
+"""How long a Snakemake will take, before it begins and while it is running."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
             run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1]),
             measurements=SimpleNamespace(one=lambda *names: SimpleNamespace(key="/".join(names))),
         ),
-        measure_seconds=lambda one: 600.0,
-        on_device=lambda one: one.key.endswith("gpu"),
+        measure_seconds=lambda item: 600.0,
+        on_device=lambda item: item.key.endswith("gpu"),
         machine=SimpleNamespace(devices_of=lambda run: 2 if run.scale == "large" else 1, devices_at_once=8),
         pretrain_seconds=lambda run: 100.0,
         evaluate_seconds=lambda run: None if run.scale == "unknown" else 20.0,
@@ -32,11 +32,11 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def jobs(scale: str, number: int, **uses: int) -> list[tuple[int, str, Any, dict[str, int]]]:
     """The corpus, and so many runs with their evaluations, a table and its copy."""
-    found = [(1, "documents", SimpleNamespace(), uses), (2, "pack", SimpleNamespace(), uses)]
+    tasks = [(1, "documents", SimpleNamespace(), uses), (2, "pack", SimpleNamespace(), uses)]
     for seed in range(number):
         wildcards = SimpleNamespace(study="transfer", scale=scale, method="baseline", seed=str(seed))
-        found += [(100 + seed, "pretrain", wildcards, uses), (200 + seed, "evaluate", wildcards, uses)]
-    return [*found, (300, "table", SimpleNamespace(), uses), (301, "copy_table", SimpleNamespace(), uses)]
+        tasks += [(100 + seed, "pretrain", wildcards, uses), (200 + seed, "evaluate", wildcards, uses)]
+    return [*tasks, (300, "table", SimpleNamespace(), uses), (301, "copy_table", SimpleNamespace(), uses)]
 
 
 def test_the_scarcest_resource_decides(estimator: Any) -> None:
@@ -52,25 +52,25 @@ def test_the_scarcest_resource_decides(estimator: Any) -> None:
 
 
 def test_on_a_cluster_the_devices_of_the_machine_are_one_of_them(estimator: Any) -> None:
-    told = forecast.foresee(jobs("large", 24, _nodes=1), {"_nodes": 64}, estimator, cluster=True)
-    assert told.wall == 30 + 24 * (2 * 100 + 20) / 8
-    assert sum(told.seconds.values()) == 24 * 120 + 30 + 4
+    estimate = forecast.foresee(jobs("large", 24, _nodes=1), {"_nodes": 64}, estimator, cluster=True)
+    assert estimate.wall == 30 + 24 * (2 * 100 + 20) / 8
+    assert sum(estimate.seconds.values()) == 24 * 120 + 30 + 4
 
 
 def test_a_measurement_takes_what_its_study_says(estimator: Any) -> None:
-    found = jobs("base", 2, _cores=1)
+    tasks = jobs("base", 2, _cores=1)
     for number, name in enumerate(("cpu", "gpu")):
-        found.append((400 + number, "measure", SimpleNamespace(study="quack", measurement=name), {"_cores": 1}))
-    told = forecast.foresee(found, {"_cores": 16}, estimator)
-    assert told.seconds[400] == told.seconds[401] == 600 and told.wall == 30 + 600
-    assert forecast.foresee(found, {"_cores": 1}, estimator).wall == 30 + 2 * 120 + 4 + 2 * 600
+        tasks.append((400 + number, "measure", SimpleNamespace(study="quack", measurement=name), {"_cores": 1}))
+    estimate = forecast.foresee(tasks, {"_cores": 16}, estimator)
+    assert estimate.seconds[400] == estimate.seconds[401] == 600 and estimate.wall == 30 + 600
+    assert forecast.foresee(tasks, {"_cores": 1}, estimator).wall == 30 + 2 * 120 + 4 + 2 * 600
     estimator.machine.devices_at_once = 1
-    assert forecast.foresee(found, {}, estimator, cluster=True).wall == 30 + 2 * 120 + 600, "one of them has a device"
+    assert forecast.foresee(tasks, {}, estimator, cluster=True).wall == 30 + 2 * 120 + 600, "one of them has a device"
 
 
 def test_what_cannot_be_estimated_is_said(estimator: Any) -> None:
-    told = forecast.foresee(jobs("unknown", 1, _cores=1), {"_cores": 1}, estimator)
-    assert told.wall is None and told.seconds[100] == 100
+    estimate = forecast.foresee(jobs("unknown", 1, _cores=1), {"_cores": 1}, estimator)
+    assert estimate.wall is None and estimate.seconds[100] == 100
 
 
 def test_a_forecast_that_fails_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -38,9 +38,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     (tmp_path / "job.py").write_text(JOB)
 
     def begin(seconds: float, number: int = 1, names: str = "0,1,2") -> subprocess.Popen[str]:
-        words = [sys.executable, "-m", "plumbline.operate.gpu_queue", "--devices", str(number)]
+        command = [sys.executable, "-m", "plumbline.operate.gpu_queue", "--devices", str(number)]
         process = subprocess.Popen(
-            [*words, sys.executable, "job.py", str(seconds)],
+            [*command, sys.executable, "job.py", str(seconds)],
             cwd=tmp_path,
             env=os.environ | {"PLUMBLINE_DEVICES": names, "PLUMBLINE_DEVICE_LOCKS": str(tmp_path / "locks")},
             stderr=subprocess.PIPE,
@@ -64,7 +64,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def seen(folder: Path) -> list[str]:
+def read_devices(folder: Path) -> list[str]:
     return (folder / "seen").read_text().split()
 
 
@@ -72,7 +72,7 @@ def test_jobs_at_once_never_share_a_device(start: Start, tmp_path: Path) -> None
     jobs = [start(0.3) for _ in range(7)]
     for job in jobs:
         assert job.wait(30) == 0, job.communicate()[1]
-    assert len(seen(tmp_path)) == 7 and set(seen(tmp_path)) == {"0", "1", "2"}
+    assert len(read_devices(tmp_path)) == 7 and set(read_devices(tmp_path)) == {"0", "1", "2"}
 
 
 def test_a_job_waits_for_a_device_that_a_killed_job_frees(start: Start, tmp_path: Path) -> None:
@@ -85,14 +85,14 @@ def test_a_job_waits_for_a_device_that_a_killed_job_frees(start: Start, tmp_path
     first.wait()
     (tmp_path / "using-GPU-1a2b").unlink()
     assert second.wait(20) == 0, second.communicate()[1]
-    assert seen(tmp_path) == ["GPU-1a2b"]
+    assert read_devices(tmp_path) == ["GPU-1a2b"]
 
 
 def test_jobs_that_need_two_of_three_do_not_block_each_other(start: Start, tmp_path: Path) -> None:
     jobs = [start(0.1, number) for number in (2, 1, 2, 3, 2, 1)]
     for job in jobs:
         assert job.wait(30) == 0, job.communicate()[1]
-    assert sorted(line.count(",") + 1 for line in seen(tmp_path)) == [1, 1, 2, 2, 2, 3]
+    assert sorted(line.count(",") + 1 for line in read_devices(tmp_path)) == [1, 1, 2, 2, 2, 3]
 
 
 def test_more_devices_than_there_are_is_an_error(start: Start) -> None:

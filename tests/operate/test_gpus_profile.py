@@ -41,11 +41,11 @@ rule pretrain:
 """
 
 
-def snakemake(folder: Path, *words: str, devices: str) -> subprocess.CompletedProcess[str]:
-    given = {"PLUMBLINE_DEVICES": devices, "PLUMBLINE_DEVICE_LOCKS": str(folder / "locks")}
+def snakemake(folder: Path, *args: str, devices: str) -> subprocess.CompletedProcess[str]:
+    variables = {"PLUMBLINE_DEVICES": devices, "PLUMBLINE_DEVICE_LOCKS": str(folder / "locks")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return warm_processes.module(
-        "snakemake", words, folder, os.environ | given | {"PATH": path}, timeout=300, together=False
+        "snakemake", args, folder, os.environ | variables | {"PATH": path}, timeout=300, together=False
     )
 
 
@@ -56,25 +56,25 @@ def test_jobs_of_a_workflow_never_share_a_device(repository: Path, tmp_path: Pat
     done = snakemake(tmp_path, "--profile", str(repository / "profiles/gpus"), devices="0,1,2")
     assert done.returncode == 0, done.stderr
     assert 'Provided resources: gpu=Resource("gpu", 3)' in done.stderr
-    seen = [line.split(",") for line in (tmp_path / "seen").read_text().split()]
-    assert sorted(len(names) for names in seen) == [1, 1, 1, 1, 1, 1, 3, 3, 3]
-    assert {name for names in seen for name in names} == {"0", "1", "2"}
+    devices = [line.split(",") for line in (tmp_path / "seen").read_text().split()]
+    assert sorted(len(names) for names in devices) == [1, 1, 1, 1, 1, 1, 3, 3, 3]
+    assert {name for names in devices for name in names} == {"0", "1", "2"}
 
 
 def test_the_workflow_launches_by_size(repository: Path) -> None:
     """At paper size a run has whole nodes, its evaluation one device; at smoke size each has one."""
 
-    def planned(preset: str) -> subprocess.CompletedProcess[str]:
+    def dry_run(preset: str) -> subprocess.CompletedProcess[str]:
         scores = f"work/{preset}/scores/transfer/base/baseline/s42/scores.parquet"
-        words = ("--dry-run", "-p", scores, "--profile", "profiles/gpus", "--config", f"preset={preset}")
-        return snakemake(repository, *words, "studies=[transfer]", devices="0,1,2")
+        args = ("--dry-run", "-p", scores, "--profile", "profiles/gpus", "--config", f"preset={preset}")
+        return snakemake(repository, *args, "studies=[transfer]", devices="0,1,2")
 
-    paper = planned("paper")
+    paper = dry_run("paper")
     assert paper.returncode == 0, paper.stdout[-2000:]
-    found = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper.stdout))
+    launches = set(re.findall(r"launch=(.*?),.*?gpu=(\d)", paper.stdout))
     torchrun = "python -m plumbline.operate.gpu_queue --devices 3 torchrun --standalone --nproc-per-node=3"
-    assert found == {(torchrun, "3"), ("python -m plumbline.operate.gpu_queue python", "1")}
-    smoke = planned("smoke").stdout
+    assert launches == {(torchrun, "3"), ("python -m plumbline.operate.gpu_queue python", "1")}
+    smoke = dry_run("smoke").stdout
     assert set(re.findall(r"launch=(.*?),.*?gpu=(\d)", smoke)) == {
         ("python -m plumbline.operate.gpu_queue python", "1")
     }

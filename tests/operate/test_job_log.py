@@ -26,7 +26,7 @@ SLURM = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'."
 
 
 @pytest.mark.parametrize(
-    ("log", "said", "told"),
+    ("log", "reason", "message"),
     [
         ("loading\nerror: x.jsonl:1: not a line of JSON\n", None, "error: x.jsonl:1: not a line of JSON"),
         (TRACEBACK, SLURM, "RuntimeError: CUDA error: an illegal memory access was encountered"),
@@ -36,12 +36,12 @@ SLURM = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'."
         (None, None, "there is no message"),
     ],
 )
-def test_the_message_of_a_failed_job(tmp_path: Path, log: str | None, said: str | None, told: str) -> None:
+def test_the_message_of_a_failed_job(tmp_path: Path, log: str | None, reason: str | None, message: str) -> None:
     if log is not None:
         (tmp_path / "log").write_text(log)
     logs = (str(tmp_path / "log"),)
     job = StartedJob(number=1, rule="pretrain", name="", logs=logs, state=None, out=None, local=True)
-    assert job.fault(said) == told
+    assert job.fault(reason) == message
 
 
 def test_a_run_that_was_asked_to_stop_in_an_earlier_attempt_failed_for_another_reason(tmp_path: Path) -> None:

@@ -74,10 +74,10 @@ Job = Callable[..., subprocess.Popen[str]]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Jobs, and stand-ins for the packages."""
-    made = tmp_path_factory.mktemp("warm")
+    root = tmp_path_factory.mktemp("warm")
     for name in PRELOADED:
         *parents, last = name.split(".")
-        place = made / "packages"
+        place = root / "packages"
         place.mkdir(exist_ok=True)
         for parent in parents:
             place /= parent
@@ -85,9 +85,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (place / "__init__.py").touch()
         (place / f"{last}.py").touch()
     for name, text in {"seen": SEEN, "has": HAS, "uses": USES, "ends": ENDS, "sleeps": SLEEPS, "works": WORKS}.items():
-        (made / "packages" / f"{name}.py").write_text(text)
-    _install(made, "9.0")
-    return made
+        (root / "packages" / f"{name}.py").write_text(text)
+    _install(root, "9.0")
+    return root
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -99,7 +99,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 def start(
     folder: Path,
-    *words: str,
+    *args: str,
     cold: bool = False,
     launch: Sequence[str] = (),
     stdin: str | Path = os.devnull,
@@ -110,7 +110,7 @@ def start(
     through = [] if cold else ["-m", "plumbline.operate.prefork.client"]
     with open(stdin) as read:
         return subprocess.Popen(
-            [*launch, sys.executable, *through, "-m", *words],
+            [*launch, sys.executable, *through, "-m", *args],
             cwd=folder, env=environment(folder) | more, stdin=read, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, umask=umask, preexec_fn=_heeding,
         )  # fmt: skip
@@ -131,20 +131,20 @@ def outcome(job: subprocess.Popen[str]) -> tuple[int, str, str]:
     return job.returncode, out, errors.splitlines()[-1] if errors else ""
 
 
-def until(true: Callable[[], bool], what: str) -> None:
+def until(true: Callable[[], bool], event: str) -> None:
     for _ in range(600):
         if true():
             return
         time.sleep(0.05)
-    raise AssertionError(f"30 s without: {what}")
+    raise AssertionError(f"30 s without: {event}")
 
 
 @pytest.fixture(scope="module")
 def job(folder: Path) -> Iterator[Job]:
     """Starts jobs, with the process that they are forked from at hand; it is for this process, and ends by hand."""
 
-    def begun(*words: str, **more: Any) -> subprocess.Popen[str]:
-        return start(folder, *words, **more)
+    def begun(*args: str, **more: Any) -> subprocess.Popen[str]:
+        return start(folder, *args, **more)
 
     assert [outcome(begun("seen"))[1].splitlines()[1] for _ in range(client.WORTH)] == ["cold []"] * client.WORTH
     until(lambda: "warm []" in outcome(begun("seen"))[1], "a job that starts warm")
@@ -155,14 +155,14 @@ def job(folder: Path) -> Iterator[Job]:
 
 def servers(folder: Path) -> list[int]:
     """Processes that jobs in `folder` are forked from, and such jobs."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if b"plumbline.operate.prefork.server" in (path / "cmdline").read_bytes() and os.readlink(
                 path / "cwd"
             ) == str(folder):
-                found.append(int(path.name))
-    return found
+                pids.append(int(path.name))
+    return pids
 
 
 def test_a_job_sees_what_it_would_see_by_itself_and_nothing_of_plumbline(job: Job, folder: Path) -> None:
@@ -172,11 +172,11 @@ def test_a_job_sees_what_it_would_see_by_itself_and_nothing_of_plumbline(job: Jo
     assert alone[1].splitlines() == [f"['a', 'b c'] {folder} {folder} __main__", "cold []", "at the end"]
 
 
-@pytest.mark.parametrize("how", ["code", "text", "none", "error"])
-def test_a_job_ends_as_it_would_by_itself(job: Job, folder: Path, how: str) -> None:
-    forked = outcome(job("ends", how))
-    assert forked == outcome(start(folder, "ends", how, cold=True))
-    assert forked[0] == {"code": 3, "text": 1, "none": 0, "error": 1}[how]
+@pytest.mark.parametrize("way", ["code", "text", "none", "error"])
+def test_a_job_ends_as_it_would_by_itself(job: Job, folder: Path, way: str) -> None:
+    forked = outcome(job("ends", way))
+    assert forked == outcome(start(folder, "ends", way, cold=True))
+    assert forked[0] == {"code": 3, "text": 1, "none": 0, "error": 1}[way]
 
 
 def test_what_differs_in_its_environment_starts_cold(job: Job) -> None:
@@ -201,9 +201,9 @@ def test_a_job_has_what_its_launch_gives_it(job: Job, folder: Path, tmp_path: Pa
         assert outcome(job("has", **how))[1] == alone
 
     def warm() -> bool:
-        found = outcome(job("has", **how))[1]
-        assert found.replace("\nwarm", "\ncold") == alone
-        return found != alone
+        output = outcome(job("has", **how))[1]
+        assert output.replace("\nwarm", "\ncold") == alone
+        return output != alone
 
     until(warm, "a job that starts warm with what its launch gives it")
 

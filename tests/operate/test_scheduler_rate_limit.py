@@ -52,20 +52,20 @@ def looks(folder: Path, call: str) -> int:
     folder.mkdir()
     source = str(Path(__file__).resolve().parents[2] / "src")
     (folder / "Snakefile").write_text(SNAKEFILE.format(source=source, call=call))
-    words = ("all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all")
+    args = ("all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE")}
-    done = warm_processes.module("snakemake", words, folder, environment, timeout=300, together=True)
+    done = warm_processes.module("snakemake", args, folder, environment, timeout=300, together=True)
     assert done.returncode == 0, done.stdout
     return int((folder / "looked").read_text())
 
 
-def limited(most: int, seconds: int) -> SimpleNamespace:
+def make_limited(most: int, seconds: int) -> SimpleNamespace:
     scheduler = SimpleNamespace(job_rate_limiter=JobRateLimiter(MaxJobsPerTimespan.parse_choice(f"{most}/{seconds}s")))
     return SimpleNamespace(scheduler=scheduler)
 
 
 def test_the_default_limit_goes_and_a_chosen_one_stays() -> None:
-    default, chosen = limited(100, 1), limited(10, 60)
+    default, chosen = make_limited(100, 1), make_limited(10, 60)
     without_default_rate_limit(default)
     without_default_rate_limit(chosen)
     assert default.scheduler.job_rate_limiter is None and chosen.scheduler.job_rate_limiter.max_jobs == 10

@@ -1,4 +1,4 @@
-"""What is there says what it was made with, and a plan compares it: no Snakemake, made-up jobs."""
+"""What is there states what it was made with, and a plan compares it: no Snakemake, made-up jobs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SPEC = '{"key":"a run"}'
 class Files(list[str]):
     """A job's files: a list, each also by its name."""
 
-    def __init__(self, **named: Path) -> None:
-        super().__init__(map(str, named.values()))
-        self.__dict__.update({name: str(path) for name, path in named.items()})
+    def __init__(self, **paths: Path) -> None:
+        super().__init__(map(str, paths.values()))
+        self.__dict__.update({name: str(path) for name, path in paths.items()})
 
 
 def job(rule: str, output: Files, read: Files | None = None, **params: Any) -> Any:
@@ -42,8 +42,8 @@ def write(path: Path, content: Any) -> Path:
 
 def pack(folder: Path, sha256: str, fingerprint: str = "code-asked") -> Path:
     shape = {"sequences": 4, "context": 8, "dtype": "<u2", "tokenizer_sha256": "t"}
-    said = shape | {"shards": [{"sequences": 4, "sha256": sha256}], "fingerprint": fingerprint}
-    return write(folder / "base.json", said)
+    contents = shape | {"shards": [{"sequences": 4, "sha256": sha256}], "fingerprint": fingerprint}
+    return write(folder / "base.json", contents)
 
 
 @pytest.fixture(autouse=True)
@@ -62,46 +62,46 @@ def another_plan() -> None:
 )
 def test_a_product_says_its_fingerprint(tmp_path: Path, rule: str, name: str, inside: str) -> None:
     product = tmp_path / name
-    one = job(rule, Files(**{inside or "png": product}), fingerprint="now")
-    assert not is_stale(one, lambda _: False), "what is not there is not made with anything"
+    task = job(rule, Files(**{inside or "png": product}), fingerprint="now")
+    assert not is_stale(task, lambda _: False), "what is not there is not made with anything"
     write(product, {"fingerprint": "now"} if inside else {})
     if not inside:
         fingerprint_file.write(product, "now")
-    assert not is_stale(one, lambda _: False)
-    one.params.fingerprint = "later"
-    assert is_stale(one, lambda _: True), "whatever Snakemake remembers"
+    assert not is_stale(task, lambda _: False)
+    task.params.fingerprint = "later"
+    assert is_stale(task, lambda _: True), "whatever Snakemake remembers"
 
 
 def test_what_says_nothing_is_left_to_snakemake_or_made_anew(tmp_path: Path) -> None:
     product = tmp_path / "claims.csv"
     product.touch()
-    one = job("claims", Files(csv=product), fingerprint="now")
-    assert not is_stale(one, lambda _: True) and is_stale(one, lambda _: False)
+    task = job("claims", Files(csv=product), fingerprint="now")
+    assert not is_stale(task, lambda _: True) and is_stale(task, lambda _: False)
     fingerprint_file.write(product, "now")
     fingerprint_file.write(product, "")  # made again, by hand
-    assert is_stale(one, lambda _: False)
+    assert is_stale(task, lambda _: False)
 
 
 def test_a_run_says_its_spec_and_its_data(tmp_path: Path) -> None:
     data, validation = pack(tmp_path / "train", "a"), pack(tmp_path / "validation", "b")
-    said = {"run_id": staleness.run_id(SPEC)}
-    outcome = write(tmp_path / "outcome.json", said)
+    record = {"run_id": staleness.run_id(SPEC)}
+    outcome = write(tmp_path / "outcome.json", record)
     prints = {"data_fingerprint": fingerprint(json.loads(data.read_text()))}
-    manifest = write(tmp_path / "manifest.json", said | prints)
+    manifest = write(tmp_path / "manifest.json", record | prints)
     files = Files(outcome=outcome, manifest=manifest)
-    one = job("pretrain", files, spec=SPEC, data=str(data), validation=str(validation))
-    assert not is_stale(one, lambda _: False)
-    one.params.spec = '{"key":"a run","learning_rate":1}'
-    assert is_stale(one, lambda _: False)
-    one.params.spec = SPEC
+    task = job("pretrain", files, spec=SPEC, data=str(data), validation=str(validation))
+    assert not is_stale(task, lambda _: False)
+    task.params.spec = '{"key":"a run","learning_rate":1}'
+    assert is_stale(task, lambda _: False)
+    task.params.spec = SPEC
     pack(tmp_path / "train", "other bytes")
-    assert not is_stale(one, lambda _: False), "read once a plan"
+    assert not is_stale(task, lambda _: False), "read once a plan"
     forget(staleness)
-    assert is_stale(one, lambda _: False)
+    assert is_stale(task, lambda _: False)
     outcome.write_text("{")
     data.write_text("{")
     forget(staleness)
-    assert not is_stale(one, lambda _: False), (
+    assert not is_stale(task, lambda _: False), (
         "what is damaged is for who opens it to name; no weeks are trained for it"
     )
 
@@ -112,19 +112,19 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     scores.touch()
     sha256 = sha256_file(tokenizer)
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
-    one = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), fingerprint="now")
-    assert not is_stale(one, lambda _: False)
+    task = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), fingerprint="now")
+    assert not is_stale(task, lambda _: False)
     write(facts, {"task": {"sha256": "c"}})
-    assert is_stale(one, lambda _: False)
+    assert is_stale(task, lambda _: False)
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a", "task.few_shot": "s"}', tokenizer_sha256=sha256)
     write(facts, {"task": {"sha256": "a", "few_shot_sha256": "s"}})
-    assert not is_stale(one, lambda _: False)
+    assert not is_stale(task, lambda _: False)
     write(facts, {"task": {"sha256": "a", "few_shot_sha256": "other solved examples"}})
-    assert is_stale(one, lambda _: False)
+    assert is_stale(task, lambda _: False)
     write(facts, {"task": {"sha256": "a"}})
     write(tokenizer, "other bytes")
     forget(staleness)
-    assert is_stale(one, lambda _: False)
+    assert is_stale(task, lambda _: False)
 
 
 @pytest.mark.parametrize("items", ["[]", "{", {}, None, 5, "[" * 100_000])
@@ -157,10 +157,10 @@ def test_probe_values_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) ->
     fingerprint_file.write(frame, "now", validation_fingerprint="of other bytes")
     assert is_stale(job("probe", Files(frame=frame), fingerprint="now", validation=str(validation)), lambda _: True)
     table, copy = write(tmp_path / "demo.csv", "demo"), write(tmp_path / "copy.csv", "smoke")
-    one = job("copy_table", Files(csv=copy), Files(csv=table))
-    assert is_stale(one, lambda _: True)
+    task = job("copy_table", Files(csv=copy), Files(csv=table))
+    assert is_stale(task, lambda _: True)
     write(copy, "demo")
-    assert not is_stale(one, lambda _: True)
+    assert not is_stale(task, lambda _: True)
 
 
 def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path
 
 
 def test_they_are_forced_first_and_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked: list[set[str]] = []
+    forced: list[set[str]] = []
     names = [tmp_path / f"{number}.md" for number in range(5)]
     for name in names:
         name.touch()
@@ -197,7 +197,7 @@ def test_they_are_forced_first_and_named_once(tmp_path: Path, capsys: pytest.Cap
             self.jobs, self.forcefiles = [*jobs, job("all", Files())], set[str]()
 
         async def update_needrun(self) -> None:
-            asked.append(set(self.forcefiles))
+            forced.append(set(self.forcefiles))
 
     class Workflow:
         is_main_process = False
@@ -216,16 +216,16 @@ def test_they_are_forced_first_and_named_once(tmp_path: Path, capsys: pytest.Cap
     workflow = Workflow()
     staleness.watch(workflow)
     workflow.execute()
-    assert asked == [set(), set()], "a process that carries out one job looks at nothing"
+    assert forced == [set(), set()], "a process that carries out one job looks at nothing"
 
     workflow.is_main_process = True
     staleness.watch(workflow)
     workflow.execute()
-    assert asked[2:] == [{str(name) for name in names}] * 2
-    said = capsys.readouterr().err
-    assert said.count("so rebuilt") == 1 and f"5 of interpretations ({names[0]}, {names[1]}, {names[2]}, ...)" in said
+    assert forced[2:] == [{str(name) for name in names}] * 2
+    log = capsys.readouterr().err
+    assert log.count("so rebuilt") == 1 and f"5 of interpretations ({names[0]}, {names[1]}, {names[2]}, ...)" in log
 
     workflow.dag.forcefiles.clear()
     workflow.rerun_triggers = [SimpleNamespace(name="MTIME")]
     workflow.execute()
-    assert asked[-1] == set(), "--rerun-triggers mtime says what is not to be compared"
+    assert forced[-1] == set(), "--rerun-triggers mtime says what is not to be compared"

@@ -1,4 +1,4 @@
-"""The table of runs tells from files alone what each of them is doing."""
+"""The table of runs shows from files alone what each of them is doing."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_a_broken_lock_goes_by_its_age_and_is_named(tmp_path: Path, content: str
     path.write_text(content)
     assert status.list_runs(tmp_path)[0]["state"] == "running"
     os.utime(path, (1, 1))
-    [found] = status.list_runs(tmp_path)
-    assert found["state"] == "stale" and f"({path} " in found["reason"]
+    [row] = status.list_runs(tmp_path)
+    assert row["state"] == "stale" and f"({path} " in row["reason"]
 
 
 def test_an_outcome_of_another_spec_is_not_this_runs(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_everything_fits_80_columns_and_names_stay_whole(tmp_path: Path) -> None
     reason = "the loss was not a number three times at step 30 after resuming from step 28; look at the data first"
     fault = state_of(tmp_path, "value_residual")
     atomic_write_json(fault / "fault.json", {"reason": reason})
-    told = {"peak_memory_bytes": 514_390_016, "peak_memory_of": "resident, beside its packages"}
-    atomic_write_json(fault / "starts.json", [{"step": 0} | told, {"step": 20}])
+    peak = {"peak_memory_bytes": 514_390_016, "peak_memory_of": "resident, beside its packages"}
+    atomic_write_json(fault / "starts.json", [{"step": 0} | peak, {"step": 20}])
     lines = status.render_rows(status.list_runs(tmp_path)).plain.splitlines()
     assert max(map(len, lines)) <= 80
     at = lines.index(f"  {long}/s42")

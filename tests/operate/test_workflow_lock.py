@@ -61,13 +61,13 @@ def holder(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unsupported(*arguments: object) -> None:
+    def raise_unsupported(*arguments: object) -> None:
         raise OSError(errno.ENOTSUP, "not supported")
 
-    monkeypatch.setattr(locks.fcntl, "flock", unsupported)
+    monkeypatch.setattr(locks.fcntl, "flock", raise_unsupported)
 
 
-def locked(directory: Path) -> bool:
+def is_locked(directory: Path) -> bool:
     return any((directory / ".snakemake" / "locks").glob("*.lock"))
 
 
@@ -96,7 +96,7 @@ def test_without_a_lock_nothing_happens(tmp_path: Path) -> None:
 def test_a_lock_whose_holder_ran_here_and_is_gone_goes(directory: Path, gone: dict[str, Any], without_locks) -> None:
     path = record(directory, machine=process_record.machine(), **gone)
     assert "no longer runs (process" in (workflow_lock.clear(directory) or "")
-    assert not locked(directory) and not path.exists()
+    assert not is_locked(directory) and not path.exists()
 
 
 def test_who_holds_the_directory_is_named_and_not_overruled(directory: Path, holder: subprocess.Popen[bytes]) -> None:
@@ -105,11 +105,11 @@ def test_who_holds_the_directory_is_named_and_not_overruled(directory: Path, hol
             PlumblineError, match=rf"held by process {holder.pid} on .* \(snakemake all\), since .*make p"
         ):
             attempt(directory)
-    assert locked(directory)
+    assert is_locked(directory)
     holder.kill()
     holder.wait()
     hold(directory)
-    assert not locked(directory) and not (directory / ".snakemake" / workflow_lock.RECORD).exists()
+    assert not is_locked(directory) and not (directory / ".snakemake" / workflow_lock.RECORD).exists()
 
 
 def hold(directory: Path) -> None:
@@ -123,7 +123,7 @@ def test_nor_where_the_file_system_has_no_locks(
     for attempt in (workflow_lock.clear, hold):
         with pytest.raises(PlumblineError, match=f"held by process {holder.pid}"):
             attempt(directory)
-    assert locked(directory)
+    assert is_locked(directory)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_unseen_holder_stays(directory: Path, elsewhere: dict[str, Any], monk
     for attempt in (workflow_lock.clear, hold):
         with pytest.raises(PlumblineError, match=r"held by process \d+ on .*not visible from here\. If .* --unlock$"):
             attempt(directory)
-    assert locked(directory) and path.exists()
+    assert is_locked(directory) and path.exists()
     workflow_lock.overrule(directory / ".snakemake")  # a person's word
     assert not path.exists()
 
@@ -147,7 +147,7 @@ def test_the_kernel_knows_who_is_gone(directory: Path, monkeypatch: pytest.Monke
     for changed in ({}, {"boot": "before the power cut"}):
         lock(directory)
         record(directory, **changed)
-        assert workflow_lock.clear(directory) and not locked(directory)
+        assert workflow_lock.clear(directory) and not is_locked(directory)
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare")
@@ -159,7 +159,7 @@ def test_a_holder_in_another_namespace_stays(directory: Path, holder: subprocess
     command = [*inside, sys.executable, "-m", "plumbline.operate.locks.workflow_lock"]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
     assert done.returncode == 1 and f"is held by process {holder.pid} on " in done.stderr
-    assert locked(directory)
+    assert is_locked(directory)
 
 
 @pytest.mark.parametrize(
@@ -183,17 +183,17 @@ def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
     lies_on(monkeypatch, "nfs4")
     with pytest.raises(PlumblineError, match=f"{workflow_lock.RECORD} {fault}, so it is unknown .*--unlock"):
         workflow_lock.clear(directory)
-    assert locked(directory)
-    # Where no other host can have it, the kernel's lock tells; what is broken is kept to be looked at.
+    assert is_locked(directory)
+    # Where no other host can have it, the kernel's lock tells; what is broken is kept to be checked.
     lies_on(monkeypatch, "ext4")
     assert f"{path} {fault}, and is set aside" in (workflow_lock.clear(directory) or "")
-    assert not locked(directory) and path.with_name(f"{workflow_lock.RECORD}.damaged").exists()
+    assert not is_locked(directory) and path.with_name(f"{workflow_lock.RECORD}.damaged").exists()
 
 
 def test_a_lock_that_nobody_signed_is_not_removed(directory: Path) -> None:
     with pytest.raises(PlumblineError, match=r"did not record which process it is .*--unlock"):
         workflow_lock.clear(directory)
-    assert locked(directory)
+    assert is_locked(directory)
 
 
 def test_who_lost_the_directory_to_a_person_leaves_the_next_ones_record(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_the_slower_of_two_clears_nothing(
     directory: Path, without_locks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = record(directory, machine=process_record.machine(), pid=2**22 + 1)
-    judged, read = process_record.read(path), process_record.read
+    stale, read = process_record.read(path), process_record.read
     record(directory, token="the faster one's")
-    monkeypatch.setattr(process_record, "read", lambda asked: judged if asked == path else read(asked))
+    monkeypatch.setattr(process_record, "read", lambda file: stale if file == path else read(file))
     with pytest.raises(PlumblineError, match="is held by"):
         workflow_lock.clear(directory)
-    assert locked(directory) and "the faster one's" in path.read_text()
+    assert is_locked(directory) and "the faster one's" in path.read_text()

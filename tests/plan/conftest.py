@@ -9,7 +9,7 @@ import pytest
 from plumbline.project import Project, load
 from plumbline.specs.yaml_files import load_config
 
-#: A study of one's own beside it changes no number.
+#: A user's own study in addition changes no number.
 ALONE = {"studies": ["transfer"]}
 
 
@@ -27,5 +27,5 @@ def demo(tmp_path: Path) -> Project:
 def every_paper(tmp_path: Path) -> Project:
     """All studies that come with the project."""
     names = ["transfer", "premature", "query_free", "quack", "key_norms"]
-    words = {"studies": names, "preset": "paper", "work": str(tmp_path), "machine": "h100"}
-    return load(load_config() | words)
+    options = {"studies": names, "preset": "paper", "work": str(tmp_path), "machine": "h100"}
+    return load(load_config() | options)

@@ -17,7 +17,7 @@ from plumbline.plan.target_costs import describe_memory, make_table
 from plumbline.project import Project
 from tests.plan.finished_run_files import BASELINE, by_target, finish
 
-#: A manifest but for its seconds and its devices.
+#: A manifest except for its seconds and its devices.
 READ = (
     '{"run_id": "RUN", "wall_seconds": %s, "world_size": %s, '
     '"tokens": 1, "attempts": 1, "device": "cpu", "device_name": "any"}'
@@ -57,9 +57,9 @@ def test_a_damaged_manifest_is_named(demo: Project, text: str, says: str, capsys
     priced = estimator(demo)
     assert by_target(priced).loc["table2", "runs_done"] == 1
     assert priced.calibration.runs == 1 and priced.pretrain_minutes(run) > 0
-    said = capsys.readouterr().err
-    assert said.count(f"warning: {path} {says}") == 1
-    assert "delete its folder to repeat the run" in said
+    stderr = capsys.readouterr().err
+    assert stderr.count(f"warning: {path} {says}") == 1
+    assert "delete its folder to repeat the run" in stderr
 
 
 def test_a_run_that_another_user_keeps_to_himself_is_to_be_done(
@@ -68,12 +68,12 @@ def test_a_run_that_another_user_keeps_to_himself_is_to_be_done(
     finish(demo, demo.runs[BASELINE], seconds=30.0)
     exists = Path.exists
 
-    def closed(path: Path) -> bool:
+    def deny_outcome(path: Path) -> bool:
         if path.name == "outcome.json":
             raise PermissionError(13, "Permission denied", str(path))
         return exists(path)
 
-    monkeypatch.setattr(Path, "exists", closed)
+    monkeypatch.setattr(Path, "exists", deny_outcome)
     assert estimator(demo).calibration.runs == 0
     assert "cannot be read or changed by " in capsys.readouterr().err
 
@@ -149,7 +149,7 @@ def test_scales_of_different_studies_have_speeds_of_their_own(demo: Project) -> 
     mine, third = (
         dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, study=name)) for name in ("mine", "third")
     )
-    assert [other.speed(one) / speed for one in (run, mine, third)] == pytest.approx([1, 3, 2])
+    assert [other.speed(each) / speed for each in (run, mine, third)] == pytest.approx([1, 3, 2])
 
 
 @pytest.mark.parametrize("change", [{"device": "cuda", "device_name": "NVIDIA A100"}, {"tokens": 5}])
@@ -159,8 +159,8 @@ def test_other_machines_and_unfinished_runs_measure_nothing(demo: Project, chang
 
 
 def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Project) -> None:
-    for method, told in (("baseline", 4e8), ("softpick", 5.14e8), ("qknorm", 0), ("hyper", 10**400), ("ssmax", None)):
-        more = {"peak_memory_bytes": told if told is None else int(told)}
+    for method, peak in (("baseline", 4e8), ("softpick", 5.14e8), ("qknorm", 0), ("hyper", 10**400), ("ssmax", None)):
+        more = {"peak_memory_bytes": peak if peak is None else int(peak)}
         finish(demo, demo.runs[f"transfer/base/{method}/s42"], seconds=30.0, **more)
     finish(demo, demo.runs["transfer/large/baseline/s42"], seconds=30.0)
     assert describe_memory(estimator(demo)) == "0.51 GB (base)"
@@ -199,18 +199,18 @@ def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Projec
 
 
 def test_the_digest_changes_with_what_scores_the_runs(demo: Project) -> None:
-    def scored_on(suite: str) -> Project:
+    def score_on(suite: str) -> Project:
         study = demo.studies["transfer"]
         runs = {key: dataclasses.replace(run, scored_by=("mine", suite)) for key, run in study.runs.items()}
         return dataclasses.replace(demo, studies={"mine": dataclasses.replace(study, runs=runs)})
 
-    one, other = scored_on("piqa"), scored_on("boolq")
-    assert one.runs.keys() == other.runs.keys()
-    first = estimator(one).digest()
+    piqa, other = score_on("piqa"), score_on("boolq")
+    assert piqa.runs.keys() == other.runs.keys()
+    first = estimator(piqa).digest()
     assert first != estimator(other).digest()
-    finish(one, one.runs[BASELINE], seconds=30.0, run_id="0" * 16)  # of another spec, so not done
-    assert estimator(one).digest() == first
-    items = Path(one.paths.items("climbmix", "piqa"))
+    finish(piqa, piqa.runs[BASELINE], seconds=30.0, run_id="0" * 16)  # of another spec, so not done
+    assert estimator(piqa).digest() == first
+    items = Path(piqa.paths.items("climbmix", "piqa"))
     items.parent.mkdir(parents=True)
     items.write_text('{"piqa": {"n": 7}}')
-    assert estimator(one).digest() != first, "there is less to evaluate"
+    assert estimator(piqa).digest() != first, "there is less to evaluate"

@@ -27,9 +27,9 @@ def test_an_evaluation_grows_with_items_context_and_model(paper: Project, tmp_pa
     suite = suites.suite("climb12")
 
     def amount(limit: int, context: int) -> tuple[int, float]:
-        found = job_needs.suite_size(suite, limit, tmp_path / "items.json", context, 4096)
-        assert found is not None
-        return found
+        size = job_needs.suite_size(suite, limit, tmp_path / "items.json", context, 4096)
+        assert size is not None
+        return size
 
     assert amount(16, 128)[0] == 12 * 16
     assert amount(32, 128) == (2 * amount(16, 128)[0], pytest.approx(2 * amount(16, 128)[1]))
@@ -52,15 +52,15 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
 
 def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
     mini = project.load(load_config() | {"preset": "mini", "studies": ["transfer"]})
-    found = job_needs.amount(mini, mini.runs[BASELINE])
+    size = job_needs.amount(mini, mini.runs[BASELINE])
     shipped = [task.packaged.items for task in suites.suite("climb12") if task.packaged]
-    assert found is not None and found[0] == sum(shipped) + 7 * 2000 and len(shipped) == 5
+    assert size is not None and size[0] == sum(shipped) + 7 * 2000 and len(shipped) == 5
 
 
 def test_a_task_of_unknown_size_gets_a_whole_slice(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = suites.suite("climb12")
-    tasks = (msgspec.structs.replace(known.tasks[0], workload=None), *known.tasks[1:])
-    monkeypatch.setattr(suites, "suite", lambda *given: dataclasses.replace(known, tasks=tasks))
+    suite = suites.suite("climb12")
+    tasks = (msgspec.structs.replace(suite.tasks[0], workload=None), *suite.tasks[1:])
+    monkeypatch.setattr(suites, "suite", lambda *args: dataclasses.replace(suite, tasks=tasks))
     priced, run = estimator(demo), demo.runs[BASELINE]
     assert priced.evaluate_seconds(run) is None
     assert priced.evaluate_minutes(run) == 24 * 60
@@ -81,11 +81,11 @@ def test_a_study_without_a_suite_evaluates_nothing(demo: Project) -> None:
 def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
     run, priced = demo.runs[BASELINE], estimator(demo)
 
-    def probed(*fractions: float) -> Run:
+    def add_probes(*fractions: float) -> Run:
         probes = (ProbeSpec(name="norms", at=fractions, sequences=4),)
         return dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, probes=probes))
 
-    few, many = probed(1.0), probed(0.0, 0.1, 0.5, 1.0)
+    few, many = add_probes(1.0), add_probes(0.0, 0.1, 0.5, 1.0)
     assert 0 < priced.probe_seconds(few) < priced.probe_seconds(many)
     halved = msgspec.structs.replace(priced.machine, disk_mb_per_second=priced.machine.disk_mb_per_second / 2)
     slower = dataclasses.replace(priced, machine=halved).probe_seconds(many) - priced.probe_seconds(many)
@@ -119,8 +119,8 @@ def measuring(demo: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Project) -> None:
     priced = estimator(measuring)
     rows, digest = by_target(priced), priced.digest()
-    (one,) = measuring.measurements.all.values()
-    assert priced.measure_minutes(one) == 3 * 90 + 15
+    (entry,) = measuring.measurements.all.values()
+    assert priced.measure_minutes(entry) == 3 * 90 + 15
     assert rows["measurements_to_do"][["table2", "table4", WHOLE]].tolist() == [0, 1, 1]
     table4 = rows.loc["table4"]
     assert table4["device_hours"] == table4["measurement_device_hours"] == 1.5 == table4["longest_path_hours"]
@@ -130,8 +130,8 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Projec
     gpu = dataclasses.replace(priced, machine=machines.load("h100"))
     assert by_target(gpu).loc["table4", "device_hours"] == 0, "a processor's work there"
     assert by_target(gpu).loc["table4", "wall_hours"] == 1.5
-    path = Path(measuring.paths.measurement(one))
-    facts = {"fingerprint": measuring.fingerprints.measurement(one), "options": {}}
+    path = Path(measuring.paths.measurement(entry))
+    facts = {"fingerprint": measuring.fingerprints.measurement(entry), "options": {}}
     measurement_file.write(pd.DataFrame({"rounds": [3]}), path, facts)
     after = estimator(measuring)
     assert by_target(after)["measurements_to_do"].sum() == 0 and after.digest() != digest
@@ -143,12 +143,12 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Projec
 def test_a_damaged_measurement_is_to_be_made(
     measuring: Project, facts: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (one,) = measuring.measurements.all.values()
-    path = Path(measuring.paths.measurement(one))
+    (entry,) = measuring.measurements.all.values()
+    path = Path(measuring.paths.measurement(entry))
     path.parent.mkdir(parents=True)
     path.touch()
     measurement_file.facts_path(path).write_text(facts)
-    assert not estimator(measuring).is_measured(one)
+    assert not estimator(measuring).is_measured(entry)
     assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
 
 
@@ -172,12 +172,12 @@ def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Proje
     whole = dataclasses.replace(demo, corpora={"climbmix": read, "other": twice})
     whole.runs[mine.key] = mine
     assert data_stage.tokens(whole, "other") == 2 * data_stage.tokens(whole, "climbmix")
-    one, other = data_stage.seconds(whole, [run]), data_stage.seconds(whole, [mine])
-    assert data_stage.seconds(demo, [run]) == one < other == data_stage.seconds(whole, [run, mine])
+    alone, other = data_stage.seconds(whole, [run]), data_stage.seconds(whole, [mine])
+    assert data_stage.seconds(demo, [run]) == alone < other == data_stage.seconds(whole, [run, mine])
     both = data_stage.disk_bytes(whole, [run, mine])
     assert both == pytest.approx(data_stage.disk_bytes(whole, [run]) + data_stage.disk_bytes(whole, [mine]))
-    made = [data_stage.disk_bytes(whole, [each]) - data_stage.tokenizer(whole, "other").disk for each in (run, mine)]
-    assert made[1] == pytest.approx(2 * made[0])
+    sizes = [data_stage.disk_bytes(whole, [each]) - data_stage.tokenizer(whole, "other").disk for each in (run, mine)]
+    assert sizes[1] == pytest.approx(2 * sizes[0])
     packs = dict.fromkeys(read.packs)
     unknown = dataclasses.replace(demo, corpora={"climbmix": msgspec.structs.replace(read, packs=packs, source="hub")})
     assert data_stage.tokens(unknown, "climbmix") is None and data_stage.seconds(unknown, [run]) is None

@@ -23,11 +23,11 @@ SIZE = 8_000_000
 pytestmark = pytest.mark.skipif(not SELF.exists(), reason="this kernel does not count a process's bytes")
 
 
-def moved(job: Callable[[], object]) -> int:
+def count_moved(job: Callable[[], object]) -> int:
     """The bytes that a job reads and writes by calls; what it maps into memory is not among them."""
 
     def count() -> int:
-        return sum(int(found) for found in re.findall(r"[rw]char: (\d+)", SELF.read_text()))
+        return sum(int(number) for number in re.findall(r"[rw]char: (\d+)", SELF.read_text()))
 
     before = count()
     job()
@@ -44,7 +44,7 @@ def texts(size: int) -> Iterator[Document]:
         size -= len(text)
 
 
-def gathered(out: Path) -> None:
+def gather_texts(out: Path) -> None:
     about = {"source": "local", "collections": []}
     documents.gather(
         texts(SIZE), out, corpus="mine", validation_percent=1, held_out_by="id", piece_bytes=0, about=about
@@ -54,13 +54,13 @@ def gathered(out: Path) -> None:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     folder = tmp_path_factory.mktemp("corpus")
-    gathered(folder)
+    gather_texts(folder)
     return SimpleNamespace(folder=folder, stored=(folder / "train.jsonl").stat().st_size)
 
 
 def passes(rule: str, when: str, unit: str) -> float:
-    found: float = job_needs.laws()[rule]["disk"][when][unit]
-    return found
+    factor: float = job_needs.laws()[rule]["disk"][when][unit]
+    return factor
 
 
 @pytest.mark.parametrize("splits", [False, True])
@@ -69,50 +69,50 @@ def test_documents_are_written_sorted_and_written_and_large_files_split_once_mor
 ) -> None:
     if splits:
         monkeypatch.setattr(split, "SORT_BYTES", SIZE // 1000)
-    found = moved(lambda: gathered(tmp_path / "out")) / corpus.stored
+    ratio = count_moved(lambda: gather_texts(tmp_path / "out")) / corpus.stored
     expected = passes("documents", "mb", "stored_mb") + splits * passes("documents", "mb", "split_mb")
-    assert found == pytest.approx(expected, rel=0.06), "the hash of each line in the shuffle is the rest"
+    assert ratio == pytest.approx(expected, rel=0.06), "the hash of each line in the shuffle is the rest"
 
 
 def test_texts_of_ones_own_are_hashed_and_read_besides(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    lines = [json.dumps({"text": one.text}) for one in texts(SIZE)]
+    lines = [json.dumps({"text": document.text}) for document in texts(SIZE)]
     (own / "a.jsonl").write_text("\n".join(lines) + "\n")
-    asked = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
-    found = moved(lambda: documents.main([*asked, "--out", str(tmp_path / "out")]))
+    args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
+    ratio = count_moved(lambda: documents.main([*args, "--out", str(tmp_path / "out")]))
     read, stored = (own / "a.jsonl").stat().st_size, (tmp_path / "out" / "train.jsonl").stat().st_size
     expected = passes("documents", "mb", "local_mb") * read + passes("documents", "mb", "stored_mb") * stored
-    assert found == pytest.approx(expected, rel=0.06)
+    assert ratio == pytest.approx(expected, rel=0.06)
 
 
 def test_who_reads_documents_reads_all_to_verify_them_once_on_a_machine(corpus: SimpleNamespace) -> None:
     folder, stored, tokens = corpus.folder, corpus.stored, corpus.folder / "tokens"
     tokens.mkdir()
-    asked = ["--training-documents", str(folder / "train.jsonl"), "--vocabulary-size", "1000"]
-    asked += ["--training-megabytes", "2", "--out", str(folder / "t.json")]
-    found = moved(lambda: tokenizer.main(["train", *asked]))
+    args = ["--training-documents", str(folder / "train.jsonl"), "--vocabulary-size", "1000"]
+    args += ["--training-megabytes", "2", "--out", str(folder / "t.json")]
+    actual = count_moved(lambda: tokenizer.main(["train", *args]))
     read = passes("tokenizer", "before", "stored_mb") * stored + passes("tokenizer", "mb", "training_mb") * 2e6
-    assert found == pytest.approx(read, rel=0.06)
+    assert actual == pytest.approx(read, rel=0.06)
 
     def shard(number: int) -> None:
-        asked = ["--documents", str(folder / "train.jsonl"), "--tokenizer", str(folder / "t.json")]
-        asked += ["--shard-number", str(number), "--shard-count", "2", "--fingerprint", "x"]
-        tokenize.main([*asked, "--out", str(tokens / f"train-{number:04d}.npy")])
+        args = ["--documents", str(folder / "train.jsonl"), "--tokenizer", str(folder / "t.json")]
+        args += ["--shard-number", str(number), "--shard-count", "2", "--fingerprint", "x"]
+        tokenize.main([*args, "--out", str(tokens / f"train-{number:04d}.npy")])
 
-    later = [moved(lambda number=number: shard(number)) for number in (0, 1)]
-    made = sum(path.stat().st_size for path in tokens.glob("*.npy"))
-    work = passes("tokenize", "mb", "shard_mb") * stored + passes("tokenize", "mb", "tokens_mb") * made
+    later = [count_moved(lambda number=number: shard(number)) for number in (0, 1)]
+    size = sum(path.stat().st_size for path in tokens.glob("*.npy"))
+    work = passes("tokenize", "mb", "shard_mb") * stored + passes("tokenize", "mb", "tokens_mb") * size
     assert sum(later) == pytest.approx(work, rel=0.06), "the tokenizer's job has verified them on this machine"
     (record,) = folder.glob(".verified/*.json")
     record.unlink()
-    assert moved(lambda: shard(0)) - later[0] == pytest.approx(
+    assert count_moved(lambda: shard(0)) - later[0] == pytest.approx(
         passes("tokenize", "before", "stored_mb") * stored, rel=0.06
     )
 
-    asked = ["--token-shards", str(tokens), "--shard-count", "2", "--tokenizer", str(folder / "t.json")]
-    asked += ["--documents", str(folder / "documents.json"), "--split", "train", "--context", "128"]
-    packed = moved(lambda: pack.main([*asked, "--pack-size", "base=all", "--out", str(folder / "packs")]))
-    mapped = made
-    assert packed + mapped == pytest.approx(passes("pack", "mb", "pack_mb") * made, rel=0.06)
-    assert json.loads((folder / "packs" / "base.json").read_text())["tokens"] * 2 == pytest.approx(made, rel=0.01)
+    args = ["--token-shards", str(tokens), "--shard-count", "2", "--tokenizer", str(folder / "t.json")]
+    args += ["--documents", str(folder / "documents.json"), "--split", "train", "--context", "128"]
+    packed = count_moved(lambda: pack.main([*args, "--pack-size", "base=all", "--out", str(folder / "packs")]))
+    mapped = size
+    assert packed + mapped == pytest.approx(passes("pack", "mb", "pack_mb") * size, rel=0.06)
+    assert json.loads((folder / "packs" / "base.json").read_text())["tokens"] * 2 == pytest.approx(size, rel=0.01)

@@ -19,87 +19,87 @@ from plumbline.specs.yaml_files import load_config
 from tests.plan.finished_run_files import finish
 
 
-def planned(work: Path, **changes: object) -> Project:
+def load_project(work: Path, **changes: object) -> Project:
     return project.load(load_config() | {"studies": ["transfer"], "work": str(work)} | changes)
 
 
-def fitted(whole: Project, time: str, runs: int = 13, scale: str | None = None) -> fit_to_time.FittedBudget:
+def fit_budget(whole: Project, time: str, runs: int = 13, scale: str | None = None) -> fit_to_time.FittedBudget:
     return fit_to_time.fit_budget(whole, whole.study("transfer"), "qknorm", "baseline", time, runs=runs, scale=scale)
 
 
-def longest(whole: Project, found: fit_to_time.FittedBudget) -> tuple[float, Run]:
-    asked = found.given | {"method": "qknorm", "against": "baseline", "baseline_seeds": [42], "seeds": [1042]}
-    runs = list(experiment_runs.load(asked, whole.study("transfer")).runs.values())
+def longest(whole: Project, budget: fit_to_time.FittedBudget) -> tuple[float, Run]:
+    experiment = budget.given | {"method": "qknorm", "against": "baseline", "baseline_seeds": [42], "seeds": [1042]}
+    runs = list(experiment_runs.load(experiment, whole.study("transfer")).runs.values())
     return max(estimator(whole).pretrain_seconds(run) for run in runs), runs[0]
 
 
 @pytest.mark.parametrize(("time", "runs", "scale"), [("2h", 13, None), ("20min", 6, "large"), ("8h", 13, None)])
 def test_all_runs_fit_the_time_and_fill_it(tmp_path: Path, time: str, runs: int, scale: str | None) -> None:
-    whole, limit = planned(tmp_path), formats.parse_duration(time)
-    found = fitted(whole, time, runs, scale)
-    each, _ = longest(whole, found)
+    whole, limit = load_project(tmp_path), formats.parse_duration(time)
+    budget = fit_budget(whole, time, runs, scale)
+    each, _ = longest(whole, budget)
     rounds = math.ceil(runs / estimator(whole).machine.devices_at_once)
-    assert 0.8 * limit < found.seconds <= 0.9 * limit + 1 and rounds * each <= found.seconds + 1
-    assert scale in (None, found.given["scale"]) and f"{found.given['steps']:,} steps" in found.words
-    assert "speed stated, for nothing was trained here yet" in found.words
+    assert 0.8 * limit < budget.seconds <= 0.9 * limit + 1 and rounds * each <= budget.seconds + 1
+    assert scale in (None, budget.given["scale"]) and f"{budget.given['steps']:,} steps" in budget.words
+    assert "speed stated, for nothing was trained here yet" in budget.words
 
 
 def test_with_more_devices_than_runs_each_round_lasts_as_long_as_its_longest_run(tmp_path: Path) -> None:
-    whole = planned(tmp_path, preset="mini", machine="h100")
+    whole = load_project(tmp_path, preset="mini", machine="h100")
     for runs in (4, 80):
-        found = fitted(whole, "20h", runs)
-        each, _ = longest(whole, found)
+        budget = fit_budget(whole, "20h", runs)
+        each, _ = longest(whole, budget)
         rounds = math.ceil(runs / estimator(whole).machine.devices_at_once)
         assert 0.8 * 20 < rounds * each / 3600 <= 0.9 * 20
 
 
 def test_speed_is_that_of_finished_runs_of_earlier_experiments_too(tmp_path: Path) -> None:
-    given = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline", "pack": "base"}
-    given |= {
+    experiment = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline", "pack": "base"}
+    experiment |= {
         "steps": 500,
         "warmup_steps": 9,
         "validation_sequences": 64,
         "baseline_seeds": [42, 43, 44],
         "seeds": [1042],
     }
-    before = planned(tmp_path, experiment=given)
+    before = load_project(tmp_path, experiment=experiment)
     price = estimator(before)
     assert before.experiment is not None
     for run in before.experiment.of_method("baseline"):
         finish(before, run, seconds=2 * (price.pretrain_seconds(run) - 4), spec=run.spec.to_dict())
-    slow, fast = (fitted(planned(work), "2h", scale="base") for work in (tmp_path, tmp_path / "none"))
+    slow, fast = (fit_budget(load_project(work), "2h", scale="base") for work in (tmp_path, tmp_path / "none"))
     assert "speed measured on finished runs" in slow.words
     assert slow.given["steps"] / fast.given["steps"] == pytest.approx(0.5, abs=0.03), "half the speed"
 
 
 def test_an_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path) -> None:
     """By the machine that is named, and by measured speed where there is one."""
-    given = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline"}
-    given |= {"baseline_seeds": [42, 43, 44], "seeds": [1042]}
-    whole = planned(tmp_path, experiment=given)
+    experiment = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline"}
+    experiment |= {"baseline_seeds": [42, 43, 44], "seeds": [1042]}
+    whole = load_project(tmp_path, experiment=experiment)
     study, runs = whole.study("transfer"), list(whole.experiment.runs.values())
     priced = estimator(whole)
     stage = data_stage.seconds(whole, runs)
     both = 2 * max(priced.pretrain_seconds(run) for run in runs) + stage
-    said = fit_to_time.describe_expected(whole, study, runs)
-    assert said.startswith("At most 4 runs are to be trained (0 of 4 are there): about ")
-    assert f"about {formats.duration(both)} on one CPU core, speed stated" in said, "two at once, twice"
-    cluster = planned(tmp_path, experiment=given, preset="paper", machine="h100")
+    sentence = fit_to_time.describe_expected(whole, study, runs)
+    assert sentence.startswith("At most 4 runs are to be trained (0 of 4 are there): about ")
+    assert f"about {formats.duration(both)} on one CPU core, speed stated" in sentence, "two at once, twice"
+    cluster = load_project(tmp_path, experiment=experiment, preset="paper", machine="h100")
     paper = fit_to_time.describe_expected(cluster, cluster.study("transfer"), list(cluster.experiment.runs.values()))
     assert " h on NVIDIA H100 SXM" in paper
     for run in runs[:3]:
         finish(whole, run, seconds=500.0, spec=run.spec.to_dict())
-    left = fit_to_time.describe_expected(whole, study, runs)
-    assert left.startswith("At most 1 run is to be trained (3 of 4 are there): about ")
+    later = fit_to_time.describe_expected(whole, study, runs)
+    assert later.startswith("At most 1 run is to be trained (3 of 4 are there): about ")
     slower = estimator(whole, calibrate_on=runs).pretrain_seconds(runs[3]) + stage
-    assert f"about {formats.duration(slower)} on one CPU core, speed measured on finished runs" in left
+    assert f"about {formats.duration(slower)} on one CPU core, speed measured on finished runs" in later
     finish(whole, runs[3], seconds=500.0)
     assert fit_to_time.describe_expected(whole, study, runs) == "Nothing is to be trained: all runs are there."
 
 
 def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(tmp_path: Path) -> None:
-    given = {"study": "transfer", "scale": "base", "method": "attnres", "against": "baseline"}
-    whole = planned(tmp_path, experiment=given | {"baseline_seeds": [42], "seeds": [1042]})
+    experiment = {"study": "transfer", "scale": "base", "method": "attnres", "against": "baseline"}
+    whole = load_project(tmp_path, experiment=experiment | {"baseline_seeds": [42], "seeds": [1042]})
     runs, priced = list(whole.experiment.runs.values()), estimator(whole)
     fast, slow = sorted(priced.pretrain_seconds(run) for run in runs)
     assert slow > 1.1 * fast and machines.load("core").devices_at_once == 2
@@ -118,4 +118,4 @@ def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(
 )
 def test_what_fits_nothing_is_said(tmp_path: Path, time: str, says: str) -> None:
     with pytest.raises(PlumblineError, match=says):
-        fitted(planned(tmp_path), time)
+        fit_budget(load_project(tmp_path), time)

@@ -1,5 +1,5 @@
 """What every rule's jobs ask for at `paper` under profiles/slurm, at each attempt, is what
-benchmarks/job_resources.yaml says that they take."""
+benchmarks/job_resources.yaml states that they take."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, load_config
 
 NEEDS: dict[str, Any] = yaml.safe_load((ROOT / "benchmarks" / "job_resources.yaml").read_text(encoding="utf-8"))
-#: Rows that are no rule.
+#: Rows that are not rules.
 FACTS = {"distinct_words", "no_jobs_of_a_cluster"}
 #: Jobs of `profiles/slurm`'s attempts, and of its longest time limit.
 ATTEMPTS, SLICE = (1, 2, 3), 24 * 60
-#: A first attempt asks for so many times what its job needs, and no more but for what is so little that no scheduler
+#: A first attempt asks for so many times what its job needs, and no more except for what is so little that no scheduler
 #: minds: MB of memory, minutes, and MB of disk.
 MOST, LITTLE_MB, LITTLE_MINUTES, LITTLE_DISK_MB = 3, 1500, 30, 500
 #: At least so many rows have a law that was measured, whatever is added to it.
@@ -49,7 +49,7 @@ def law(terms: dict[str, float], units: dict[str, float]) -> float:
     return sum(value if name == "fixed" else value * units[name] for name, value in terms.items())
 
 
-def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float = 0.0) -> Need:
+def compute_need(row: dict[str, Any], units: dict[str, float], planned_seconds: float = 0.0) -> Need:
     """What a row says of a job of this size: the memory of its largest step, and the time of all, or that of a network
     where it waits for one."""
     steps = row.get("steps", {}).values()
@@ -68,7 +68,7 @@ def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float 
 
 
 def units_of(project: Project, priced: RunEstimator, job: Any) -> tuple[dict[str, float], float]:
-    """The size of a job, and the seconds that the plan says, where it says some."""
+    """The size of a job, and the seconds that the plan states, where it states some."""
     rule, wildcards = job.rule.name, job.wildcards
     if rule in ("documents", "tokenizer", "tokenize", "pack"):
         corpus = project.corpora[wildcards.corpus]
@@ -116,32 +116,32 @@ def units_of(project: Project, priced: RunEstimator, job: Any) -> tuple[dict[str
 def planned(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Project, list[Any]]:
     """Snakemake's workflow of a dry run at `paper`: a run of every scale with its scores and probes, all corpora and
     measurements, and a product of each kind."""
-    work, seen = tmp_path_factory.mktemp("work"), list[tuple[Any, Project, list[Any]]]()
+    work, plans = tmp_path_factory.mktemp("work"), list[tuple[Any, Project, list[Any]]]()
 
-    def told(workflow: Any, project: Project) -> bool:
-        seen.append((workflow, project, snakemake_internals.list_needed_jobs(workflow)))
+    def capture(workflow: Any, project: Project) -> bool:
+        plans.append((workflow, project, snakemake_internals.list_needed_jobs(workflow)))
         return True
 
     project = load(load_config() | {"preset": "paper", "machine": "h100", "work": str(work)})
-    one = {(run.spec.study, run.spec.scale): run for run in project.runs.values()}.values()
-    wanted = [project.paths.run(run, "outcome.json") for run in one]
-    wanted += [project.paths.scores(run) for run in one if run.suite]
-    wanted += [project.paths.probes(run) for run in one if run.spec.probes]
-    wanted += [project.paths.measurement(entry) for entry in project.measurements.all.values()]
-    wanted += [
+    by_scale = {(run.spec.study, run.spec.scale): run for run in project.runs.values()}.values()
+    targets = [project.paths.run(run, "outcome.json") for run in by_scale]
+    targets += [project.paths.scores(run) for run in by_scale if run.suite]
+    targets += [project.paths.probes(run) for run in by_scale if run.spec.probes]
+    targets += [project.paths.measurement(entry) for entry in project.measurements.all.values()]
+    targets += [
         f"{project.paths.results}/{name}"
         for name in ("transfer/table1.csv", "key_norms/fig1.png", "key_norms/claims.csv", "audit.csv")
     ]
-    words = ["--dry-run", "--quiet", "all", "--profile", "slurm", "--cores", "1000", *wanted]
-    words += ["--config", f"work={work}"]
+    args = ["--dry-run", "--quiet", "all", "--profile", "slurm", "--cores", "1000", *targets]
+    args += ["--config", f"work={work}"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(repository)
-        patch.setattr("sys.argv", ["snakemake", *words])
-        patch.setattr(dry_run, "tell", told)
+        patch.setattr("sys.argv", ["snakemake", *args])
+        patch.setattr(dry_run, "tell", capture)
         with pytest.raises(SystemExit) as end:
-            snakemake_internals.main(words)
+            snakemake_internals.main(args)
     assert end.value.code in (0, None)
-    return seen[-1]
+    return plans[-1]
 
 
 @pytest.mark.workflow
@@ -157,22 +157,22 @@ def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any
     assert set(rules) - here - {job.rule.name for job in jobs} == {"bundle", "verdict"}
     short, much, rows = [], [], []
     for job in jobs:
-        need = needed(NEEDS[job.rule.name], *units_of(project, priced, job))
+        need = compute_need(NEEDS[job.rule.name], *units_of(project, priced, job))
         for attempt in ATTEMPTS:
             job.attempt = attempt
-            asked = job.resources
-            disk = asked["disk_mb"] if isinstance(asked["disk_mb"], int) else 1000
-            rows.append((job.rule.name, attempt, dict(job.wildcards), asked["mem_mb"], asked["runtime"], disk, need))
+            limits = job.resources
+            disk = limits["disk_mb"] if isinstance(limits["disk_mb"], int) else 1000
+            rows.append((job.rule.name, attempt, dict(job.wildcards), limits["mem_mb"], limits["runtime"], disk, need))
             if (
-                asked["mem_mb"] < need.mb
-                or asked["runtime"] < min(need.minutes, SLICE)
+                limits["mem_mb"] < need.mb
+                or limits["runtime"] < min(need.minutes, SLICE)
                 or disk < need.disk_mb
                 or job.threads < 1
             ):
                 short.append(rows[-1])
             if attempt == 1 and (
-                asked["mem_mb"] > max(MOST * need.mb, LITTLE_MB)
-                or asked["runtime"] > max(MOST * need.minutes, 0) + LITTLE_MINUTES
+                limits["mem_mb"] > max(MOST * need.mb, LITTLE_MB)
+                or limits["runtime"] > max(MOST * need.minutes, 0) + LITTLE_MINUTES
                 or (need.disk_mb and disk > MOST * need.disk_mb + LITTLE_DISK_MB)
             ):
                 much.append(rows[-1])
@@ -182,25 +182,25 @@ def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any
 
 
 def test_what_no_job_at_paper_makes_asks_by_the_same_laws(planned: tuple[Any, Project, list[Any]]) -> None:
-    """`bundle`, which needs all products, and `verdict`, which needs a method of one's own: of 300 M parameters, three
+    """`bundle`, which needs all products, and `verdict`, which needs a user's own method: of 300 M parameters, three
     seeds of two arms."""
     _, project, _ = planned
     priced = estimator(project)
     run = next(run for run in project.runs.values() if priced.size(run).parameters > 3e8)
     requests = JobRequests(priced)
     millions = priced.size(run).parameters / 1e6
-    arms = [replaced(run, method=method, init_seed=seed) for method in ("baseline", "mine") for seed in (1, 2, 3)]
+    arms = [replace_spec(run, method=method, init_seed=seed) for method in ("baseline", "mine") for seed in (1, 2, 3)]
     units = {"parameters_m": millions, "looked_at_m": 2 * millions, "all_runs_m": 6 * millions}
     units |= {"states_m": finished_run_checks.LARGE / 1e6}  # it has more than are held
-    for name, asked in (("bundle", requests.product("bundle")), ("verdict", requests.verdict(arms))):
-        need = needed(NEEDS[name], units)
-        assert need.mb <= asked.choose_mb(1) <= MOST * need.mb and asked.extrapolated
-        assert need.minutes <= asked.choose_minutes() <= MOST * need.minutes + LITTLE_MINUTES
+    for name, request in (("bundle", requests.product("bundle")), ("verdict", requests.verdict(arms))):
+        need = compute_need(NEEDS[name], units)
+        assert need.mb <= request.choose_mb(1) <= MOST * need.mb and request.extrapolated
+        assert need.minutes <= request.choose_minutes() <= MOST * need.minutes + LITTLE_MINUTES
     looked_at = (run_estimate.LOOKED_AT_STATES, run_estimate.LOOKED_AT_TOKENS)
     assert looked_at == (finished_run_checks.LARGE, finished_run_checks.TOKENS)
 
 
-def replaced(run: Run, **changes: Any) -> Run:
+def replace_spec(run: Run, **changes: Any) -> Run:
     """A run with another spec."""
     return dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, **changes))
 
@@ -213,13 +213,13 @@ def test_most_rules_are_measured_and_the_rest_says_what_is_extrapolated() -> Non
             assert row["measured"] == f"python benchmarks/job_resources.py --only-rules {name}"
             for step in row["steps"].values():
                 for point in step["points"]:
-                    found = law(step["mb"], point["units"])
-                    assert found >= 0.99 * point["mb"], (name, point, "is above its law")
+                    by_law = law(step["mb"], point["units"])
+                    assert by_law >= 0.99 * point["mb"], (name, point, "is above its law")
     assert len([row for row in rows.values() if "steps" in row]) >= MEASURED
 
 
 def test_the_plan_and_the_rules_read_these_laws_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law that is twice as steep doubles what both say."""
+    """A law that is twice as steep doubles what both state."""
     project = load(load_config() | {"preset": "paper", "machine": "h100"})
     before = data_stage.pack(project, "climbmix", 2048)
     laws = copy.deepcopy(NEEDS)
@@ -235,8 +235,8 @@ def test_the_plan_and_the_rules_read_these_laws_and_no_other(monkeypatch: pytest
 def test_no_text_that_was_counted_has_more_words_than_the_law_says() -> None:
     counted = [point for points in NEEDS["distinct_words"]["texts"].values() for point in points]
     assert len(counted) > 12
-    for megabytes, words in counted:
-        assert megabytes < 5 or words <= data_stage.distinct_words(megabytes), (megabytes, words)
+    for megabytes, count in counted:
+        assert megabytes < 5 or count <= data_stage.distinct_words(megabytes), (megabytes, count)
 
 
 def test_as_many_shards_go_together_as_the_time_limit_counts(repository: Path) -> None:

@@ -1,4 +1,4 @@
-"""config/machines.yaml: what it says, and what it refuses."""
+"""config/machines.yaml: what it states, and what it refuses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from plumbline.specs.yaml_files import ROOT, read_yaml
 from tests.plan.finished_run_files import by_target
 
 
-def changed(tmp_path: Path, **changes: Any) -> Path:
+def change_machine(tmp_path: Path, **changes: Any) -> Path:
     """A project whose machine h100 has other entries; None takes an entry out."""
-    known = read_yaml(ROOT / "config" / "machines.yaml")
-    entry = {key: value for key, value in (known["h100"] | changes).items() if value is not None}
+    entries = read_yaml(ROOT / "config" / "machines.yaml")
+    entry = {key: value for key, value in (entries["h100"] | changes).items() if value is not None}
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "machines.yaml").write_text(yaml.safe_dump({"h100": entry}))
     return tmp_path
@@ -55,9 +55,9 @@ def test_a_machine_is_named_by_whole_words_and_another_board_only_where_it_is_st
     }
     assert [name for stated in plain for name in plain[stated] if not machines.names_device(stated, name)] == []
     assert [name for stated in others for name in others[stated] if machines.names_device(stated, name)] == []
-    made = machines.load("h100").made
-    assert made({"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"})
-    assert not made({"device": "cuda", "device_name": "NVIDIA H100 PCIe"})
+    matches = machines.load("h100").made
+    assert matches({"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"})
+    assert not matches({"device": "cuda", "device_name": "NVIDIA H100 PCIe"})
 
 
 def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
@@ -85,7 +85,7 @@ def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
 )
 def test_keys_are_closed(tmp_path: Path, change: dict[str, Any], says: str) -> None:
     with pytest.raises(PlumblineError, match=says.replace("?", r"\?")):
-        machines.load("h100", changed(tmp_path, **change))
+        machines.load("h100", change_machine(tmp_path, **change))
 
 
 def test_devices_go_by_a_runs_size_and_not_by_its_scale(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_devices_go_by_a_runs_size_and_not_by_its_scale(tmp_path: Path) -> None:
 
 
 def test_a_size_that_a_machine_does_not_have_is_named(tmp_path: Path) -> None:
-    machine = machines.load("h100", changed(tmp_path, devices={"one_gpu": 1}))
+    machine = machines.load("h100", change_machine(tmp_path, devices={"one_gpu": 1}))
     run = study_config.load("transfer", "paper").runs["transfer/large/baseline/s42"]
     with pytest.raises(PlumblineError, match=r"h100\.devices: no number for the size 'two_nodes' of transfer/large"):
         machine.devices_of(run)
@@ -108,7 +108,7 @@ def test_relative_step_times_name_components_that_there_are() -> None:
     for name in read_yaml(ROOT / "config" / "machines.yaml"):
         for slot, times in machines.load(name).relative_step_time.items():
             if slot != "precision":
-                assert {words.split()[0] for words in times} <= set(available(slot)), name
+                assert {label.split()[0] for label in times} <= set(available(slot)), name
 
 
 def test_a_node_of_eight_is_planned_and_priced(paper: Project) -> None:

@@ -55,9 +55,9 @@ def test_what_is_estimated_is_near_what_is_counted(scale: str, tmp_path: Path) -
     study = study_config.load("transfer", "paper")
     runs = [run for run in study.runs.values() if run.spec.scale == scale]
     assert {run.spec.method for run in runs} >= (set(study.methods) if scale == "base" else {"attnres", "hyper"})
-    known = model_counts.ModelCostLookup(model_counts.update(tmp_path / "counts.json", runs))
+    costs = model_counts.ModelCostLookup(model_counts.update(tmp_path / "counts.json", runs))
     for run in runs:
-        about, exact = estimate_cost(run.spec.model), known(run.spec.model)
+        about, exact = estimate_cost(run.spec.model), costs(run.spec.model)
         assert (about.exact, exact.exact) == (False, True)
         assert about.parameters == pytest.approx(exact.parameters, rel=0.03), run.key
         assert about.training == pytest.approx(exact.training, rel=0.08), run.key
@@ -81,17 +81,17 @@ def test_a_key_is_that_of_sizes_components_and_their_code(demo: Project, monkeyp
 
 def test_what_is_in_the_file_is_not_counted_again(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     path, run = Path(demo.paths.counts), demo.runs[BASELINE]
-    known = model_counts.update(path, [run, demo.runs["transfer/base/baseline/s43"]])
-    assert list(known) == [model_counts.key(run.spec.model)]
+    counts = model_counts.update(path, [run, demo.runs["transfer/base/baseline/s43"]])
+    assert list(counts) == [model_counts.key(run.spec.model)]
     before = path.stat().st_mtime_ns
     monkeypatch.setattr("plumbline.model.decoder.on_meta", lambda model: pytest.fail("counted again"))
-    assert model_counts.update(path, [run]) == known
+    assert model_counts.update(path, [run]) == counts
     assert path.stat().st_mtime_ns == before
 
 
 def test_two_plans_at_once_keep_each_others_counts(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(demo.paths.counts)
-    one, other = demo.runs[BASELINE], demo.runs["transfer/large/baseline/s42"]
+    base, other = demo.runs[BASELINE], demo.runs["transfer/large/baseline/s42"]
     really = decoder.on_meta
 
     def meanwhile(model: ModelSpec) -> decoder.Decoder:
@@ -100,8 +100,8 @@ def test_two_plans_at_once_keep_each_others_counts(demo: Project, monkeypatch: p
         return really(model)
 
     monkeypatch.setattr(decoder, "on_meta", meanwhile)
-    model_counts.update(path, [one])
-    assert set(model_counts.read(path)) == {model_counts.key(one.spec.model), model_counts.key(other.spec.model)}
+    model_counts.update(path, [base])
+    assert set(model_counts.read(path)) == {model_counts.key(base.spec.model), model_counts.key(other.spec.model)}
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_damaged_file_is_named_not_used_and_written_anew(
 def test_a_file_that_cannot_be_written_stops_nothing(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
     run, path = demo.runs[BASELINE], Path(demo.config["work"]) / "a file" / "counts.json"
     path.parent.write_text("in the way")
-    known = model_counts.update(path, [run])
-    assert model_counts.ModelCostLookup(known)(run.spec.model).exact
+    counts = model_counts.update(path, [run])
+    assert model_counts.ModelCostLookup(counts)(run.spec.model).exact
     assert f"counts of models cannot be kept in {path}" in capsys.readouterr().err
 
 
@@ -132,12 +132,12 @@ def test_a_model_that_cannot_be_built_is_named_and_estimated(demo: Project, caps
     good = demo.runs[BASELINE]
     run = demo.runs["transfer/base/selective_attn/s42"]
     bad = with_model(run, key_value_heads=run.spec.model.heads)
-    known = model_counts.update(Path(demo.paths.counts), [bad, good])
-    assert list(known) == [model_counts.key(good.spec.model)]
-    size = model_counts.ModelCostLookup(known)(bad.spec.model)
+    counts = model_counts.update(Path(demo.paths.counts), [bad, good])
+    assert list(counts) == [model_counts.key(good.spec.model)]
+    size = model_counts.ModelCostLookup(counts)(bad.spec.model)
     assert size == estimate_cost(bad.spec.model)
-    said = capsys.readouterr().err
-    assert f"warning: {run.key}: its model cannot be counted" in said and "masking_heads" in said
+    stderr = capsys.readouterr().err
+    assert f"warning: {run.key}: its model cannot be counted" in stderr and "masking_heads" in stderr
 
 
 def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) -> None:
@@ -151,16 +151,16 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
         "print(priced.exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"
     )
 
-    def said() -> str:
+    def run_code() -> str:
         done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    assert said() == "False []"
+    assert run_code() == "False []"
     whole = load(load_config() | {"preset": "paper", "work": str(tmp_path)})
-    known = model_counts.update(Path(whole.paths.counts), whole.runs.values())
-    assert said() == "True []"
-    assert json.loads((tmp_path / "counts.json").read_text()) == known
+    counts = model_counts.update(Path(whole.paths.counts), whole.runs.values())
+    assert run_code() == "True []"
+    assert json.loads((tmp_path / "counts.json").read_text()) == counts
 
 
 def test_muons_products_are_counted_as_torch_sees_them(tmp_path: Path) -> None:
@@ -184,11 +184,11 @@ def test_muons_updates_cost_every_device_of_a_gpus_run_as_much() -> None:
     """46.9 TFLOP a step at quack's paper size: a 26th of the step's own, which has as many again for each device."""
     paper = load(load_config() | {"preset": "paper", "machine": "h100"})
     run = next(run for key, run in paper.runs.items() if key.startswith("quack/mha/default"))
-    priced, known = estimator(paper), estimate_cost(run.spec.model)
-    update = update_operations(run.spec.optimizer, known)
+    priced, cost = estimator(paper), estimate_cost(run.spec.model)
+    update = update_operations(run.spec.optimizer, cost)
     assert update == pytest.approx(46.9e12, rel=0.01)
-    assert priced.training_flops(run) == pytest.approx(training_tokens(run) * known.training + 5000 * update)
+    assert priced.training_flops(run) == pytest.approx(training_tokens(run) * cost.training + 5000 * update)
     eight = dataclasses.replace(run, size="node")
     assert priced.training_flops(eight) - priced.training_flops(run) == pytest.approx(7 * 5000 * update)
     core = estimator(paper, machines.load("core"))
-    assert core.training_flops(run) == pytest.approx(training_tokens(run) * known.training)
+    assert core.training_flops(run) == pytest.approx(training_tokens(run) * cost.training)

@@ -1,4 +1,4 @@
-"""docs/paper-size.md: every figure of its first section, and what else it says of a plan, is the plan's."""
+"""docs/paper-size.md: every figure of its first section, and what else it states about a plan, is the plan's."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def page(repository: Path) -> str:
 
 @pytest.fixture
 def priced(paper: Project) -> RunEstimator:
-    known = model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), paper.runs.values()))
-    return estimator(paper, sizes=known)
+    sizes = model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), paper.runs.values()))
+    return estimator(paper, sizes=sizes)
 
 
 def rules(paper: Project, pack: str) -> dict[str, DataRule]:
     smaller = data_stage.up_to_pack(paper, "climbmix", pack)
-    return {one.rule: one for one in data_stage.rules(smaller, "climbmix")}
+    return {rule.rule: rule for rule in data_stage.rules(smaller, "climbmix")}
 
 
 def numbers(text: str) -> list[str]:
@@ -36,9 +36,9 @@ def numbers(text: str) -> list[str]:
 
 def says(text: str, *expected: float) -> None:
     """The numbers of a text are these, rounded to the digits that it gives, and no others."""
-    found = numbers(text)
-    assert len(found) == len(expected), f"{text!r}: {found} for {expected}"
-    for stated, value in zip(found, expected):
+    actual = numbers(text)
+    assert len(actual) == len(expected), f"{text!r}: {actual} for {expected}"
+    for stated, value in zip(actual, expected):
         digits = len(stated.partition(".")[2])
         assert f"{value:,.{digits}f}" == stated, f"{text!r}: {stated} for {value}"
 
@@ -48,19 +48,19 @@ def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: Ru
     rows = {line.split("|")[1].strip(): line.split("|", 2)[2] for line in lines if line.startswith("| ")}
     assert numbers(rows.pop("stage")) == ["23", "1.2", "60", "3"]
     base, large = target_costs.run_classes(priced)
-    targets, one, other = by_target(priced), rules(paper, "base"), rules(paper, "large")
+    targets, small, other = by_target(priced), rules(paper, "base"), rules(paper, "large")
     shards = paper.preset["tokenize_shards"]
     beside = {"tokenize": (data_stage.TOGETHER,)}
     for rule in ("documents", "tokenizer", "tokenize", "pack"):
         (name,) = (name for name in rows if name.startswith(f"`{rule}`"))
         assert (f"{shards} shards" in name) == (rule == "tokenize")
-        made = [
+        pairs = [
             (each.seconds / 3600, each.disk / 1e9)[: 1 if rule == "tokenizer" else 2]
-            for each in (one[rule], other[rule])
+            for each in (small[rule], other[rule])
         ]
-        says(rows.pop(name), *made[0], *made[1], other[rule].cost.megabytes / 1e3, *beside.get(rule, ()))
+        says(rows.pop(name), *pairs[0], *pairs[1], other[rule].cost.megabytes / 1e3, *beside.get(rule, ()))
     sums = [(sum(each.seconds for each in all_.values()) / 3600, sum(each.disk for each in all_.values()) / 1e9)
-            for all_ in (one, other)]  # fmt: skip
+            for all_ in (small, other)]  # fmt: skip
     says(rows.pop("all, before the first training"), *sums[0], *sums[1])
     hours, memory = [each.longest / 3600 for each in (base, large)], [each.node_mb / 1e3 for each in (base, large)]
     says(rows.pop("a run"), *hours, *memory)
@@ -79,20 +79,20 @@ def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: Ru
 
 def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: RunEstimator) -> None:
     start = page.index("The bottleneck")
-    words = " ".join(page[start : page.index("##", start)].split())
-    one, targets = rules(paper, "large"), by_target(priced)
-    slowest = data_stage.bottleneck(one.values())
+    section = " ".join(page[start : page.index("##", start)].split())
+    stages, targets = rules(paper, "large"), by_target(priced)
+    slowest = data_stage.bottleneck(stages.values())
     assert slowest.rule == "documents"
     network, disk = slowest.network / 3600, slowest.disk_seconds / 3600
     speed = priced.machine.disk_mb_per_second
     passes = slowest.disk_seconds * speed / 1.05 / (data_stage.text_bytes(paper, "climbmix") / 1e6)
-    assert passes == pytest.approx(6) and "for six passes" in words
-    waits, _, rest = words.partition("assumed")
+    assert passes == pytest.approx(6) and "for six passes" in section
+    waits, _, rest = section.partition("assumed")
     says(waits, network, 1 / 0.0667, disk, speed)
     corpus = data_stage.corpus_bytes(paper, "climbmix") / 1e12
-    (given,) = re.findall(r"Give `work/` (\S+) TB for the corpus, (\S+) TB with", rest)
-    assert float(given[0]) >= corpus >= float(given[0]) - 0.2
-    says(given[1], targets.loc["table2", "disk_gb"] / 1e3)
+    (sizes,) = re.findall(r"Give `work/` (\S+) TB for the corpus, (\S+) TB with", rest)
+    assert float(sizes[0]) >= corpus >= float(sizes[0]) - 0.2
+    says(sizes[1], targets.loc["table2", "disk_gb"] / 1e3)
     assert "two slices of 24 hours" in rest and priced.machine.slice_hours == 24
     base = [run for run in paper.runs.values() if run.spec.scale == "base"]
     longest = {run.spec.method: jobs for run in base if (jobs := target_costs.training_jobs(priced, run)) > 1}
@@ -101,8 +101,8 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     assert "AttnRes and `hyper.official` take two" in rest
     open_ = page[page.index("## What is open") :]
     (sent,) = re.findall(r"send one another: (.*)\.", open_)
-    found = [(run, 4 * priced.size(run).parameters) for run in paper.runs.values()]
-    assert step_memory.describe_sent(priced.machine, found) == "node 8.53 GB, two_nodes 22.8 GB"
+    models = [(run, 4 * priced.size(run).parameters) for run in paper.runs.values()]
+    assert step_memory.describe_sent(priced.machine, models) == "node 8.53 GB, two_nodes 22.8 GB"
     assert numbers(sent) == ["8.5", "1.2", "22.8", "3"]
     large = next(
         row for row in target_costs.compare_published(priced, paper.root).to_dict("records") if row["run"][0] == "3"

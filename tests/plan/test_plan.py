@@ -1,4 +1,4 @@
-"""Estimates: limits, conservation, what is done costs nothing, and prices beside printed ones."""
+"""Estimates: limits, conservation, what is done costs nothing, and prices next to printed ones."""
 
 from __future__ import annotations
 

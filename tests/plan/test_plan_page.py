@@ -35,7 +35,7 @@ def several(whole: Project) -> Project:
     return dataclasses.replace(whole, studies={"transfer": study, "query_free": other})
 
 
-def counted(whole: Project, **changes: float) -> RunEstimator:
+def make_estimator(whole: Project, **changes: float) -> RunEstimator:
     machine = structs.replace(machines.load("h100"), **changes)
     return estimator(whole, machine, sizes=sizes())
 
@@ -50,7 +50,7 @@ def sizes() -> model_counts.ModelCostLookup:
 
 @pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
 def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> None:
-    for priced in (counted(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
+    for priced in (make_estimator(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
         priced = dataclasses.replace(priced, machine=structs.replace(priced.machine, price=price))
         frame = make_table(priced)
         text = plan_page.terminal(priced, frame)
@@ -73,12 +73,12 @@ def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) 
         rows = {name: next(line for line in lines if name in line.split()) for name in ("table2", "table6")}
         assert "about" in rows["table2"] and "about" not in rows["table6"]
         assert any(line.startswith("Where a row says *about*") for line in lines)
-        whole = counted(paper)
+        whole = make_estimator(paper)
         assert "*about*" not in show(whole, make_table(whole))
 
 
 def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Project) -> None:
-    priced = counted(paper, price=2.0)
+    priced = make_estimator(paper, price=2.0)
     frame = make_table(priced)
     whole, narrow = plan_page.markdown(priced, frame), plan_page.terminal(priced, frame)
     for heading in ("training FLOPs", "evaluations", "longest path", "of these evaluation", "disk, GB", "price"):
@@ -89,10 +89,10 @@ def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Proje
 
 
 def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
-    words = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
-    words += ["--by", "targets"]
-    words += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
-    done = run_in_process.run(plan_verb.main, *words, cwd=repository)
+    args = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
+    args += ["--by", "targets"]
+    args += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
+    done = run_in_process.run(plan_verb.main, *args, cwd=repository)
     assert (done.returncode, done.stderr) == (0, "")
     assert widest(done.stdout) <= 80
     assert widest((tmp_path / "plan.md").read_text()) > 120
@@ -100,6 +100,6 @@ def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Pa
     with (tmp_path / "plan.csv").open() as handle:
         rows = {row["target"]: row for row in csv.DictReader(handle)}
     assert rows["table2"]["runs_estimated"] == "0" and rows["table2"]["not_counted"] == ""
-    words = {"study", "target", "preset", "machine", "speed", "not_counted"}
+    names = {"study", "target", "preset", "machine", "speed", "not_counted"}
     frame = pd.read_csv(tmp_path / "plan.csv")
-    assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == words
+    assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == names

@@ -25,10 +25,10 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
     paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
     done = project.snakemake("plan", "--cores", "1", *paper)
     assert done.returncode == 0, done.stdout[-3000:]
-    made = project.root / "results" / "paper"
-    rows = {row["target"]: row for row in csv.DictReader((made / "plan.csv").open())}
+    folder = project.root / "results" / "paper"
+    rows = {row["target"]: row for row in csv.DictReader((folder / "plan.csv").open())}
     assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_estimated"]) == ("26", "0")
-    assert "## Next to the paper's own figures" in (made / "plan.md").read_text()
+    assert "## Next to the paper's own figures" in (folder / "plan.md").read_text()
     assert project.planned("plan", *paper) == {}
     assert project.planned("plan") == {"plan": 1}
 
@@ -54,7 +54,7 @@ def minutes(output: str) -> list[int]:
     """Time limits of a dry run's jobs of runs."""
     jobs = re.split(r"^\[", output, flags=re.M)
     of_runs = [job for job in jobs if re.search(r"^rule (pretrain|evaluate|probe):", job, flags=re.M)]
-    return [int(found) for job in of_runs for found in re.findall(r"runtime=(\d+)", job)]
+    return [int(number) for job in of_runs for number in re.findall(r"runtime=(\d+)", job)]
 
 
 def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""README's table of the studies says what the plan says."""
+"""README's table of the studies states what the plan states."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def rows(repository: Path) -> dict[str, list[str]]:
 
 
 def figures(text: str) -> list[float]:
-    return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", text)]
+    return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
 
 
-def planned(preset: str, work: Path) -> Project:
+def load_project(preset: str, work: Path) -> Project:
     return load(load_config() | {"preset": preset, "machine": MACHINES[preset], "work": str(work)})
 
 
 def test_the_number_of_runs_is_the_plans(repository: Path, tmp_path: Path) -> None:
-    paper, demo = (planned(preset, tmp_path).studies for preset in MACHINES)
+    paper, demo = (load_project(preset, tmp_path).studies for preset in MACHINES)
     numbers = {name: list(dict.fromkeys([len(paper[name].runs), len(demo[name].runs)])) for name in paper}
     assert {name: figures(runs) for name, (runs, _, _) in rows(repository).items()} == numbers
 
@@ -43,7 +43,7 @@ def test_hours_are_the_plans(repository: Path, tmp_path: Path) -> None:
     """Of counted models, as `make plan` has them."""
 
     def whole(preset: str) -> pd.DataFrame:
-        of = planned(preset, tmp_path)
+        of = load_project(preset, tmp_path)
         sizes = model_counts.ModelCostLookup(model_counts.update(Path(of.paths.counts), of.runs.values()))
         frame = make_table(estimator(of, machines.load(MACHINES[preset]), sizes=sizes))
         return frame[frame["target"] == WHOLE].set_index("study")

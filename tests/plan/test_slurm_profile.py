@@ -34,36 +34,36 @@ def wildcards_of(run: Run) -> SimpleNamespace:
     return SimpleNamespace(study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed))
 
 
-def asked(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str, Any]:
+def evaluate_job(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str, Any]:
     """What a rule's job for a run asks for, as Snakemake evaluates it."""
     wildcards = wildcards_of(run)
-    wanted = {"threads": profile["set-threads"][rule]} | profile["set-resources"][rule]
-    wanted.pop("slurm_extra", None)  # asks SLURM's queue
+    values = {"threads": profile["set-threads"][rule]} | profile["set-resources"][rule]
+    values.pop("slurm_extra", None)  # asks SLURM's queue
     return {
-        key: eval(value, {"wildcards": wildcards}) if isinstance(value, str) else value for key, value in wanted.items()
+        key: eval(value, {"wildcards": wildcards}) if isinstance(value, str) else value for key, value in values.items()
     }
 
 
-def planned(preset: str) -> project.Project:
+def load_project(preset: str) -> project.Project:
     return project.load(load_config() | {"preset": preset, "machine": "h100"})
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_run_gets_the_machines_of_its_size(profile: dict[str, Any], size: str) -> None:
     preset, scale = SIZES[size]
-    run = planned(preset).runs[f"transfer/{scale}/baseline/s42"]
+    run = load_project(preset).runs[f"transfer/{scale}/baseline/s42"]
     assert run.size == size
-    wanted = asked(profile, run)
+    request = evaluate_job(profile, run)
     devices, nodes = machines.load("h100").devices_of(run), {"two_nodes": 2}.get(size, 1)
-    assert (wanted["nodes"], wanted["tasks"]) == (nodes, nodes)
-    assert wanted["gres"] == f"gpu:{devices // nodes}"
-    assert bool(wanted["mpi"]) == (nodes > 1)
-    launch = wanted["launch"]
+    assert (request["nodes"], request["tasks"]) == (nodes, nodes)
+    assert request["gres"] == f"gpu:{devices // nodes}"
+    assert bool(request["mpi"]) == (nodes > 1)
+    launch = request["launch"]
     assert launch.startswith(f"srun --nodes={nodes} ")
-    assert f"--gres={wanted['gres']} " in launch and f"--cpus-per-task={wanted['threads']} " in launch
+    assert f"--gres={request['gres']} " in launch and f"--cpus-per-task={request['threads']} " in launch
     if size == "one_gpu":
         assert launch.endswith(" --kill-on-bad-exit=1 python") and "torchrun" not in launch
-        assert wanted["threads"] == 8
+        assert request["threads"] == 8
     else:
         assert f"torchrun --nnodes={nodes} --nproc-per-node=8 " in launch
 
@@ -73,25 +73,25 @@ def test_torchrun_gives_its_ranks_most_of_what_slurm_gives(repository: Path, fol
     """Of the seconds between TERM and the limit torchrun keeps some for its own end; by itself it gives 30."""
     text = (repository / folder / "config.v9+.yaml").read_text()
     seconds = int(re.search(r"--signal=TERM@(\d+)", text)[1])
-    given = re.findall(r" env TORCH_ELASTIC_SHUTDOWN_TIMEOUT=(\d+) torchrun ", text)
-    assert given and len(given) == len(re.findall(r"\btorchrun --", text))
-    assert all(seconds / 2 < int(number) <= seconds - 20 for number in given)
+    limits = re.findall(r" env TORCH_ELASTIC_SHUTDOWN_TIMEOUT=(\d+) torchrun ", text)
+    assert limits and len(limits) == len(re.findall(r"\btorchrun --", text))
+    assert all(seconds / 2 < int(number) <= seconds - 20 for number in limits)
     if folder == "profiles/slurm":
-        assert set(given) == {str(gpu_queue.SHUTDOWN_SECONDS)}
+        assert set(limits) == {str(gpu_queue.SHUTDOWN_SECONDS)}
 
 
 @pytest.mark.parametrize("preset", ["paper", "mini"])
 def test_micro_batches_divide_what_each_device_has_of_a_batch(profile: dict[str, Any], preset: str) -> None:
     left_to_the_trainer = set()
-    for run in planned(preset).runs.values():
-        flags = asked(profile, run)["trainer_flags"]
+    for run in load_project(preset).runs.values():
+        flags = evaluate_job(profile, run)["trainer_flags"]
         assert ("--strategy fsdp" in flags) == (run.size in step_memory.SHARDED)
-        given = re.search(r"--micro-batch (\d+)", flags)
-        if given is None:
+        match = re.search(r"--micro-batch (\d+)", flags)
+        if match is None:
             left_to_the_trainer.add(run.key)
             continue
         batching = MicroBatching.derive(
-            run.spec.sequences_per_batch, int(given[1]), machines.load("h100").devices_of(run)
+            run.spec.sequences_per_batch, int(match[1]), machines.load("h100").devices_of(run)
         )
         assert batching.accumulation >= 1
     assert left_to_the_trainer == ({"transfer/base/hyper.official/s42"} if preset == "paper" else set())
@@ -103,7 +103,7 @@ def test_runs_of_hours_are_compiled(repository: Path, name: str, preset: str, le
     text = (repository / "profiles" / name / "config.v9+.yaml").read_text(encoding="utf-8")
     (expression,) = re.findall(r'^    trainer_flags: "(.*)"$', text, re.M)
     sizes, compiled = set(), set()
-    for run in planned(preset).runs.values():
+    for run in load_project(preset).runs.values():
         flags = eval(expression, {"wildcards": wildcards_of(run)}).split()
         needed = [
             word for name in ("spec", "training-pack", "validation-pack", "state", "out") for word in (f"--{name}", "x")
@@ -121,17 +121,17 @@ def test_no_expression_goes_by_the_name_of_a_scale(repository: Path) -> None:
 
 
 def test_a_probe_gets_what_an_evaluation_gets(profile: dict[str, Any]) -> None:
-    run = planned("paper").runs["transfer/large/baseline/s42"]
-    assert asked(profile, run, "probe") == asked(profile, run, "evaluate")
-    assert asked(profile, run, "probe")["gres"] == "gpu:1"
+    run = load_project("paper").runs["transfer/large/baseline/s42"]
+    assert evaluate_job(profile, run, "probe") == evaluate_job(profile, run, "evaluate")
+    assert evaluate_job(profile, run, "probe")["gres"] == "gpu:1"
 
 
 @pytest.mark.parametrize(("device", "gres", "partition"), [("cpu", "", "cpu"), ("gpu", "gpu:1", "gpu")])
 def test_a_measurement_gets_a_gpu_if_it_asks_for_one(
     monkeypatch: pytest.MonkeyPatch, profile: dict[str, Any], device: str, gres: str, partition: str
 ) -> None:
-    found = planned("mini")
-    for name, study in found.studies.items():
+    mini = load_project("mini")
+    for name, study in mini.studies.items():
         only = {"times": {"device": device, "mini": {}}} if name == "transfer" else {}
         monkeypatch.setitem(study.definition, "measurements", only)
     wildcards = SimpleNamespace(study="transfer", measurement="times")
@@ -147,10 +147,10 @@ def test_jobs_of_a_run_go_to_gpus_and_others_do_not(profile: dict[str, Any]) -> 
 
 
 def test_training_alone_is_retried_for_slice_after_slice(repository: Path) -> None:
-    """As Snakemake itself reads the profile; a rule that names a number of its own keeps it."""
-    _, found = snakemake_arguments(["--profile", str(repository / "profiles" / "slurm")])
-    assert found.preemptible_rules == {"pretrain"} and found.preemptible_retries == 20
-    assert found.retries == 2
+    """As Snakemake itself reads the profile; a rule that names its own number keeps it."""
+    _, settings = snakemake_arguments(["--profile", str(repository / "profiles" / "slurm")])
+    assert settings.preemptible_rules == {"pretrain"} and settings.preemptible_retries == 20
+    assert settings.retries == 2
     rules = "".join(path.read_text() for path in sorted((repository / "workflow" / "rules").glob("*.smk")))
     assert "\nrule pretrain:" in rules
     assert all(int(number) <= 2 for number in re.findall(r"^ +retries: (\d+)$", rules, re.M))
@@ -161,14 +161,14 @@ def test_a_dry_run_evaluates_it_so(repository: Path, tmp_path: Path) -> None:
     """Snakemake itself; `--cores`, since a dry run caps threads by it."""
     copy = Project.copy(repository, tmp_path / "project")
     for preset, sizes in (("paper", {"gpu:8": 64}), ("mini", {"gpu:1": 8})):
-        words = ("-n", "results/table3.csv", "--profile", "slurm", "--cores", "100", "--config", f"preset={preset}")
-        done = copy.snakemake(*words, "machine=h100")
+        args = ("-n", "results/table3.csv", "--profile", "slurm", "--cores", "100", "--config", f"preset={preset}")
+        done = copy.snakemake(*args, "machine=h100")
         assert done.returncode == 0, done.stdout[-3000:]
         blocks = [block for block in done.stdout.split("\n[") if "\nrule pretrain:" in block]
-        found = {
+        jobs = {
             (re.search(r"gres=(\S+?)(,|$)", block, re.M)[1], int(re.search(r"threads: (\d+)", block)[1]))
             for block in blocks
         }
-        assert found == set(sizes.items())
+        assert jobs == set(sizes.items())
         nodes = {re.search(r"nodes=(\d)", block)[1] for block in blocks}
         assert nodes == ({"1", "2"} if preset == "paper" else {"1"})

@@ -26,7 +26,7 @@ LARGE = "transfer/large/baseline/s42"
 
 def rules(project: Project, pack: str) -> dict[str, DataRule]:
     smaller = data_stage.up_to_pack(project, "climbmix", pack)
-    return {one.rule: one for one in data_stage.rules(smaller, "climbmix")}
+    return {part.rule: part for part in data_stage.rules(smaller, "climbmix")}
 
 
 def test_each_pack_of_a_corpus_is_priced_as_if_there_were_no_larger_one(paper: Project) -> None:
@@ -53,11 +53,11 @@ def test_each_pack_of_a_corpus_is_priced_as_if_there_were_no_larger_one(paper: P
 
 
 def test_the_largest_pack_is_what_the_plan_of_targets_has(paper: Project) -> None:
-    found, whole = rules(paper, "large").values(), by_target(estimator(paper)).loc["table2"]
-    assert sum(one.cpu_seconds for one in found) / 3600 == pytest.approx(whole["data_cpu_hours"])
-    assert max(one.cost.megabytes for one in found) / 1e3 == pytest.approx(whole["data_memory_gb"])
-    assert sum(one.seconds for one in found) == pytest.approx(3600 * whole["data_hours"])
-    assert sum(one.disk for one in found) == pytest.approx(1e9 * whole["data_disk_gb"])
+    stages, whole = rules(paper, "large").values(), by_target(estimator(paper)).loc["table2"]
+    assert sum(stage.cpu_seconds for stage in stages) / 3600 == pytest.approx(whole["data_cpu_hours"])
+    assert max(stage.cost.megabytes for stage in stages) / 1e3 == pytest.approx(whole["data_memory_gb"])
+    assert sum(stage.seconds for stage in stages) == pytest.approx(3600 * whole["data_hours"])
+    assert sum(stage.disk for stage in stages) == pytest.approx(1e9 * whole["data_disk_gb"])
     shard = data_stage.tokenize(paper, "climbmix")
     assert rules(paper, "large")["tokenize"].seconds > 15 * (shard.seconds - shard.verifying), "sixteen in a job"
 
@@ -65,13 +65,13 @@ def test_the_largest_pack_is_what_the_plan_of_targets_has(paper: Project) -> Non
 @pytest.mark.parametrize(("machine", "chained"), [("h100", 16), ("core", 128)])
 def test_shards_wait_for_one_another_in_a_job_or_for_a_core(tmp_path: Path, machine: str, chained: int) -> None:
     """Of 256, as profiles/slurm packs them, or on two cores."""
-    words = {"studies": ["transfer"], "preset": "paper", "work": str(tmp_path), "machine": machine}
-    whole = load(load_config() | words)
+    options = {"studies": ["transfer"], "preset": "paper", "work": str(tmp_path), "machine": machine}
+    whole = load(load_config() | options)
     assert data_stage.one_after_another(whole) == chained
     priced = estimator(whole)
     page = " ".join(stage_page.terminal(priced, make_table(priced)).split())
-    said = {16: "16 shards of `tokenize` one after another as profiles/slurm", 128: "128 shards of `tokenize` on each"}
-    assert said[chained] in page
+    texts = {16: "16 shards of `tokenize` one after another as profiles/slurm", 128: "128 shards of `tokenize` on each"}
+    assert texts[chained] in page
     (corpora,) = re.findall(r"corpora: documents, tokens, packs (\d+) ", page)
     assert re.search(rf"climbmix/large .*? {corpora} documents \d+%", page), "one figure"
 
@@ -81,13 +81,13 @@ def test_the_bottleneck_is_the_longest_of_what_a_training_waits_for() -> None:
         sizes = dict.fromkeys([field.name for field in fields(data_stage.DataJobCost)], 1)
         return DataRule(name, 1, 1, data_stage.DataJobCost(**sizes | {"seconds": seconds}))
 
-    made = [rule("documents", 5.0), rule("tokenize", 7.0)]
-    assert bottleneck(made).rule == "tokenize"
-    assert bottleneck([*made, rule("pack", None)]) is None and bottleneck([]) is None
+    stages = [rule("documents", 5.0), rule("tokenize", 7.0)]
+    assert bottleneck(stages).rule == "tokenize"
+    assert bottleneck([*stages, rule("pack", None)]) is None and bottleneck([]) is None
 
 
 def test_a_run_is_chained_over_slices_that_each_start_and_stop(paper: Project) -> None:
-    """Five minutes before a slice ends the trainer is told to save; a start takes two minutes."""
+    """Five minutes before a slice ends the trainer is instructed to save; a start takes two minutes."""
     day = estimator(paper)
     run = paper.runs[BASELINE]
     assert training_jobs(day, run) == 1, "16 hours on eight H100"
@@ -103,10 +103,10 @@ def test_size_classes_add_up_to_the_plan_of_targets(paper: Project) -> None:
     priced = estimator(paper)
     whole = by_target(priced).loc["(whole study)"]
     base, large = target_costs.run_classes(priced)
-    assert [(one.size, one.devices) for one in (base, large)] == [("node", 8), ("two_nodes", 16)]
+    assert [(group.size, group.devices) for group in (base, large)] == [("node", 8), ("two_nodes", 16)]
     assert base.runs + large.runs == whole["runs_to_do"]
     assert base.device_hours + large.device_hours == pytest.approx(whole["training_device_hours"])
-    bytes_kept = sum(one.state + one.kept for one in (base, large))
+    bytes_kept = sum(group.state + group.kept for group in (base, large))
     assert bytes_kept == pytest.approx(sum(priced.disk_bytes(run) for run in paper.runs.values()))
     assert large.node_mb > base.node_mb > 8000
     assert (large.jobs, large.jobs_slower) == (2, 3), "AttnRes, beyond a slice"
@@ -140,17 +140,17 @@ def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Projec
     """Weights and two moments in float32 within torchrun's 280 s: 14.6 GB at 1.2 billion parameters, 36.5 GB at 3."""
     assert target_costs.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < target_costs.STOP_SECONDS
 
-    def said(speed: float) -> list[str]:
+    def list_saving(speed: float) -> list[str]:
         priced = estimator(paper, structs.replace(machines.load("h100"), disk_mb_per_second=speed))
         return stage_page.describe_saving(priced, target_costs.run_classes(priced))
 
-    must, late = said(80)
+    must, late = list_saving(80)
     assert re.search(
         r"has 280 s to save its checkpoint: node 14\.\d GB \(53 MB/s\), two_nodes 36\.\d GB \(13\d MB/s\)", must
     )
     assert re.match(r"WARNING: at 80 MB/s two_nodes takes 45\d s: killed", late)
-    assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", said(50)[1])
-    assert said(140) == [must]
+    assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", list_saving(50)[1])
+    assert list_saving(140) == [must]
     core = estimator(paper, machines.load("core"))
     assert stage_page.describe_saving(core, target_costs.run_classes(core)) == [], "no torchrun there"
 
@@ -164,19 +164,19 @@ def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.Monk
 
 
 def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> None:
-    def printed(*words: str) -> str:
+    def print_plan(*args: str) -> str:
         config = ("--config", f"work={tmp_path}", "studies=[transfer]")
-        done = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *words, cwd=repository)
+        done = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *args, cwd=repository)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
     stage, target = "RUNS, by size class", "attention_conce"
-    assert stage in (paper := printed("--preset", "paper")) and target not in paper
+    assert stage in (paper := print_plan("--preset", "paper")) and target not in paper
     assert "it waits 5.73 h for a network and 6.76 h for a disk" in " ".join(paper.split())
     assert "operations of some runs" not in paper, "counted, on the meta device"
-    assert target in printed("--preset", "paper", "--by", "targets")
-    assert target in printed("--preset", "demo") and stage in printed("--preset", "demo", "--by", "stages")
-    sizes = printed("--preset", "paper", "--by", "sizes").splitlines()
+    assert target in print_plan("--preset", "paper", "--by", "targets")
+    assert target in print_plan("--preset", "demo") and stage in print_plan("--preset", "demo", "--by", "stages")
+    sizes = print_plan("--preset", "paper", "--by", "sizes").splitlines()
     assert max(map(len, sizes)) <= 80
     counted = {tuple(line.split()[:2]): line.split()[2] for line in sizes if line.startswith("transfer/")}
     assert counted["transfer/base", "baseline"] == "1,216,710,656"
@@ -187,14 +187,14 @@ def test_the_papers_size_is_planned_for_a_gpu_unless_a_machine_is_named(reposito
     where = ("--config", f"work={tmp_path}", "studies=[key_norms]")
     alone = run_in_process.run(plan_verb.main, "--preset", "paper", *where, cwd=repository)
     assert "on NVIDIA H100 SXM" in alone.stdout and "planned for h100, since the preset paper" in alone.stderr
-    for words in (("--machine", "core"), ("--config", "machine=core")):
-        named = run_in_process.run(plan_verb.main, "--preset", "paper", *where, *words, cwd=repository)
-        assert "on one CPU core" in named.stdout and named.stderr == ""
+    for args in (("--machine", "core"), ("--config", "machine=core")):
+        done = run_in_process.run(plan_verb.main, "--preset", "paper", *where, *args, cwd=repository)
+        assert "on one CPU core" in done.stdout and done.stderr == ""
     small = run_in_process.run(plan_verb.main, "--preset", "smoke", *where, cwd=repository)
     assert "on one CPU core" in small.stdout and small.stderr == ""
 
 
 def test_a_model_that_was_not_counted_is_about(paper: Project) -> None:
-    known = model_counts.ModelCostLookup({})
-    lines = stage_page.tabulate_sizes(estimator(paper, sizes=known)).splitlines()
+    sizes = model_counts.ModelCostLookup({})
+    lines = stage_page.tabulate_sizes(estimator(paper, sizes=sizes)).splitlines()
     assert all("about" in line for line in lines if line.startswith("transfer/"))

@@ -47,15 +47,15 @@ def test_what_a_rank_sends_in_a_step() -> None:
 def test_the_page_says_what_ranks_send_where_no_run_was_measured(paper: Project) -> None:
     """Twice what is one's own, whole models and shards alike: 15 of 16 parts, 7 of 8."""
     run, parameters = paper.runs["transfer/large/baseline/s42"], 16 * 10**9
-    cluster, node, one = (machines.load(name) for name in ("h100", "h100_node", "one_h100"))
+    cluster, node, single = (machines.load(name) for name in ("h100", "h100_node", "one_h100"))
     assert step_memory.is_sharded(cluster, run) and not step_memory.is_sharded(node, run)
-    said = [step_memory.describe_sent(machine, [(run, parameters)]) for machine in (cluster, node, one)]
-    assert said == ["two_nodes 30 GB", "two_nodes 28 GB", ""]
+    lines = [step_memory.describe_sent(machine, [(run, parameters)]) for machine in (cluster, node, single)]
+    assert lines == ["two_nodes 30 GB", "two_nodes 28 GB", ""]
     priced = estimator(paper)
     (sent,) = [line for line in stage_page.list_assumptions(priced, []) if "ranks send" in line]
     assert re.search(r"takes no time here: in a step at most node 8\.\d+ GB, two_nodes 2\d\.\d GB from each$", sent)
-    known = dict.fromkeys(map(group, paper.runs.values()), 1e14)
-    measured = dataclasses.replace(priced, calibration=dataclasses.replace(priced.calibration, speed=known))
+    speeds = dict.fromkeys(map(group, paper.runs.values()), 1e14)
+    measured = dataclasses.replace(priced, calibration=dataclasses.replace(priced.calibration, speed=speeds))
     assert not [line for line in stage_page.list_assumptions(measured, []) if "ranks send" in line], (
         "in what was measured"
     )
@@ -71,8 +71,8 @@ def test_ddps_buckets_hold_gradients_once_more() -> None:
         whole = parallel(model, RankGroup(rank=0, world=2, device=torch.device("cpu")), "ddp")
         size = 4 * sum(value.numel() for value in model.parameters())
         assert whole.gradient_as_bucket_view is False
-        said: Any = whole._get_ddp_logging_data()  # noqa: SLF001  # torch says it nowhere else
-        assert sum(map(int, said["bucket_sizes"].split(","))) == size
+        logged: Any = whole._get_ddp_logging_data()  # noqa: SLF001  # torch reports it nowhere else
+        assert sum(map(int, logged["bucket_sizes"].split(","))) == size
         assert step_memory.bucket_bytes(size, 2) == size and step_memory.bucket_bytes(size, 1) == 0
     finally:
         distributed.destroy_process_group()
@@ -96,11 +96,11 @@ def test_every_run_at_paper_size_was_counted(every_paper: Project) -> None:
     """After a change of a model: python -m benchmarks.fake_device."""
     machine = machines.load("h100")
     for run in every_paper.runs.values():
-        found = estimate_memory(machine, run)
-        assert found is not None and found.bytes is not None, run.key
-        assert found.asked == (None if run.key == OFFICIAL else machine.micro_batch[run.size]), run.key
+        memory = estimate_memory(machine, run)
+        assert memory is not None and memory.bytes is not None, run.key
+        assert memory.asked == (None if run.key == OFFICIAL else machine.micro_batch[run.size]), run.key
         state = 16 * estimator(every_paper, machine).size(run).parameters
-        assert found.bytes > (0.5 if found.sharded else 0.7) * state, "Muon's one moment, shards"
+        assert memory.bytes > (0.5 if memory.sharded else 0.7) * state, "Muon's one moment, shards"
 
 
 @pytest.mark.parametrize(("machine", "flag"), [("h100", ""), ("h200", "--micro-batch 8"), ("one_h100", "")])
@@ -109,9 +109,9 @@ def test_a_step_that_does_not_fit_is_started_without_a_micro_batch(
 ) -> None:
     """By the machine that the configuration names; what is asked of the run itself stays."""
     before = {key: run.spec.run_id for key, run in every_paper.runs.items()}
-    named = copy.copy(every_paper)
-    named.__dict__["config"] = every_paper.config | {"machine": machine}
-    monkeypatch.setattr(profiles, "_LOADED", named)
+    project = copy.copy(every_paper)
+    project.__dict__["config"] = every_paper.config | {"machine": machine}
+    monkeypatch.setattr(profiles, "_LOADED", project)
     wildcards = SimpleNamespace(study="transfer", scale="base", method="hyper.official", seed="42")
     assert step_memory.micro_batch_flag(wildcards) == flag
     wildcards.method = "hyper"
@@ -124,8 +124,8 @@ def test_the_page_names_the_runs_that_do_not_fit(every_paper: Project) -> None:
         priced = estimator(every_paper, machines.load(name), sizes=model_counts.ModelCostLookup({}))
         page = " ".join(stage_page.terminal(priced, make_table(priced)).split())
         assert "MEMORY OF A DEVICE" in page and "and not compiled (" in page and "Not counted" not in page
-        said = f"{OFFICIAL}, 91.8 GB with 8, does not fit: " in page and "trainer takes the largest that fits" in page
-        assert said == there and page.count("does not fit") == there
+        warned = f"{OFFICIAL}, 91.8 GB with 8, does not fit: " in page and "trainer takes the largest that fits" in page
+        assert warned == there and page.count("does not fit") == there
         assert re.search(r"one_gpu [\d.]+ GB \(8\), node [\d.]+ GB \(8\), two_nodes [\d.]+ GB \(4\)\.", page)
 
 
@@ -143,34 +143,34 @@ def test_a_step_fits_as_long_as_a_gibibyte_is_left(every_paper: Project, monkeyp
     """To the byte, of a device whose memory is stated in GiB."""
     run, machine = every_paper.runs["transfer/base/baseline/s42"], machines.load("h100")
     assert machine.memory_gib == 80
-    for more, asked in ((0, 8), (1, None)):
+    for more, batch in ((0, 8), (1, None)):
         passes = 79 * 2**30 - 2 * COUNT.parameters + more  # earlier gradients and buckets come on top
         count = dataclasses.replace(COUNT, passes=passes)
         monkeypatch.setattr(step_memory, "counts", lambda count=count: {step_kind(run.spec): count})
-        found = estimate_memory(machine, run)
-        assert (found.bytes, found.asked) == (79 * 2**30 + more, asked)
+        memory = estimate_memory(machine, run)
+        assert (memory.bytes, memory.asked) == (79 * 2**30 + more, batch)
 
 
 def test_a_box_of_eight_is_told_what_its_whole_models_take(paper: Project) -> None:
     """There DDP holds 3 billion parameters on each device: what was counted with four sequences is too much."""
     machine, runs = machines.load("h100_node"), paper.runs.values()
-    (said,) = step_memory.describe(machine, runs)
-    assert re.search(r"node [\d.]+ GB to 91\.8 GB with 8 sequences, too much for 1 of 68 runs; two_nodes 8\d", said)
-    assert re.search(r"two_nodes [\d.]+ GB to 93\.8 GB with 4 sequences, too much for 15 of 15 runs ", said)
+    (line,) = step_memory.describe(machine, runs)
+    assert re.search(r"node [\d.]+ GB to 91\.8 GB with 8 sequences, too much for 1 of 68 runs; two_nodes 8\d", line)
+    assert re.search(r"two_nodes [\d.]+ GB to 93\.8 GB with 4 sequences, too much for 15 of 15 runs ", line)
     roomy = msgspec.structs.replace(machine, memory_gib=141)
     assert "too much" not in step_memory.describe(roomy, runs)[0]
     assert step_memory.describe(machines.load("core"), runs) == [], "no GPU"
     priced = estimator(paper, machine, sizes=model_counts.ModelCostLookup({}))
     page = " ".join(stage_page.terminal(priced, make_table(priced)).split())
-    assert f"MEMORY OF A DEVICE, 80 GiB {said}" in page
+    assert f"MEMORY OF A DEVICE, 80 GiB {line}" in page
 
 
 def test_what_a_box_of_eight_fits_is_on_its_page(repository: Path, paper: Project) -> None:
     """The one figure of the committed count, with four sequences; the page names the command for the others."""
     page = " ".join((repository / "docs/gpu-box.md").read_text().split())
-    found = step_memory.counts()[step_kind(paper.runs["transfer/large/baseline/s42"].spec)]
-    assert found.sequences == 4
-    assert f"and {found.of_rank(8, sharded=False) / 1e9:.1f} GB with one, two and four sequences" in page
+    memory = step_memory.counts()[step_kind(paper.runs["transfer/large/baseline/s42"].spec)]
+    assert memory.sequences == 4
+    assert f"and {memory.of_rank(8, sharded=False) / 1e9:.1f} GB with one, two and four sequences" in page
 
 
 def test_shards_that_do_not_fit_are_named(every_paper: Project, monkeypatch: pytest.MonkeyPatch) -> None:

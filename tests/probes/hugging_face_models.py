@@ -48,7 +48,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
 }
 
 
-def made(name: str, folder: Path) -> Path:
+def save_model(name: str, folder: Path) -> Path:
     """A model with random weights and biases, saved."""
     torch.manual_seed(7)
     model = transformers.AutoModelForCausalLM.from_config(CONFIGS[name]())
@@ -59,10 +59,10 @@ def made(name: str, folder: Path) -> Path:
     return folder
 
 
-def probed(monkeypatch: pytest.MonkeyPatch, folder: Path, *given: Any) -> pd.DataFrame:
+def probe_folder(monkeypatch: pytest.MonkeyPatch, folder: Path, *args: Any) -> pd.DataFrame:
     """The frame that the command writes."""
     out = folder.parent / "probes.parquet"
-    words = ["probes", "--checkpoint", folder, "--out", out, "--device", "cpu", *given]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+    argv = ["probes", "--checkpoint", folder, "--out", out, "--device", "cpu", *args]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in argv])
     command.main()
     return frames.read(out, "probes")

@@ -18,7 +18,7 @@ from plumbline.probes._scores import AttentionScores, AttentionWeights
 from plumbline.probes.attention_concentration import AttentionConcentration
 from tests.model.transfer_methods import ALL
 from tests.model_specs import small
-from tests.probes.naive_computations import Largest, keyed, scrambled, seen, tokens
+from tests.probes.naive_computations import Largest, keyed, scramble, tokens, trace
 
 #: Every mixer of a method or variant, as an overlay.
 MIXERS = {str(given["mixer"]): {"mixer": given["mixer"]} for given in ALL.values() if "mixer" in given} | {
@@ -28,7 +28,7 @@ MIXERS = {str(given["mixer"]): {"mixer": given["mixer"]} for given in ALL.values
 BOUND = 1.5
 
 
-def told(weighed: AttentionWeights, beyond: float = 50.0) -> dict[str, Any]:
+def read_part(weighed: AttentionWeights, beyond: float = 50.0) -> dict[str, Any]:
     """The values of one part of one layer."""
     probe = AttentionConcentration(beyond=beyond)
     probe.weights(0, lambda: iter([weighed]))
@@ -39,41 +39,41 @@ def by_hand(weights: list[list[float]], logits: list[list[float]] | None = None,
     w_QK = torch.tensor(weights)
     z_QK = w_QK if logits is None else torch.tensor(logits)
     visible_QK = torch.ones(w_QK.shape, dtype=torch.bool).tril(w_QK.shape[1] - w_QK.shape[0])
-    return told(
+    return read_part(
         AttentionWeights(visible=visible_QK[None, None], logits=z_QK[None, None], weights=w_QK[None, None]), **options
     )
 
 
 def test_by_hand() -> None:
     """Rows may have signs, sum to anything, or be empty; the row of one key does not count."""
-    found = by_hand([[9.0, 0, 0, 0], [-0.3, 0.1, 0, 0], [0, 0, 0, 0], [0.1, 0.1, 0.1, 0.1]])
-    assert found["concentration"].value == pytest.approx((0.75 + 0.0 + 0.25) / 3)
-    assert found["largest_weight"].value == pytest.approx((0.3 + 0.0 + 0.1) / 3)
-    assert found["weight_sum"].value == pytest.approx((0.4 + 0.0 + 0.4) / 3)
-    assert found["concentration"].null == found["largest_weight"].null == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
+    values = by_hand([[9.0, 0, 0, 0], [-0.3, 0.1, 0, 0], [0, 0, 0, 0], [0.1, 0.1, 0.1, 0.1]])
+    assert values["concentration"].value == pytest.approx((0.75 + 0.0 + 0.25) / 3)
+    assert values["largest_weight"].value == pytest.approx((0.3 + 0.0 + 0.1) / 3)
+    assert values["weight_sum"].value == pytest.approx((0.4 + 0.0 + 0.4) / 3)
+    assert values["concentration"].null == values["largest_weight"].null == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
 
 
 def test_the_share_of_logits_beyond_is_of_visible_keys_on_either_side() -> None:
-    """Of six visible keys: 50 itself is not beyond; what is no number is."""
+    """Of six visible keys: 50 itself is not beyond; what is not a number is."""
     logits = [[60.0, 99, 99], [-51.0, 50.0, 99], [0.0, -50.0, math.nan]]
     assert by_hand([[1.0, 0, 0], [1, 0, 0], [1, 0, 0]], logits)["logits_beyond"].value == pytest.approx(3 / 6)
     assert by_hand([[1.0, 0, 0], [1, 0, 0], [1, 0, 0]], logits, beyond=49.0)["logits_beyond"].value == 5 / 6
 
 
 def test_weights_that_are_no_numbers_give_no_number() -> None:
-    found = by_hand([[1.0, 0], [math.nan, 0.5]])
-    assert all(math.isnan(found[name].value) for name in ("concentration", "largest_weight", "weight_sum"))
+    values = by_hand([[1.0, 0], [math.nan, 0.5]])
+    assert all(math.isnan(values[name].value) for name in ("concentration", "largest_weight", "weight_sum"))
 
 
 def test_one_key_alone_has_logits_and_nothing_to_concentrate() -> None:
-    found = read(create(small(), init_seed=1), [AttentionConcentration()], tokens(create(small(), init_seed=1))[:, :2])
-    assert {probe_value.probe for probe_value in found} == {"logits_beyond"}
+    values = read(create(small(), init_seed=1), [AttentionConcentration()], tokens(create(small(), init_seed=1))[:, :2])
+    assert {probe_value.probe for probe_value in values} == {"logits_beyond"}
 
 
 def whole(model: Any, batch_BT: torch.Tensor) -> Iterator[tuple[Mixer, torch.Tensor, torch.Tensor]]:
     """Of each layer its mixer, and logits and weights of all queries at once."""
     for block, ((q, k, _, attention_mask, *_), _) in zip(
-        model.blocks, seen(model, lambda block: block.attention.mixer, batch_BT), strict=True
+        model.blocks, trace(model, lambda block: block.attention.mixer, batch_BT), strict=True
     ):
         mixer = block.attention.mixer
         with torch.no_grad():
@@ -84,9 +84,9 @@ def whole(model: Any, batch_BT: torch.Tensor) -> Iterator[tuple[Mixer, torch.Ten
 def test_as_computed_naively_for_every_mixer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Row by row over whole matrices, while the probe sees them in chunks."""
     monkeypatch.setattr(Mixer, "smallest_chunk", 5)
-    model = scrambled(**copy.deepcopy(MIXERS[name]))
+    model = scramble(**copy.deepcopy(MIXERS[name]))
     batch_BT = tokens(model, 2)
-    found = keyed(read(model, [AttentionConcentration(beyond=BOUND)], batch_BT))
+    values = keyed(read(model, [AttentionConcentration(beyond=BOUND)], batch_BT))
     for layer, (mixer, logits_BMQK, weights_BHQK) in enumerate(whole(model, batch_BT)):
         heads, maps = weights_BHQK.shape[1], logits_BMQK.shape[1] // weights_BHQK.shape[1]
         assert heads == mixer.output_heads or "official" in name
@@ -102,7 +102,7 @@ def test_as_computed_naively_for_every_mixer(monkeypatch: pytest.MonkeyPatch, na
                 "logits_beyond": float((every.abs() > BOUND).double().mean()),
             }
             for probe_value, value in expected.items():
-                assert found[probe_value, layer, head].value == pytest.approx(value, rel=1e-9), (
+                assert values[probe_value, layer, head].value == pytest.approx(value, rel=1e-9), (
                     probe_value,
                     layer,
                     head,
@@ -136,7 +136,7 @@ OTHERWISE = (
 
 @pytest.mark.parametrize("name", sorted(name for name in MIXERS if not any(part in name for part in OTHERWISE)))
 def test_logits_are_what_weights_are_fingerprint(name: str) -> None:
-    model = scrambled(**copy.deepcopy(MIXERS[name]))
+    model = scramble(**copy.deepcopy(MIXERS[name]))
     weights_of = WEIGHTS[MIXERS[name].get("mixer", {"name": "softmax"})["name"]]
     for mixer, logits_BMQK, weights_BHQK in whole(model, tokens(model, 1)):
         hidden_QK = torch.ones(logits_BMQK.shape[-2:], dtype=torch.bool).triu(1)
@@ -150,13 +150,13 @@ def test_uniform_attention_has_the_null_and_attention_to_one_key_one() -> None:
 
     def with_queries(change: Callable[[torch.Tensor], torch.Tensor]) -> list[Any]:
         hooks = [
-            block.attention.mixer.register_forward_pre_hook(lambda _, given: (change(given[0]), *given[1:]))
+            block.attention.mixer.register_forward_pre_hook(lambda _, args: (change(args[0]), *args[1:]))
             for block in model.blocks
         ]
-        found = read(model, [AttentionConcentration()], batch_BT)
+        values = read(model, [AttentionConcentration()], batch_BT)
         for hook in hooks:
             hook.remove()
-        return [probe_value for probe_value in found if probe_value.probe == "concentration"]
+        return [probe_value for probe_value in values if probe_value.probe == "concentration"]
 
     for probe_value in with_queries(torch.zeros_like):
         assert probe_value.value == pytest.approx(probe_value.null, rel=1e-6)
@@ -169,10 +169,10 @@ def test_a_cap_does_not_hide_what_it_clips() -> None:
     """The same weights with a cap and without one have the same logits in the first layer, and other attention."""
     shares, attention = [], []
     for mixer in ({"name": "softmax"}, {"name": "softmax_cap", "cap": 0.5}):
-        model = scrambled(mixer=mixer)
-        found = keyed(read(model, [AttentionConcentration(beyond=0.5)], tokens(model)))
-        shares.append([found["logits_beyond", 0, head].value for head in range(model.spec.heads)])
-        attention.append([found["concentration", 0, head].value for head in range(model.spec.heads)])
+        model = scramble(mixer=mixer)
+        values = keyed(read(model, [AttentionConcentration(beyond=0.5)], tokens(model)))
+        shares.append([values["logits_beyond", 0, head].value for head in range(model.spec.heads)])
+        attention.append([values["concentration", 0, head].value for head in range(model.spec.heads)])
     assert shares[0] == shares[1] and min(shares[0]) > 0.1
     assert all(capped < free for free, capped in zip(*attention, strict=True))
 
@@ -180,8 +180,8 @@ def test_a_cap_does_not_hide_what_it_clips() -> None:
 def test_scores_weigh_as_the_softmax_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model in Hugging Face form is read through."""
     monkeypatch.setattr(_scores, "ROWS", 7)
-    model = scrambled()
-    (q, k, _, attention_mask, *_), _ = seen(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
+    model = scramble()
+    (q, k, _, attention_mask, *_), _ = trace(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
     mixer, parts = (
         model.blocks[0].attention.mixer,
         list(AttentionScores(q, k, model.blocks[0].attention.mixer.scale).iterate_weights()),

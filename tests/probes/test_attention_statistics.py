@@ -15,7 +15,7 @@ from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from tests.model.study_architectures import KEY_NORMS, PREMATURE
 from tests.model_specs import small
-from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores, scrambled, tokens
+from tests.probes.naive_computations import Largest, has_hooks, keyed, naive_scores, scramble, tokens
 
 
 @pytest.mark.parametrize("rows", [1, 7, 128])
@@ -27,10 +27,10 @@ from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores
 def test_as_computed_naively_in_float64(monkeypatch: pytest.MonkeyPatch, rows: int, overrides: dict[str, Any]) -> None:
     """Whole matrices, head by head and query by query, over all sequences at once."""
     monkeypatch.setattr(_scores, "ROWS", rows)
-    model = scrambled(**overrides)
+    model = scramble(**overrides)
     batch_BT = tokens(model, 3)
-    found = keyed(read(model, [AttentionStatistics()], batch_BT))
-    assert len(found) == 5 * model.spec.layers * model.spec.heads
+    values = keyed(read(model, [AttentionStatistics()], batch_BT))
+    assert len(values) == 5 * model.spec.layers * model.spec.heads
     for layer, z_BHTT in enumerate(naive_scores(model, batch_BT)):
         for head in range(model.spec.heads):
             lines = [row[: index + 1] for z_TT in z_BHTT[:, head] for index, row in enumerate(z_TT)]
@@ -48,8 +48,8 @@ def test_as_computed_naively_in_float64(monkeypatch: pytest.MonkeyPatch, rows: i
                 "entropy": sum(entropies) / len(entropies),
             }
             for name, value in expected.items():
-                assert found[name, layer, head].value == pytest.approx(value, rel=1e-11), (name, layer, head)
-            assert found["entropy", layer, head].null == 1.0
+                assert values[name, layer, head].value == pytest.approx(value, rel=1e-11), (name, layer, head)
+            assert values["entropy", layer, head].null == 1.0
             assert 0.1 < expected["entropy"] < 0.95, "attention must be sharp for this to test anything"
 
 
@@ -59,17 +59,17 @@ def test_where_training_starts_at_the_width_of_the_premature_study() -> None:
     spec = small(layers=1, width=960, heads=15, key_value_heads=15, head_width=64, ffn_width=64, vocabulary=8192,
                  context=1025, norm_eps=1e-12)  # fmt: skip
     model = create(spec, init_seed=42)
-    found = read(model, [AttentionStatistics()], tokens(model, 2))
+    result = read(model, [AttentionStatistics()], tokens(model, 2))
 
     def mean(name: str) -> float:
-        values = [probe_value.value for probe_value in found if probe_value.probe == name]
+        values = [probe_value.value for probe_value in result if probe_value.probe == name]
         assert len(values) == 15
         return sum(values) / 15
 
     assert mean("logit_mean_abs") == pytest.approx(0.3061, abs=0.002)
     assert mean("logit_rms") == pytest.approx(0.3852, abs=0.003)
     assert mean("logit_row_max") == pytest.approx(1.12, abs=0.02)
-    assert max(probe_value.value for probe_value in found if probe_value.probe == "logit_max") == pytest.approx(
+    assert max(probe_value.value for probe_value in result if probe_value.probe == "logit_max") == pytest.approx(
         2.06, abs=0.3
     )
     assert mean("entropy") == pytest.approx(0.9871, abs=0.0005)
@@ -112,10 +112,10 @@ def test_a_mixer_that_is_no_softmax_is_refused() -> None:
     model = create(small(mixer={"name": "sigmoid"}), init_seed=1)
     with pytest.raises(PlumblineError, match=r"model.mixer 'sigmoid': what probes read of attention weights is exact"):
         read(model, [AttentionStatistics()], tokens(model))
-    assert model.training and not hooked(model)
+    assert model.training and not has_hooks(model)
 
 
 def test_a_single_token_has_scores_but_no_entropy() -> None:
     model = create(small(), init_seed=1)
-    found = read(model, [AttentionStatistics()], tokens(model)[:, :2])
-    assert {probe_value.probe for probe_value in found} == {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}
+    reads = read(model, [AttentionStatistics()], tokens(model)[:, :2])
+    assert {probe_value.probe for probe_value in reads} == {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}

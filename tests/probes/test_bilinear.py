@@ -33,21 +33,21 @@ def forms(model: Decoder, layer: int) -> list[torch.Tensor]:
     ]
 
 
-def moved(by: float, **overrides: object) -> tuple[Decoder, Decoder]:
+def make_moved(scale: float, **overrides: object) -> tuple[Decoder, Decoder]:
     """A model where training starts, and the same with all parameters moved a little."""
     start, now = (create(small(**overrides), init_seed=1) for _ in range(2))
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in now.parameters():
-            parameter += by * torch.randn(parameter.shape, generator=generator)
+            parameter += scale * torch.randn(parameter.shape, generator=generator)
     return start, now
 
 
 @pytest.mark.parametrize("key_value_heads", [1, 2, 8])
 def test_as_computed_from_the_forms_themselves(key_value_heads: int) -> None:
-    start, now = moved(0.02, key_value_heads=key_value_heads)
-    found = bilinear(now)
-    assert len(found) == now.spec.layers * (3 * now.spec.heads + 1)
+    start, now = make_moved(0.02, key_value_heads=key_value_heads)
+    values = bilinear(now)
+    assert len(values) == now.spec.layers * (3 * now.spec.heads + 1)
     for layer in range(now.spec.layers):
         pairs = list(zip(forms(now, layer), forms(start, layer)))
         for head, (form, first) in enumerate(pairs):
@@ -58,9 +58,9 @@ def test_as_computed_from_the_forms_themselves(key_value_heads: int) -> None:
                 "bilinear_top": torch.linalg.matrix_norm(form, ord=2),
             }
             for name, value in expected.items():
-                assert found[name, layer, head].value == pytest.approx(float(value), rel=1e-10)
+                assert values[name, layer, head].value == pytest.approx(float(value), rel=1e-10)
         summed = torch.linalg.matrix_norm(sum(form - first for form, first in pairs))
-        probe_value = found["bilinear_displacement_summed", layer, None]
+        probe_value = values["bilinear_displacement_summed", layer, None]
         assert probe_value.value == pytest.approx(float(summed), rel=1e-10)
 
 
@@ -68,10 +68,10 @@ def test_where_training_starts() -> None:
     """Width 960, heads of 64, N(0, 0.02^2): norm 0.02^2 x 960 x 8 = 3.07, top 0.526; nothing has moved."""
     spec = small(layers=1, width=960, heads=15, key_value_heads=15, head_width=64, ffn_width=64)
     subject = ProbedDecoder(create(spec, init_seed=42), init_seed=42)
-    found = keyed(observe(subject, [Bilinear()], torch.zeros(0, 2)))
+    values = keyed(observe(subject, [Bilinear()], torch.zeros(0, 2)))
     for name in NAMES - {"bilinear_top"}:
-        assert {probe_value.value for key, probe_value in found.items() if key[0] == name} == {0.0}
-    tops = [probe_value.value for key, probe_value in found.items() if key[0] == "bilinear_top"]
+        assert {probe_value.value for key, probe_value in values.items() if key[0] == name} == {0.0}
+    tops = [probe_value.value for key, probe_value in values.items() if key[0] == "bilinear_top"]
     assert sum(tops) / 15 == pytest.approx(0.526, abs=0.005)
     query_HWD, key_GWD = subject.query_key_weights(0)
     norms_H = displacement((2 * query_HWD, key_GWD), (query_HWD, key_GWD))  # of the form itself
@@ -81,10 +81,10 @@ def test_where_training_starts() -> None:
 @pytest.mark.parametrize("init_seed", [None, 2])
 def test_a_start_that_is_not_known_or_is_another(init_seed: int | None) -> None:
     model = create(small(), init_seed=1)
-    found = bilinear(model, init_seed)
-    assert {key[0] for key in found} == ({"bilinear_top"} if init_seed is None else NAMES)
+    values = bilinear(model, init_seed)
+    assert {key[0] for key in values} == ({"bilinear_top"} if init_seed is None else NAMES)
     if init_seed is not None:
-        assert found["bilinear_displacement", 0, 0].value > 0.01
+        assert values["bilinear_displacement", 0, 0].value > 0.01
 
 
 def weights(seed: int, heads: int = 4, groups: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
@@ -129,17 +129,17 @@ def test_weights_that_are_no_numbers_give_no_number() -> None:
     model = create(small(), init_seed=1)
     with torch.no_grad():
         model.blocks[1].attention.projections.key.weight[0, 0] = float("inf")
-    found = bilinear(model)
-    assert all(math.isnan(found["bilinear_top", 1, head].value) for head in range(8))
-    assert math.isfinite(found["bilinear_top", 0, 0].value)
+    values = bilinear(model)
+    assert all(math.isnan(values["bilinear_top", 1, head].value) for head in range(8))
+    assert math.isfinite(values["bilinear_top", 0, 0].value)
 
 
 def test_a_run_names_its_seed() -> None:
     """The entry that both the trainer and the offline command use."""
     model = create(small(), init_seed=7)
     specs = [ProbeSpec(name="bilinear", at=(0.5,))]
-    found = keyed(read_all(model, specs, tokens(model), "float32", init_seed=7))
-    assert found["bilinear_displacement", 3, 7].value == 0.0
+    values = keyed(read_all(model, specs, tokens(model), "float32", init_seed=7))
+    assert values["bilinear_displacement", 3, 7].value == 0.0
 
 
 def test_a_layer_without_a_weight_of_queries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

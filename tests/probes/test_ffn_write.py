@@ -11,18 +11,18 @@ from plumbline.model.decoder import create
 from plumbline.probes import read
 from plumbline.probes.ffn_write import FFNWrite
 from tests.model_specs import small
-from tests.probes.naive_computations import keyed, scrambled, seen, tokens
+from tests.probes.naive_computations import keyed, scramble, tokens, trace
 
 
 def test_as_computed_naively_in_float64() -> None:
-    model = scrambled()
+    model = scramble()
     batch_BT = tokens(model, 3)
-    found = keyed(read(model, [FFNWrite()], batch_BT))
-    assert len(found) == model.spec.layers
-    for layer, (_, write_BTD) in enumerate(seen(model, lambda block: block.ffn, batch_BT)):
+    values = keyed(read(model, [FFNWrite()], batch_BT))
+    assert len(values) == model.spec.layers
+    for layer, (_, write_BTD) in enumerate(trace(model, lambda block: block.ffn, batch_BT)):
         squares = [value**2 for value in write_BTD.flatten().tolist()]
         expected = math.sqrt(sum(squares) / len(squares))
-        assert found["ffn_write_rms", layer, None].value == pytest.approx(expected, rel=1e-12)
+        assert values["ffn_write_rms", layer, None].value == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

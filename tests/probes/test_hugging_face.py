@@ -21,12 +21,12 @@ from plumbline.probes import __main__ as command
 from plumbline.probes import read
 from plumbline.probes._transformers import LAYOUTS
 from plumbline.probes.attention_statistics import AttentionStatistics
-from tests.probes.hugging_face_models import CONFIGS, made, probed
-from tests.probes.naive_computations import scrambled, tokens
+from tests.probes.hugging_face_models import CONFIGS, probe_folder, save_model
+from tests.probes.naive_computations import scramble, tokens
 
 
 class Independent:
-    """What a plain transformers model with eager attention says, on one batch: no code of ours."""
+    """What a plain transformers model with eager attention states, on one batch: no code of ours."""
 
     def __init__(self, folder: Path, batch_BT: torch.Tensor) -> None:
         self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
@@ -108,17 +108,17 @@ class Independent:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """Every number, to 1e-5."""
-    folder = made(name, tmp_path / name)
+    folder = save_model(name, tmp_path / name)
     ids = np.random.default_rng(3).integers(3, 40, (3, 150))
     np.save(tmp_path / "ids.npy", ids)
-    frame = probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--sequences", 3)
-    found = {(row.probe, row.layer, row.head): row for row in frame.fillna(-1).itertuples()}
+    frame = probe_folder(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--sequences", 3)
+    values = {(row.probe, row.layer, row.head): row for row in frame.fillna(-1).itertuples()}
     own = Independent(folder, torch.from_numpy(ids))
     checked = set()
 
     def check(probe: str, layer: int, head: int, value: float, null: float = -1) -> None:
-        assert found[probe, layer, head].value == pytest.approx(value, rel=1e-5, abs=1e-6), (probe, layer, head)
-        assert found[probe, layer, head].null == pytest.approx(null, rel=1e-5), (probe, layer, head)
+        assert values[probe, layer, head].value == pytest.approx(value, rel=1e-5, abs=1e-6), (probe, layer, head)
+        assert values[probe, layer, head].null == pytest.approx(null, rel=1e-5), (probe, layer, head)
         checked.add((probe, layer, head))
 
     copies, uniform, alone = [], [], sum(1 / keys for keys in range(2, 150)) / 148
@@ -156,9 +156,9 @@ def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tm
     assert abs(silenced - own.loss) > 1e-4 * own.loss
     for probe in ("loss_no_query", "loss_no_key", "loss_neither"):
         check(probe, -1, -1, silenced, own.loss)
-    left = {probe for probe, *_ in found.keys() - checked}
+    rest = {probe for probe, *_ in values.keys() - checked}
     statistics = {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}
-    assert left == {*statistics, "logits_beyond"}, "of these see the next test"
+    assert rest == {*statistics, "logits_beyond"}, "of these see the next test"
     assert frame.step.isna().all() and frame.fraction.isna().all() and frame.run_id.nunique() == 1
 
 
@@ -166,18 +166,18 @@ def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tm
 def test_scores_make_the_attention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """Eager attention does not show scores, but softmax is the only step after them: scores that are caught on their
     way into it have the statistics that the probe reads."""
-    folder = made(name, tmp_path / name)
+    folder = save_model(name, tmp_path / name)
     ids = np.random.default_rng(3).integers(3, 90, (1, 140))
     np.save(tmp_path / "ids.npy", ids)
-    frame = probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics",
+    frame = probe_folder(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics",
                    "--context", 140)  # fmt: skip
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
     caught: list[torch.Tensor] = []
     original = torch.nn.functional.softmax
 
-    def softmax(scores: torch.Tensor, *given: Any, **named: Any) -> torch.Tensor:
+    def softmax(scores: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
         caught.append(scores.double())
-        return original(scores, *given, **named)
+        return original(scores, *args, **options)
 
     monkeypatch.setattr(torch.nn.functional, "softmax", softmax)
     with torch.no_grad():
@@ -202,13 +202,13 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
     """The same weights by both roads."""
     from tokenizers import Tokenizer, models
 
-    model = scrambled().float()
+    model = scramble().float()
     vocabulary = {f"t{number}": number for number in range(97)}
     Tokenizer(models.WordLevel(vocabulary, unk_token="t0")).save(str(tmp_path / "tokenizer.json"))
     export(model, tmp_path / "tokenizer.json", tmp_path / "llama")
     batch_BT = tokens(model)
     np.save(tmp_path / "ids.npy", batch_BT.numpy())
-    frame = probed(monkeypatch, tmp_path / "llama", "--token-ids", tmp_path / "ids.npy", "--sequences", 2,
+    frame = probe_folder(monkeypatch, tmp_path / "llama", "--token-ids", tmp_path / "ids.npy", "--sequences", 2,
                    "--probes", "attention_statistics")  # fmt: skip
     expected = read(model, [AttentionStatistics()], batch_BT)
     assert frame[["probe", "layer", "head"]].values.tolist() == [[r.probe, r.layer, r.head] for r in expected]
@@ -216,22 +216,22 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_the_help_names_every_family_that_is_read() -> None:
-    words = command.arguments().format_help().lower().replace("-", "")
-    assert [kind for kind in LAYOUTS if kind.replace("_", "") not in words] == []
+    text = command.arguments().format_help().lower().replace("-", "")
+    assert [kind for kind in LAYOUTS if kind.replace("_", "") not in text] == []
 
 
 @pytest.mark.slow
 def test_nothing_is_fetched_to_read_a_model(tmp_path: Path) -> None:
-    """In a process of its own, where a name is looked up or a connection is opened by no one."""
-    folder = made("llama", tmp_path / "model")
+    """In a separate process, where a name is looked up or a connection is opened by no one."""
+    folder = save_model("llama", tmp_path / "model")
     np.save(tmp_path / "ids.npy", np.arange(64).reshape(2, 32))
     watch = "import sys; sys.addaudithook(lambda event, given: event in ('socket.connect', 'socket.getaddrinfo') and "
     watch += (
         "print('ASKED', given, flush=True)); import runpy; runpy.run_module('plumbline.probes', run_name='__main__')"
     )
-    words = ["--checkpoint", folder, "--token-ids", tmp_path / "ids.npy", "--out", tmp_path / "p.parquet"]
+    args = ["--checkpoint", folder, "--token-ids", tmp_path / "ids.npy", "--out", tmp_path / "p.parquet"]
     online = {name: value for name, value in os.environ.items() if not name.endswith("_OFFLINE")}
     done = subprocess.run(
-        [sys.executable, "-c", watch, *map(str, words), "--device", "cpu"], capture_output=True, text=True, env=online
+        [sys.executable, "-c", watch, *map(str, args), "--device", "cpu"], capture_output=True, text=True, env=online
     )
     assert done.returncode == 0 and "ASKED" not in done.stdout, done.stdout + done.stderr

@@ -13,26 +13,26 @@ from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.lower_copy import LowerCopy, find_nearest_earlier, lower_copy_score
 from tests.model_specs import small
-from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores, scrambled, tokens
+from tests.probes.naive_computations import Largest, has_hooks, keyed, naive_scores, scramble, tokens
 
 
 def by_hand(sequence: list[int], left_out: int | None = None) -> dict[int, int]:
     """Position -> the last one before it with the same token."""
-    found = {}
+    nearest = {}
     for i, token in enumerate(sequence):
         earlier = [j for j in range(i) if sequence[j] == token]
         if earlier and token != left_out:
-            found[i] = max(earlier)
-    return found
+            nearest[i] = max(earlier)
+    return nearest
 
 
 @pytest.mark.parametrize("layers", [2, 5])
 @pytest.mark.parametrize("separator", [None, 4])
 @pytest.mark.parametrize("key_value_heads", [2, 8])
 def test_as_computed_naively_in_float64(layers: int, separator: int | None, key_value_heads: int) -> None:
-    model = scrambled(layers=layers, key_value_heads=key_value_heads)
+    model = scramble(layers=layers, key_value_heads=key_value_heads)
     batch_BT = tokens(model, 3, vocabulary=9)
-    found = keyed(read(model, [LowerCopy()], batch_BT, separator=separator))
+    by_key = keyed(read(model, [LowerCopy()], batch_BT, separator=separator))
     weights, uniform = {layer: [] for layer in range(layers // 2)}, []
     for layer, z_BHTT in enumerate(naive_scores(model, batch_BT)[: layers // 2]):
         for sequence, z_HTT in zip(batch_BT[:, :-1].tolist(), z_BHTT):
@@ -40,19 +40,19 @@ def test_as_computed_naively_in_float64(layers: int, separator: int | None, key_
                 weights[layer] += [float(z_TT[i].softmax(0)[j]) for z_TT in z_HTT]
                 uniform.append(1 / (i + 1))
     null = sum(uniform) / len(uniform)
-    assert len(found) == layers // 2 + 1
+    assert len(by_key) == layers // 2 + 1
     for layer, values in weights.items():
-        probe_value = found["lower_copy", layer, None]
+        probe_value = by_key["lower_copy", layer, None]
         assert probe_value.value == pytest.approx(sum(values) / len(values), rel=1e-11)
         assert probe_value.null == pytest.approx(null, rel=1e-12)
     everything = [value for values in weights.values() for value in values]
-    score = found["lower_copy", None, None]
+    score = by_key["lower_copy", None, None]
     assert score.value == pytest.approx(sum(everything) / len(everything), rel=1e-11)
     assert score.null == pytest.approx(null, rel=1e-12)
 
 
 def test_separators_count_where_asked_for() -> None:
-    model = scrambled()
+    model = scramble()
     batch_BT = tokens(model, vocabulary=9)
     everything, without = (
         observe(ProbedDecoder(model), [probe], batch_BT, 4) for probe in (LowerCopy(count_separators=True), LowerCopy())
@@ -64,8 +64,8 @@ def test_nearest_earlier_occurrence() -> None:
     tokens_BT = torch.tensor([[5, 5, 7, 5, 7, 1], [1, 2, 3, 4, 5, 6]])
     assert find_nearest_earlier(tokens_BT).tolist() == [[-1, 0, -1, 1, 2, -1], [-1] * 6]
     drawn_BT = torch.randint(0, 30, (4, 200), generator=torch.Generator().manual_seed(1))
-    for sequence, found in zip(drawn_BT.tolist(), find_nearest_earlier(drawn_BT).tolist()):
-        assert {i: j for i, j in enumerate(found) if j >= 0} == by_hand(sequence)
+    for sequence, nearest in zip(drawn_BT.tolist(), find_nearest_earlier(drawn_BT).tolist()):
+        assert {i: j for i, j in enumerate(nearest) if j >= 0} == by_hand(sequence)
 
 
 def test_uniform_attention_has_the_null_exactly() -> None:
@@ -107,9 +107,9 @@ def test_the_null_at_a_context_of_1024_and_on_a_text_with_a_law() -> None:
     [*_, score] = read(model, [LowerCopy()], torch.zeros(1, 1025, dtype=torch.long))
     assert score.null == pytest.approx(sum(1 / (i + 1) for i in range(1, 1024)) / 1023, rel=1e-12)
     frequencies = 1 / torch.arange(1, 50_001).double()
-    drawn = torch.multinomial(frequencies, 200 * 257, replacement=True, generator=torch.Generator().manual_seed(1))
+    texts = torch.multinomial(frequencies, 200 * 257, replacement=True, generator=torch.Generator().manual_seed(1))
     probe = LowerCopy()
-    for sequence in drawn.view(200, 1, 257):
+    for sequence in texts.view(200, 1, 257):
         probe.sequence(sequence[:, :-1], sequence[:, 1:])
     assert 0.010 < float(probe.uniform.mean("uniform", 0)) < 0.013
 
@@ -123,7 +123,7 @@ def test_training_may_ask_for_the_score_and_goes_on_as_it_was() -> None:
     assert (score, null) == (expected.value, expected.null) and expected.layer is None
     assert model.training and torch.equal(torch.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in model.parameters())
-    assert not hooked(model)
+    assert not has_hooks(model)
 
 
 def test_no_matrix_of_all_queries_and_keys_is_made() -> None:
@@ -138,7 +138,7 @@ def test_no_matrix_of_all_queries_and_keys_is_made() -> None:
 
 def test_beside_the_statistics_it_reads_the_same() -> None:
     """Either may be first to ask for what they share."""
-    model = scrambled()
+    model = scramble()
     batch_BT = tokens(model, vocabulary=9)
     alone = read(model, [LowerCopy()], batch_BT)
     before = read(model, [LowerCopy(), AttentionStatistics()], batch_BT)[: len(alone)]

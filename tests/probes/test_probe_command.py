@@ -70,10 +70,10 @@ def test_the_verb_reads_every_point_and_adds_what_was_read_online(trained: Path,
     model.load_state_dict(load_file(trained / "out/points/step-0000004.safetensors"))
     tokens_BT = torch.from_numpy(Pack(trained / "validation.json").rows(np.arange(4)))
     expected = read_probes(model, [QueryKeyNorms()], tokens_BT, "float32")
-    found = offline[offline.step == 4]
-    assert found.value.tolist() == [probe_value.value for probe_value in expected]
-    assert found["layer"].tolist() == [probe_value.layer for probe_value in expected]
-    assert found["head"].tolist() == [probe_value.head for probe_value in expected]
+    rows = offline[offline.step == 4]
+    assert rows.value.tolist() == [probe_value.value for probe_value in expected]
+    assert rows["layer"].tolist() == [probe_value.layer for probe_value in expected]
+    assert rows["head"].tolist() == [probe_value.head for probe_value in expected]
 
 
 def test_offline_and_online_are_one_function(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_run_that_diverged_gives_what_it_reached(tmp_path: Path, capfd) -> Non
     points = {point["fraction"]: point["step"] for point in index if point["reached"]}
     assert last not in points.values() and label["end_read_at"] == str(last)
     assert dict(zip(offline.fraction, offline.step)) == points | {last / 12: last}
-    said = capfd.readouterr().err
-    assert "diverged before step 12, so there is nothing at fraction 1 of training" in said
-    assert f"read at its last finite weights, those of step {last}" in said
+    stderr = capfd.readouterr().err
+    assert "diverged before step 12, so there is nothing at fraction 1 of training" in stderr
+    assert f"read at its last finite weights, those of step {last}" in stderr
     # The weights are those that the run left, and nothing stands there twice.
     model = Decoder(spec.model)
     model.load_state_dict(load_file(tmp_path / "out/model.safetensors"))

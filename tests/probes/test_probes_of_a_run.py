@@ -56,8 +56,8 @@ def at(folder: Path, fraction: float) -> Decoder:
 
 
 def test_a_run_is_read_at_its_points(packs: Path, finished: Path) -> None:
-    found = read_run(finished, packs / "validation.json", CPU)
-    frame = pd.DataFrame(found.rows)
+    result = read_run(finished, packs / "validation.json", CPU)
+    frame = pd.DataFrame(result.rows)
     by_point = {fraction: set(part.probe) for fraction, part in frame.groupby("fraction")}
     assert set(frame.source) == {"offline"} and set(by_point) == {0.0, 0.5, 1.0}
     local = {name for name in by_point[0.5] if name.startswith(("locality", "projector"))}
@@ -82,13 +82,13 @@ def test_what_a_run_left_for_probes_is_compared_with_its_manifest(packs: Path, t
     for name in ("online.parquet", "index.json"):
         path = tmp_path / "out/points" / name
         path.write_bytes(path.read_bytes() + b" ")
-        words = rf"{path} is not what the trainer wrote: sha256 \w+, not \w+ as in manifest"
-        with pytest.raises(PlumblineError, match=words):
+        message = rf"{path} is not what the trainer wrote: sha256 \w+, not \w+ as in manifest"
+        with pytest.raises(PlumblineError, match=message):
             read_run(tmp_path / "out", packs / "validation.json", CPU)
 
 
 def test_separators_of_the_pack_are_left_out(packs: Path, finished: Path, tmp_path: Path) -> None:
-    """A pack says what its separator is; the fingerprint, which is the tokens', stays."""
+    """A pack states what its separator is; the fingerprint, which is the tokens', stays."""
     manifest = shutil.copytree(packs, tmp_path / "packs") / "validation.json"
     plain = pd.DataFrame(read_run(finished, manifest, CPU).rows)
     commonest = np.bincount(Pack(manifest).rows(np.arange(4)).flat).argmax()
@@ -102,11 +102,11 @@ def test_a_run_that_diverged_before_the_other_point_has_no_locality(packs: Path,
     spec = run_spec(probes=PROBES, optimizer__learning_rate=1e20, optimizer__gradient_clip=0.0)
     assert train(spec, settings(packs, tmp_path)) == 0
     assert read_json(tmp_path / "out/outcome.json")["outcome"] == "diverged"
-    found = read_run(tmp_path / "out", packs / "validation.json", CPU)
-    names = {row["probe"] for row in found.rows}
-    assert {row["fraction"] for row in found.rows} == {0.0, found.end / spec.train.steps} and "entropy" in names
+    result = read_run(tmp_path / "out", packs / "validation.json", CPU)
+    names = {row["probe"] for row in result.rows}
+    assert {row["fraction"] for row in result.rows} == {0.0, result.end / spec.train.steps} and "entropy" in names
     assert not [name for name in names if name.startswith(("locality", "projector"))]
-    assert [point["fraction"] for point in found.missed] == [0.5, 1.0]
+    assert [point["fraction"] for point in result.missed] == [0.5, 1.0]
 
 
 def test_online_and_offline_agree_and_two_ranks_read_as_one(packs: Path, tmp_path: Path) -> None:
@@ -116,15 +116,15 @@ def test_online_and_offline_agree_and_two_ranks_read_as_one(packs: Path, tmp_pat
     for name in ("one", "two"):
         chosen = settings(packs, tmp_path / name, strategy="fsdp")
         assert (train_ranks(2, spec, chosen) if name == "two" else [train(spec, chosen)]) in ([0], [0, 0])
-    one, two = (
+    single, two = (
         frames.read(tmp_path / name / "out/points/online.parquet", "probes").sort_values(["step", "probe"])
         for name in ("one", "two")
     )
-    assert len(one) == len(two) and set(one.step) == {0, 6, 12}
-    torch.testing.assert_close(torch.tensor(one.value.values), torch.tensor(two.value.values), rtol=5e-3, atol=1e-4)
+    assert len(single) == len(two) and set(single.step) == {0, 6, 12}
+    torch.testing.assert_close(torch.tensor(single.value.values), torch.tensor(two.value.values), rtol=5e-3, atol=1e-4)
     first = two.step == 0
     torch.testing.assert_close(
-        torch.tensor(one[one.step == 0].value.values), torch.tensor(two[first].value.values), rtol=1e-6, atol=1e-7
+        torch.tensor(single[single.step == 0].value.values), torch.tensor(two[first].value.values), rtol=1e-6, atol=1e-7
     )
     offline = pd.DataFrame(read_run(tmp_path / "one/out", packs / "validation.json", CPU).rows)
     for step in (0, 12):

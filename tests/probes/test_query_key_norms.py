@@ -12,7 +12,7 @@ from plumbline.probes import Probe, ProbeValue, build, read
 from plumbline.probes.query_key_norms import QueryKeyNorms
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import small
-from tests.probes.naive_computations import hooked
+from tests.probes.naive_computations import has_hooks
 
 
 def tokens(model: Decoder, sequences: int = 2) -> torch.Tensor:
@@ -21,8 +21,8 @@ def tokens(model: Decoder, sequences: int = 2) -> torch.Tensor:
 
 
 def norms(model: Decoder, sequences: int = 2) -> dict[tuple[str, int | None, int | None], ProbeValue]:
-    found = read(model, [QueryKeyNorms()], tokens(model, sequences), "float32")
-    return {(probe_value.probe, probe_value.layer, probe_value.head): probe_value for probe_value in found}
+    values = read(model, [QueryKeyNorms()], tokens(model, sequences), "float32")
+    return {(probe_value.probe, probe_value.layer, probe_value.head): probe_value for probe_value in values}
 
 
 def test_after_a_norm_with_unit_gain_every_vector_is_as_long_as_the_root_of_its_width() -> None:
@@ -30,9 +30,9 @@ def test_after_a_norm_with_unit_gain_every_vector_is_as_long_as_the_root_of_its_
     spec = small(layers=22, width=512, heads=8, key_value_heads=4, head_width=64, ffn_width=1024,
                  query_key={"name": "qk_norm"})  # fmt: skip
     model = create(spec, init_seed=42)
-    found = norms(model, 1)
-    assert len(found) == 22 * (8 + 4)
-    for probe_value in found.values():
+    values = norms(model, 1)
+    assert len(values) == 22 * (8 + 4)
+    for probe_value in values.values():
         assert probe_value.null == 8.0 and probe_value.value == pytest.approx(8.0, rel=1e-4)
     with torch.no_grad():
         for block in model.blocks:
@@ -44,9 +44,9 @@ def test_after_a_norm_with_unit_gain_every_vector_is_as_long_as_the_root_of_its_
 def test_without_a_norm_there_is_no_null_and_the_length_is_that_of_the_projection() -> None:
     """Of a normalised input, each coordinate is N(0, width x std^2) at the start: norms near sqrt(64 x 0.2048)."""
     model = create(small(layers=2, width=512, heads=8, key_value_heads=4, head_width=64), init_seed=42)
-    found = norms(model)
-    assert all(probe_value.null is None for probe_value in found.values())
-    mean = sum(probe_value.value for probe_value in found.values()) / len(found)
+    values = norms(model)
+    assert all(probe_value.null is None for probe_value in values.values())
+    mean = sum(probe_value.value for probe_value in values.values()) / len(values)
     assert mean == pytest.approx(math.sqrt(64 * 512 * 0.02**2), rel=0.05)
 
 
@@ -58,18 +58,18 @@ def test_as_computed_naively_in_float64(query_key: str) -> None:
         for parameter in model.parameters():
             parameter.mul_(1 + torch.rand(parameter.shape, generator=torch.Generator().manual_seed(5)))
     batch_BT = tokens(model)
-    seen: dict[int, tuple[torch.Tensor, ...]] = {}
+    outputs: dict[int, tuple[torch.Tensor, ...]] = {}
     hooks = [
-        block.attention.projections.register_forward_hook(lambda _, __, out, layer=layer: seen.update({layer: out}))
+        block.attention.projections.register_forward_hook(lambda _, __, out, layer=layer: outputs.update({layer: out}))
         for layer, block in enumerate(model.blocks)
     ]
     model(batch_BT[:, :-1])
     for hook in hooks:
         hook.remove()
-    found = norms(model)
+    values = norms(model)
     checked = 0
     for layer, block in enumerate(model.blocks):
-        for name, x_BHTW in zip(("query_norm", "key_norm"), seen[layer][:2]):
+        for name, x_BHTW in zip(("query_norm", "key_norm"), outputs[layer][:2]):
             heads = {"query_norm": model.spec.heads, "key_norm": model.spec.key_value_heads}[name]
             for head in range(heads):
                 lengths = []
@@ -80,9 +80,9 @@ def test_as_computed_naively_in_float64(query_key: str) -> None:
                         vector = [gain * value / root for gain, value in zip(norm.gain.tolist(), vector)]
                     lengths.append(math.sqrt(sum(value**2 for value in vector)))
                 expected = sum(lengths) / len(lengths)
-                assert found[name, layer, head].value == pytest.approx(expected, rel=1e-12)
+                assert values[name, layer, head].value == pytest.approx(expected, rel=1e-12)
                 checked += 1
-    assert checked == len(found) == model.spec.layers * (model.spec.heads + model.spec.key_value_heads)
+    assert checked == len(values) == model.spec.layers * (model.spec.heads + model.spec.key_value_heads)
     exact, half = norms(model), norms(model.float())
     assert all(half[key].value == pytest.approx(probe_value.value, rel=1e-5) for key, probe_value in exact.items())
 
@@ -91,10 +91,10 @@ def test_rotary_positions_leave_the_norms_as_they_are() -> None:
     model = create(small(), init_seed=1)
     entered: list[torch.Tensor] = []
     model.blocks[2].attention.mixer.register_forward_hook(lambda _, inputs, __: entered.extend(inputs[:2]))
-    found = norms(model, 1)
+    values = norms(model, 1)
     for name, x_BHTW in zip(("query_norm", "key_norm"), entered):
         for head, value in enumerate(x_BHTW.double().norm(dim=-1).mean(dim=(0, 2)).tolist()):
-            assert found[name, 2, head].value == pytest.approx(value, rel=1e-6)
+            assert values[name, 2, head].value == pytest.approx(value, rel=1e-6)
 
 
 def test_one_pass_serves_all_probes_and_leaves_the_model_as_it_was() -> None:
@@ -107,11 +107,11 @@ def test_one_pass_serves_all_probes_and_leaves_the_model_as_it_was() -> None:
             return [ProbeValue(probe="deaf", value=1.0)]
 
     first, second = build([ProbeSpec(name="query_key_norms", at=(0.5,))] * 2)
-    found = read(model, [first, Deaf(), second], tokens(model, 3), "float32")
+    values = read(model, [first, Deaf(), second], tokens(model, 3), "float32")
     assert calls == [False] * 3, "each sequence once, in evaluation mode"
-    assert model.training and not hooked(model.blocks)
-    share = (len(found) - 1) // 2
-    assert found[:share] == found[share + 1 :] and found[share] == ProbeValue(probe="deaf", value=1.0)
+    assert model.training and not has_hooks(model.blocks)
+    share = (len(values) - 1) // 2
+    assert values[:share] == values[share + 1 :] and values[share] == ProbeValue(probe="deaf", value=1.0)
     model.eval()
     read(model, [Deaf()], tokens(model, 1), "float32")
     assert not model.training
@@ -121,5 +121,5 @@ def test_autocast_reads_the_numbers_that_the_run_computes_with() -> None:
     model = create(small(), init_seed=1)
     whole, half = (read(model, [QueryKeyNorms()], tokens(model), precision) for precision in ("float32", "bfloat16"))
     assert [probe_value.value for probe_value in whole] != [probe_value.value for probe_value in half]
-    for one, other in zip(whole, half):
-        assert one.value == pytest.approx(other.value, rel=1e-2)
+    for full, other in zip(whole, half):
+        assert full.value == pytest.approx(other.value, rel=1e-2)

@@ -12,7 +12,7 @@ from plumbline.model.decoder import Decoder
 from plumbline.probes import read
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.upper_ablation import UpperAblation
-from tests.probes.naive_computations import keyed, scrambled, tokens
+from tests.probes.naive_computations import keyed, scramble, tokens
 
 CASES = [
     {"projections": {"name": "grouped_query", "bias": True}},
@@ -29,10 +29,10 @@ def loss(model: Decoder, batch_BT: torch.Tensor) -> float:
 @pytest.mark.parametrize("overrides", CASES)
 def test_zero_queries_zero_keys_and_both_are_uniform_attention(overrides: dict) -> None:
     """... which here replaces the mixers of the upper half by a mean over visible values."""
-    model = scrambled(**overrides)
+    model = scramble(**overrides)
     batch_BT = tokens(model, 3)
-    found = {probe_value.probe: probe_value for probe_value in read(model, [UpperAblation()], batch_BT)}
-    assert found["loss"].value == pytest.approx(loss(model, batch_BT), rel=1e-6) and found["loss"].null is None
+    values = {probe_value.probe: probe_value for probe_value in read(model, [UpperAblation()], batch_BT)}
+    assert values["loss"].value == pytest.approx(loss(model, batch_BT), rel=1e-6) and values["loss"].null is None
 
     def causal_mean(q_BHTW, k_BGTW, v_BGTW, attention_mask, cache=None):
         counts_T1 = torch.arange(1, v_BGTW.shape[2] + 1)[:, None]
@@ -41,29 +41,29 @@ def test_zero_queries_zero_keys_and_both_are_uniform_attention(overrides: dict) 
     for block in model.blocks[model.spec.layers // 2 :]:
         block.attention.mixer.forward = causal_mean
     expected = loss(model, batch_BT)
-    assert abs(expected - found["loss"].value) > 1e-4
+    assert abs(expected - values["loss"].value) > 1e-4
     for name in ("loss_no_query", "loss_no_key", "loss_neither"):
-        assert found[name].value == pytest.approx(expected, rel=1e-6)
-        assert found[name].null == found["loss"].value
+        assert values[name].value == pytest.approx(expected, rel=1e-6)
+        assert values[name].null == values["loss"].value
 
 
 def test_a_zero_weight_is_not_a_zero_query() -> None:
     """The trap: its bias goes on reading keys."""
-    model = scrambled(**CASES[0])
+    model = scramble(**CASES[0])
     batch_BT = tokens(model)
-    found = {probe_value.probe: probe_value.value for probe_value in read(model, [UpperAblation()], batch_BT)}
+    losses = {probe_value.probe: probe_value.value for probe_value in read(model, [UpperAblation()], batch_BT)}
     with torch.no_grad():
         for block in model.blocks[2:]:
             block.attention.projections.query.weight.zero_()
-        assert abs(loss(model, batch_BT) - found["loss_no_query"]) > 1e-3
+        assert abs(loss(model, batch_BT) - losses["loss_no_query"]) > 1e-3
         for block in model.blocks[2:]:
             block.attention.projections.query.bias.zero_()
-    assert loss(model, batch_BT) == pytest.approx(found["loss_no_query"], rel=1e-6)
+    assert loss(model, batch_BT) == pytest.approx(losses["loss_no_query"], rel=1e-6)
 
 
 def test_only_the_upper_half_is_touched_and_nothing_for_long() -> None:
     """Other probes of the same pass see the model as it is, and so does the next pass."""
-    model = scrambled(layers=3)
+    model = scramble(layers=3)
     batch_BT = tokens(model)
     alone = read(model, [AttentionStatistics()], batch_BT)
     both = read(model, [UpperAblation(), AttentionStatistics()], batch_BT)
@@ -71,6 +71,6 @@ def test_only_the_upper_half_is_touched_and_nothing_for_long() -> None:
     with torch.no_grad():  # a uniform upper half has nothing to lose, a lower half that is has
         for block in model.blocks[1:]:
             block.attention.projections.query.weight.zero_()
-    found = keyed(read(model, [UpperAblation()], batch_BT))
-    values = [probe_value.value for probe_value in found.values()]
+    by_key = keyed(read(model, [UpperAblation()], batch_BT))
+    values = [probe_value.value for probe_value in by_key.values()]
     assert values == pytest.approx([values[0]] * 4, rel=1e-6) and math.isfinite(values[0])

@@ -1,4 +1,4 @@
-"""Arms that are runs of the DAG: what Snakemake is asked for, and what is read of a run that was not made."""
+"""Arms that are runs of the DAG: what Snakemake is called for, and what is read of a run that was not made."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyArms:
 def finish(arms: StudyArms, arm: str, seed: int, **outcome: object) -> None:
     folder = arms.folder(arm, seed)
     folder.mkdir(parents=True)
-    said = {"run_id": arms.run_id(arm, seed), "outcome": "completed", "validation_loss": 3.5} | outcome
-    (folder / "outcome.json").write_text(json.dumps(said))
+    facts = {"run_id": arms.run_id(arm, seed), "outcome": "completed", "validation_loss": 3.5} | outcome
+    (folder / "outcome.json").write_text(json.dumps(facts))
     (folder / "manifest.json").write_text(json.dumps({"wall_seconds": 2.0, "packages": {"torch": "2"}}))
 
 
-def logged(arms: StudyArms, seed: int, text: str) -> None:
+def write_log(arms: StudyArms, seed: int, text: str) -> None:
     log = Path("logs/smoke/pretrain") / f"transfer.base.softpick.s{seed}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(text)
 
 
 def test_what_snakemake_is_asked_for_puts_these_runs_into_the_dag(arms: StudyArms) -> None:
-    words = arms.configuration([(BASELINE, 42), ("softpick", 1042)])
-    again = project.load(change_config(load_config(), shlex.split(shlex.join(words))))
+    settings = arms.configuration([(BASELINE, 42), ("softpick", 1042)])
+    again = project.load(change_config(load_config(), shlex.split(shlex.join(settings))))
     assert again.experiment is not None and again.name == "smoke"
     ids = [run.spec.run_id for run in again.experiment.runs.values()]
     assert ids == [arms.run_id(BASELINE, 42), arms.run_id("softpick", 1042)]
@@ -94,7 +94,7 @@ def test_an_outcome_that_was_edited_is_refused_and_the_one_that_was_written_is_r
 
 def test_a_run_that_ends_in_a_traceback_is_its_arms_own_crash(arms: StudyArms) -> None:
     finish(arms, BASELINE, 42)
-    logged(arms, 1042, "step 3\nTraceback (most recent call last):\nValueError: 7 heads\n")
+    write_log(arms, 1042, "step 3\nTraceback (most recent call last):\nValueError: 7 heads\n")
     theirs, ours = arms.run([(BASELINE, 42), ("softpick", 1042)])
     assert theirs.value == 3.5 and ours.outcome == CRASHED and "ValueError: 7 heads" in ours.why
 
@@ -110,6 +110,6 @@ def test_a_run_that_ends_in_a_traceback_is_its_arms_own_crash(arms: StudyArms) -
 )
 def test_what_is_not_the_candidates_fault_is_an_error_and_no_verdict(arms: StudyArms, text: str) -> None:
     if text:
-        logged(arms, 1042, text)
+        write_log(arms, 1042, text)
     with pytest.raises(PlumblineError, match=r"transfer/base/softpick/s1042 was not made"):
         list(arms.run([("softpick", 1042)]))

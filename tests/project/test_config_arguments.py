@@ -1,4 +1,4 @@
-"""--config beside profiles: what is not named again survives, and reaches the processes that carry out jobs."""
+"""--config together with profiles: what is not named again survives, and reaches the processes that carry out jobs."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def test_what_cannot_be_told_is_refused(folder: Path) -> None:
         config_arguments.collect_words(argv, snakemakes_own(argv))
 
 
-def started(words: list[str], *, main: bool = True) -> Any:
+def make_workflow(args: list[str], *, main: bool = True) -> Any:
     """What a Snakefile sees of the Snakemake that reads it."""
     from snakemake.settings.types import ConfigSettings
 
-    settings = ConfigSettings(config=config_arguments.parse_words(words), config_args=words)
+    settings = ConfigSettings(config=config_arguments.parse_words(args), config_args=args)
     return SimpleNamespace(config_settings=settings, is_main_process=main, globals={"config": {}})
 
 
@@ -91,12 +91,12 @@ def test_a_job_is_given_what_is_in_force(folder: Path, monkeypatch: pytest.Monke
     from snakemake.spawn_jobs import SpawnedJobArgsFactory
 
     monkeypatch.setattr(sys, "argv", ["bin/snakemake", "--profile", "slurm", "--config", "work=w ü (x);#"])
-    workflow = started(["work=w ü (x);#"])
+    workflow = make_workflow(["work=w ü (x);#"])
     config_arguments.merge_config_arguments(workflow)
     assert workflow.globals["config"] == workflow.config_settings.overwrite_config == PAPER | {"work": "w ü (x);#"}
-    given = SpawnedJobArgsFactory(workflow).workflow_property_to_arg("config_settings.config_args", flag="--config")
-    assert shlex.split(given) == ["--config", "preset=paper", "machine=h100", "work=w ü (x);#"]
-    job = started(shlex.split(given)[1:], main=False)
+    flags = SpawnedJobArgsFactory(workflow).workflow_property_to_arg("config_settings.config_args", flag="--config")
+    assert shlex.split(flags) == ["--config", "preset=paper", "machine=h100", "work=w ü (x);#"]
+    job = make_workflow(shlex.split(flags)[1:], main=False)
     config_arguments.merge_config_arguments(job)
     assert job.config_settings.overwrite_config == workflow.config_settings.overwrite_config
 
@@ -104,10 +104,10 @@ def test_a_job_is_given_what_is_in_force(folder: Path, monkeypatch: pytest.Monke
 def test_files_that_snakemake_reads_are_held_to_the_same_rules(folder: Path) -> None:
     (folder / "config/config.yaml").write_text("preset: demo\npreset: paper\n")
     with pytest.raises(PlumblineError, match=r"config/config.yaml:2: the key 'preset' is there twice"):
-        config_arguments.merge_config_arguments(started([], main=False))
+        config_arguments.merge_config_arguments(make_workflow([], main=False))
     (folder / "config/config.yaml").write_text("[preset]\n")
     with pytest.raises(PlumblineError, match=r"config/config.yaml: top level: not a mapping"):
-        config_arguments.merge_config_arguments(started([], main=False))
+        config_arguments.merge_config_arguments(make_workflow([], main=False))
     (folder / "slurm/config.v9+.yaml").write_text("config: [preset=paper]\nconfig: [machine=h100]\n")
     with pytest.raises(PlumblineError, match=r"slurm/config.v9\+.yaml:2: the key 'config' is there twice"):
         config_arguments.collect_words(["--profile", "slurm"], ["machine=h100"])
@@ -115,8 +115,8 @@ def test_files_that_snakemake_reads_are_held_to_the_same_rules(folder: Path) -> 
 
 def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
     config = {"evaluation": {"source": "preset", "missing": "error"}, "work": "work"}
-    words = ["evaluation={missing: proxy}", "evaluation={folder: x}", "work=w2"]
-    assert config_arguments.change_config(config, words) == {
+    args = ["evaluation={missing: proxy}", "evaluation={folder: x}", "work=w2"]
+    assert config_arguments.change_config(config, args) == {
         "evaluation": {"source": "preset", "missing": "proxy", "folder": "x"},
         "work": "w2",
     }

@@ -1,4 +1,4 @@
-"""What corpora, items and scores are made of: the code that decides their bytes, and what is asked of it."""
+"""What corpora, items and scores are made of: the code that decides their bytes, and what is required of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def planned(root: Path, **settings: Any) -> Project:
+def load_project(root: Path, **settings: Any) -> Project:
     return load(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings), root)
 
 
@@ -46,8 +46,8 @@ def whole(project: Project) -> dict[str, str]:
     return stages | {"items": project.fingerprints.items(CORPUS, SUITE), "scores": project.fingerprints.scores(SUITE)}
 
 
-def changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str]:
-    """Products whose code (0), or what is asked of them (1), is another."""
+def find_changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str]:
+    """Products whose code (0), or what is required of them (1), is another."""
     return {kind for kind in before if before[kind].split("-")[part] != after[kind].split("-")[part]}
 
 
@@ -71,7 +71,7 @@ CODE = [
 
 @pytest.mark.parametrize(("file", "expected"), CODE, ids=[entry[0] for entry in CODE])
 def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[str]) -> None:
-    """The model's code is the identity of runs, and is not looked at here; nor is what only reads configuration."""
+    """The model's code is the identity of runs, and is not checked here; nor is what only reads configuration."""
     assert (code_hash.PACKAGE / file).is_file()
     assert {
         kind for kind in fingerprints.VERBS if code_hash.PACKAGE / file in fingerprints.verb_files(kind)
@@ -79,7 +79,7 @@ def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[s
 
 
 def test_an_edit_changes_the_code(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = planned(root)
+    here = load_project(root)
     before = whole(here)
     shutil.copytree(code_hash.PACKAGE / "data", tmp_path / "plumbline/data")
     path = tmp_path / "plumbline/data/pack.py"
@@ -91,21 +91,21 @@ def test_an_edit_changes_the_code(root: Path, tmp_path: Path, monkeypatch: pytes
         path.write_text(path.read_text() + "EDITED = 1\n")
         forget(code_hash, fingerprints)
         after = here.fingerprints.corpus("pack", CORPUS)
-        assert changed(before, before | {"pack": after}, 0) == {"pack"}
-        assert not changed(before, before | {"pack": after}, 1), "nothing else is asked"
+        assert find_changed(before, before | {"pack": after}, 0) == {"pack"}
+        assert not find_changed(before, before | {"pack": after}, 1), "nothing else is asked"
     forget(fingerprints)
 
 
 def test_what_is_asked_changes_what_comes_after(root: Path) -> None:
-    before = whole(planned(root))
-    limit = planned(root)
+    before = whole(load_project(root))
+    limit = load_project(root)
     limit.preset["evaluation"] = limit.preset["evaluation"] | {"limit": 7}
-    assert changed(before, whole(limit), 1) == {"scores"}
-    assert changed(before, whole(planned(root, evaluation={"metric": "acc"})), 1) == {"scores"}
-    assert changed(before, whole(planned(root, evaluation={"source": "hub"})), 1) == {"items"}
-    large = whole(planned(root, data={"source": "packaged_large"}))
-    assert changed(before, large, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
-    elsewhere = whole(planned(root, work="/scratch/elsewhere"))
+    assert find_changed(before, whole(limit), 1) == {"scores"}
+    assert find_changed(before, whole(load_project(root, evaluation={"metric": "acc"})), 1) == {"scores"}
+    assert find_changed(before, whole(load_project(root, evaluation={"source": "hub"})), 1) == {"items"}
+    large = whole(load_project(root, data={"source": "packaged_large"}))
+    assert find_changed(before, large, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
+    elsewhere = whole(load_project(root, work="/scratch/elsewhere"))
     assert elsewhere == before, "where it lies is not what it is"
 
 
@@ -113,12 +113,12 @@ def test_a_budget_makes_documents_stale_and_no_run(root: Path) -> None:
     """Runs wait for what is asked (the second part), and another budget may give the same bytes."""
 
     def documents(packs: dict[str, Any], **settings: Any) -> tuple[str, str]:
-        here = planned(root, data={"source": "hub"}, **settings)
+        here = load_project(root, data={"source": "hub"}, **settings)
         chosen = msgspec.structs.replace(here.corpora[CORPUS], packs=packs)
-        code, _, asked = (
+        code, _, request = (
             dataclasses.replace(here, corpora={CORPUS: chosen}).fingerprints.corpus("documents", CORPUS).partition("-")
         )
-        return code, asked
+        return code, request
 
     few, more, whole = documents({"base": 5000}), documents({"base": 5001}), documents({"base": None})
     assert len({few[0], more[0], whole[0]}) == 3 and few[1] == more[1] == whole[1]
@@ -135,43 +135,43 @@ def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:
     texts, settings = root / "texts", {"data": {"source": "local"}}
     (texts / "deep").mkdir(parents=True)
     (texts / "a.jsonl").write_text("{}\n")
-    before = whole(planned(root, **settings))
+    before = whole(load_project(root, **settings))
     more = texts / "deep/b.jsonl"
     more.write_text("{}\n")
-    assert planned(root, **settings).inputs.corpus_files(CORPUS) == [str(texts / "a.jsonl"), str(more)]
-    added = whole(planned(root, **settings))
-    assert changed(before, added, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
+    assert load_project(root, **settings).inputs.corpus_files(CORPUS) == [str(texts / "a.jsonl"), str(more)]
+    added = whole(load_project(root, **settings))
+    assert find_changed(before, added, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
     more.write_text("{ }\n")
-    assert whole(planned(root, **settings)) != added
+    assert whole(load_project(root, **settings)) != added
     more.unlink()
-    assert whole(planned(root, **settings)) == before
+    assert whole(load_project(root, **settings)) == before
     (texts / "notes.md").touch()
-    assert whole(planned(root, **settings)) == before, "nobody reads it"
+    assert whole(load_project(root, **settings)) == before, "nobody reads it"
 
 
 def test_the_commit_of_a_hubs_data_set_written_down_is_no_other_corpus(root: Path, tmp_path: Path) -> None:
     settings, path = {"data": {"source": "hub"}, "work": str(tmp_path)}, root / f"config/corpora/{CORPUS}.yaml"
-    before, text = whole(planned(root, **settings)), path.read_text()
+    before, text = whole(load_project(root, **settings)), path.read_text()
     lock = tmp_path / "smoke/corpora" / CORPUS / "documents/hub.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text(json.dumps({"path": "OptimalScale/ClimbMix", "configuration": "", "commit": "a" * 40}))
-    assert whole(planned(root, **settings)) == before
+    assert whole(load_project(root, **settings)) == before
     path.write_text(text.replace('revision: ""', f"revision: {'a' * 40}"))
-    assert whole(planned(root, **settings)) == before
+    assert whole(load_project(root, **settings)) == before
     path.write_text(text.replace('revision: ""', f"revision: {'b' * 40}"))
-    other = whole(planned(root, **settings))
+    other = whole(load_project(root, **settings))
     path.write_text(text)
-    assert changed(before, other, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
+    assert find_changed(before, other, 1) == {"documents", "tokenizer", "tokenize", "pack", "items"}
 
 
 def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: Path) -> None:
     settings = {"evaluation": {"source": "local", "folder": str(tmp_path), "missing": "proxy"}}
-    before = whole(planned(root, **settings))
+    before = whole(load_project(root, **settings))
     (tmp_path / "piqa.jsonl").write_text(json.dumps({"goal": "g"}))
     (tmp_path / "no_task.jsonl").touch()
-    here = planned(root, **settings)
+    here = load_project(root, **settings)
     assert here.inputs.item_files(SUITE) == [str(tmp_path / "piqa.jsonl")]
-    assert changed(before, whole(here), 1) == {"items"}
+    assert find_changed(before, whole(here), 1) == {"items"}
 
 
 @pytest.fixture
@@ -179,20 +179,20 @@ def edit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """A file of the package is read as one with a line more."""
     parse = code_hash.parse
 
-    def edited(file: str) -> None:
+    def edit_file(file: str) -> None:
         line = ast.parse("EDITED = 1").body
         other = {code_hash.PACKAGE / file: ast.Module([*parse(code_hash.PACKAGE / file).body, *line], [])}
         monkeypatch.setattr(code_hash, "parse", lambda path: other.get(path) or parse(path))
         forget(code_hash, fingerprints)
 
-    yield edited
+    yield edit_file
     forget(code_hash, fingerprints)
 
 
 @pytest.mark.parametrize("file", ["model/ffn/relu_squared.py", "model/mixers/softmax.py"])
 def test_a_table_is_made_of_its_models_components(root: Path, edit: Callable[[str], None], file: str) -> None:
     """They are found by name, not imported: Table 4 counts parameters and no run is behind it."""
-    smoke = planned(root)
+    smoke = load_project(root)
     before = {name: smoke.fingerprints.product("transfer", "table", name) for name in ("table4", "protocol_error")}
     edit(file)
     after = {name: smoke.fingerprints.product("transfer", "table", name) for name in before}
@@ -200,27 +200,27 @@ def test_a_table_is_made_of_its_models_components(root: Path, edit: Callable[[st
 
 
 def test_a_table_that_builds_models_of_the_documents_size_is_made_of_the_corpus(root: Path) -> None:
-    before = planned(root).fingerprints.product("transfer", "table", "table4")
+    before = load_project(root).fingerprints.product("transfer", "table", "table4")
     path = root / f"config/corpora/{CORPUS}.yaml"
     text = path.read_text()
     assert "65536" in text
     path.write_text(text.replace("65536", "65000"))
-    after = planned(root).fingerprints.product("transfer", "table", "table4")
+    after = load_project(root).fingerprints.product("transfer", "table", "table4")
     path.write_text(text)
     assert before != after
 
 
 def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
     path = root / "studies/transfer/study.yaml"
-    text, before = path.read_text(), planned(root)
+    text, before = path.read_text(), load_project(root)
     assert "methods: [hybrid_norm], seeds: [43, 44]" in text
     path.write_text(text.replace("methods: [hybrid_norm], seeds: [43, 44]", "methods: [hybrid_norm], seeds: [43]"))
-    after = planned(root)
+    after = load_project(root)
     path.write_text(text)
-    asked = [("table", "table6"), ("claims", None), ("table", "table2"), ("interpretations", None)]
+    targets = [("table", "table6"), ("claims", None), ("table", "table2"), ("interpretations", None)]
     moved = [
         target or kind
-        for kind, target in asked
+        for kind, target in targets
         if before.fingerprints.product("transfer", kind, target) != after.fingerprints.product("transfer", kind, target)
     ]
     assert moved == ["table6", "claims"]
@@ -228,7 +228,7 @@ def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
 
 def test_probe_values_are_made_of_each_probe_that_a_run_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of an installed package lies outside the folder of probes."""
-    smoke = planned(root, studies=["key_norms"], main_study="key_norms")
+    smoke = load_project(root, studies=["key_norms"], main_study="key_norms")
     run = next(run for run in smoke.runs.values() if run.spec.probes)
     before, first = smoke.fingerprints.probes(run), run.spec.probes[0].name
     classes = fingerprints.components.code_class

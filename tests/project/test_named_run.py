@@ -21,7 +21,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "smoke"
 
 
-def made(work: Path, key: str) -> Path:
+def make_run(work: Path, key: str) -> Path:
     folder = work / "runs" / key
     folder.mkdir(parents=True)
     (folder / "outcome.json").touch()
@@ -31,7 +31,7 @@ def made(work: Path, key: str) -> Path:
     return folder
 
 
-def written(path: Path) -> Path:
+def touch_file(path: Path) -> Path:
     path.parent.mkdir(parents=True)
     path.touch()
     return path
@@ -40,16 +40,16 @@ def written(path: Path) -> Path:
 def test_a_run_by_its_name(work: Path) -> None:
     with pytest.raises(PlumblineError, match=r"softpik/s42 is no folder, and no run at .*did you mean 'transfer/ba"):
         named_run.find("transfer/base/softpik/s42", "smoke")
-    wanted = work / "runs" / KEY / "outcome.json"
-    message = rf"{KEY} has not finished at preset smoke; snakemake {wanted} --config preset=smoke makes it"
+    outcome = work / "runs" / KEY / "outcome.json"
+    message = rf"{KEY} has not finished at preset smoke; snakemake {outcome} --config preset=smoke makes it"
     with pytest.raises(PlumblineError, match=message):
         named_run.find(KEY, "smoke")
-    folder = made(work, KEY)
+    folder = make_run(work, KEY)
     assert named_run.find(KEY, "smoke") == named_run.NamedRun(folder)
-    tokenizer = written(work / "corpora/climbmix/tokenizer/tokenizer.json")
-    scores = written(work / "scores" / KEY / "scores.parquet")
-    items = written(work / "corpora/climbmix/items/climb12/items.json").parent
-    pack = written(work / "corpora/climbmix/packs/context64/validation/validation.json")
+    tokenizer = touch_file(work / "corpora/climbmix/tokenizer/tokenizer.json")
+    scores = touch_file(work / "scores" / KEY / "scores.parquet")
+    items = touch_file(work / "corpora/climbmix/items/climb12/items.json").parent
+    pack = touch_file(work / "corpora/climbmix/packs/context64/validation/validation.json")
     assert named_run.find(KEY, "smoke") == named_run.NamedRun(folder, tokenizer, scores, items, pack)
     assert named_run.find(folder, None) == named_run.NamedRun(folder, tokenizer, scores, items, pack)
     assert named_run.find(KEY, "smoke", "premature7").items is None
@@ -58,7 +58,7 @@ def test_a_run_by_its_name(work: Path) -> None:
 
 
 def test_a_tried_run_and_one_of_another_preset(work: Path) -> None:
-    folder = made(work, TRIED)
+    folder = make_run(work, TRIED)
     assert named_run.find(TRIED, "smoke").folder == folder
     with pytest.raises(PlumblineError, match=r"did you mean 'transfer/base_300_steps_0a1b2c/softpick/s42'"):
         named_run.find(TRIED.replace("softpick", "softpik"), "smoke")

@@ -150,27 +150,27 @@ def test_a_preset_may_hold_out_another_share() -> None:
 
 
 def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Path) -> None:
-    """Documents are decoded with it, nothing is trained, and who reads tokens is told what separates them."""
+    """Documents are decoded with it, nothing is trained, and who reads tokens is given what separates them."""
     folder = root / "tokens"
     folder.mkdir()
     for name in ("train.bin", "val.bin", "tokenizer.json", "README.md"):
         (folder / name).write_bytes(b"\0\0\1\0")
-    given = {"kind": "given", "vocabulary": 1024}
+    options = {"kind": "given", "vocabulary": 1024}
     change(
         root / "config/corpora/climbmix.yaml",
         local={"folder": str(folder), "dtype": "uint16", "document_end": 3},
-        presets={"smoke": {"tokenizer": given}},
+        presets={"smoke": {"tokenizer": options}},
     )
     mine = planned(root, preset="smoke", data={"source": "local"}, studies=["transfer"])
     mine.tokens.require()
-    made = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
+    target = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
     assert mine.inputs.corpus_files("climbmix") == [
         f"{folder}/{name}" for name in ("train.bin", "val.bin", "tokenizer.json")
     ]
-    assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([made], [])
+    assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([target], [])
     ends = "--token-files-dtype uint16 --document-end 3"
     assert mine.commands.documents("climbmix").endswith(
-        f"--local-texts-folder {folder} {ends} --token-files-tokenizer {made}"
+        f"--local-texts-folder {folder} {ends} --token-files-tokenizer {target}"
     )
     assert mine.commands.tokenize("climbmix") == f"--local-texts-folder {folder} --corpus climbmix {ends}"
     read = f"given --corpus climbmix --tokenizer-file {folder}/tokenizer.json --vocabulary-size 1024 --document-end 3"
@@ -424,14 +424,14 @@ def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothin
     own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").variants)}
     assert own and own == needed - claimed and needed - own <= claimed
     change(root / "studies/transfer/study.yaml", targets={"variants": {"claims": True}})
-    asked = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
+    whole = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
     assert (
-        needed <= set(asked.targets.claims_files("transfer")) and asked.targets.hash_claimed_runs("transfer") != before
+        needed <= set(whole.targets.claims_files("transfer")) and whole.targets.hash_claimed_runs("transfer") != before
     )
 
 
 def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:
-    """It is the frame that a table is made of; the page of interpretations says the options."""
+    """It is the frame that a table is made of; the page of interpretations states the options."""
     measuring(root, smoke={"rounds": 3})
     first = prints(root)
     measuring(root, smoke={"rounds": 4})
@@ -452,10 +452,10 @@ def test_a_broken_study_stops_nothing_but_what_needs_it(root: Path, capsys: pyte
     (root / "studies/quack/study.yaml").write_text("study: quack\ntitle: [")
     (root / "studies/transfer/findings.yaml").rename(root / "studies/transfer/findngs.yaml")
     project = planned(root, preset="smoke")
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     fault = f"{root}/studies/quack/study.yaml:2 is not YAML: "
-    assert re.search(rf"^warning: {fault}.*; what needs this study is refused until that is put right$", said, re.M)
-    assert f"warning: nothing reads {root}/studies/transfer/findngs.yaml; did you mean 'findings.yaml'?\n" in said
+    assert re.search(rf"^warning: {fault}.*; what needs this study is refused until that is put right$", stderr, re.M)
+    assert f"warning: nothing reads {root}/studies/transfer/findngs.yaml; did you mean 'findings.yaml'?\n" in stderr
     assert "quack" not in project.studies and {"transfer", "premature"} <= set(project.studies)
     assert project.targets.files("transfer", "table2") and project.fingerprints.product("transfer", "table", "table2")
     refused = [

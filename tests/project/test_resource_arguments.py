@@ -1,4 +1,4 @@
-"""Resources of jobs beside profiles: what is not named again survives, and reaches the processes of jobs."""
+"""Resources of jobs together with profiles: what is not named again survives, and reaches the processes of jobs."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def merged(line: str, monkeypatch: pytest.MonkeyPatch, *, main: bool = True) -> Any:
+def merge_line(line: str, monkeypatch: pytest.MonkeyPatch, *, main: bool = True) -> Any:
     """What a Snakefile works with, of a Snakemake that was started so."""
     from snakemake.cli import parse_args
     from snakemake.settings.types import ResourceSettings
 
     argv = shlex.split(line)
-    _, given = parse_args(argv)
+    _, parsed = parse_args(argv)
     settings = ResourceSettings(
-        overwrite_threads=given.set_threads,
-        overwrite_resources=given.set_resources,
-        default_resources=given.default_resources,
+        overwrite_threads=parsed.set_threads,
+        overwrite_resources=parsed.set_resources,
+        default_resources=parsed.default_resources,
     )
     monkeypatch.setattr(sys, "argv", ["bin/snakemake", *argv])
     workflow = SimpleNamespace(resource_settings=settings, is_main_process=main)
@@ -58,20 +58,20 @@ def merged(line: str, monkeypatch: pytest.MonkeyPatch, *, main: bool = True) -> 
 
 def test_a_word_of_the_command_line_takes_no_gpu_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snakemake alone drops the profile's block: trainings had no device, launcher or time limit, without a word."""
-    workflow = merged("table --profile slurm --set-resources tokenizer:mem_mb=20000 probe:gres=gpu:2", monkeypatch)
-    found = snakemake_internals.resources_in_force(workflow)
-    assert {name: value.strip("'") for name, value in found["set-resources"].items()} == {
+    workflow = merge_line("table --profile slurm --set-resources tokenizer:mem_mb=20000 probe:gres=gpu:2", monkeypatch)
+    in_force = snakemake_internals.resources_in_force(workflow)
+    assert {name: value.strip("'") for name, value in in_force["set-resources"].items()} == {
         "pretrain:gres": "gpu:8",
         "pretrain:launch": "srun python",
         "pretrain:runtime": "60 * attempt",
         "probe:gres": "gpu:2",
         "tokenizer:mem_mb": "20000",
     }
-    assert found["set-threads"] == {"pretrain": "8", "probe": "2"}
+    assert in_force["set-threads"] == {"pretrain": "8", "probe": "2"}
 
 
 def test_a_later_profile_replaces_what_it_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workflow = merged("--profile slurm --profile site --set-threads probe=4 -- table", monkeypatch)
+    workflow = merge_line("--profile slurm --profile site --set-threads probe=4 -- table", monkeypatch)
     found = snakemake_internals.resources_in_force(workflow)
     assert found["set-resources"]["pretrain:runtime"] == "480"
     assert found["set-resources"]["pretrain:gres"].strip("'") == "gpu:8"
@@ -83,21 +83,21 @@ def test_a_job_is_given_what_is_in_force(folder: Path, monkeypatch: pytest.Monke
     from snakemake.cli import parse_args
     from snakemake.spawn_jobs import SpawnedJobArgsFactory
 
-    workflow = merged("table --profile slurm --set-resources tokenizer:mem_mb=20000", monkeypatch)
-    words = [word for part in SpawnedJobArgsFactory(workflow).get_set_resources_args() for word in shlex.split(part)]
-    _, given = parse_args(["--workflow-profile", "none", *words])
-    assert set(given.set_resources) == {"pretrain", "probe", "tokenizer"}
-    assert set(given.set_resources["pretrain"]) == {"gres", "launch", "runtime"}
-    before = (job := merged("table --set-resources tokenizer:mem_mb=1", monkeypatch, main=False)).resource_settings
+    workflow = merge_line("table --profile slurm --set-resources tokenizer:mem_mb=20000", monkeypatch)
+    args = [word for part in SpawnedJobArgsFactory(workflow).get_set_resources_args() for word in shlex.split(part)]
+    _, settings = parse_args(["--workflow-profile", "none", *args])
+    assert set(settings.set_resources) == {"pretrain", "probe", "tokenizer"}
+    assert set(settings.set_resources["pretrain"]) == {"gres", "launch", "runtime"}
+    before = (job := merge_line("table --set-resources tokenizer:mem_mb=1", monkeypatch, main=False)).resource_settings
     assert job.resource_settings is before and set(before.overwrite_resources) == {"tokenizer"}
 
 
 def test_without_words_nothing_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = snakemake_internals.resources_in_force(merged("table", monkeypatch))
-    assert found["set-resources"] == found["set-threads"] == {}
+    in_force = snakemake_internals.resources_in_force(merge_line("table", monkeypatch))
+    assert in_force["set-resources"] == in_force["set-threads"] == {}
 
 
 def test_what_cannot_be_told_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An abbreviation is Snakemake's to read, and not read here."""
     with pytest.raises(PlumblineError, match="write each option once and in full, as --set-resources"):
-        merged("table --profile slurm --set-thr probe=4", monkeypatch)
+        merge_line("table --profile slurm --set-thr probe=4", monkeypatch)

@@ -1,4 +1,4 @@
-"""A file of one's own in a plan: what it adds, and that nothing else changes for it."""
+"""A user's own file in a plan: what it adds, and that nothing else changes for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.specs.yaml_files import load_config
 TEXT = "extends: transfer\nmethods: {capped: {model: {mixer: {name: softmax_cap, cap: 20.0}}}}\n"
 
 
-def planned(**settings: Any) -> Project:
+def load_project(**settings: Any) -> Project:
     return load(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings))
 
 
@@ -31,34 +31,34 @@ def mine(tmp_path: Path) -> str:
 
 
 def test_it_adds_its_runs_and_its_page_and_changes_nothing_else(mine: str) -> None:
-    plain, asked = planned(), planned(mine=mine)
-    assert asked.runs.keys() - plain.runs.keys() == {
+    plain, own = load_project(), load_project(mine=mine)
+    assert own.runs.keys() - plain.runs.keys() == {
         *(f"caps/base/capped/s{seed}" for seed in (42, 43, 44)),
         *(f"transfer/base/baseline/s{seed}" for seed in (45, 46)),
     }
-    assert asked.targets.everything() == plain.targets.everything()
+    assert own.targets.everything() == plain.targets.everything()
     for target in ("table2", "table3"):
-        assert asked.targets.files("transfer", target) == plain.targets.files("transfer", target)
-        assert asked.fingerprints.product("transfer", "table", target) == plain.fingerprints.product(
+        assert own.targets.files("transfer", target) == plain.targets.files("transfer", target)
+        assert own.fingerprints.product("transfer", "table", target) == plain.fingerprints.product(
             "transfer", "table", target
         )
-    files = asked.verdicts.files()
+    files = own.verdicts.files()
     assert sum(path.endswith("outcome.json") for path in files) == 3 + 5
     assert "work/smoke/scores/caps/base/capped/s44/scores.parquet" in files
-    unknown = re.compile(asked.unknown_paths.results())
+    unknown = re.compile(own.unknown_paths.results())
     assert not [page for page in ("verdict/caps.md", "smoke/verdict/caps.json") if unknown.fullmatch(page)]
 
 
 def test_a_study_that_is_not_configured_may_be_extended(mine: str) -> None:
-    asked = planned(studies=["quack"], main_study="quack", mine=mine)
-    assert "climbmix" in asked.corpora and "caps/base/capped/s42" in asked.runs
+    own = load_project(studies=["quack"], main_study="quack", mine=mine)
+    assert "climbmix" in own.corpora and "caps/base/capped/s42" in own.runs
 
 
 def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
     with pytest.raises(PlumblineError, match=r"verdict on your own file: add --config mine=my/caps.yaml"):
-        planned().unknown_paths.refuse("results/verdict/caps.md")
+        load_project().unknown_paths.refuse("results/verdict/caps.md")
     with pytest.raises(PlumblineError, match=r"is results/smoke/verdict/caps.md; did you mean 'caps'\?"):
-        planned(mine=mine).unknown_paths.refuse("results/smoke/verdict/cap.md")
+        load_project(mine=mine).unknown_paths.refuse("results/smoke/verdict/cap.md")
 
 
 def test_another_try_makes_a_new_page(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,29 +67,29 @@ def test_another_try_makes_a_new_page(mine: str, tmp_path: Path, monkeypatch: py
 
     path = tmp_path / "ledger.jsonl"
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(path))
-    asked = planned(mine=mine)
-    assert asked.mine is not None
-    before = asked.fingerprints.verdict()
-    entries = ledger_costs.entries(asked.mine)
+    own = load_project(mine=mine)
+    assert own.mine is not None
+    before = own.fingerprints.verdict()
+    entries = ledger_costs.entries(own.mine)
     ledger.append(path, entries)
-    assert asked.fingerprints.verdict() == before
+    assert own.fingerprints.verdict() == before
     ledger.append(path, [ledger.LedgerEntry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])
-    assert asked.fingerprints.verdict() == before, "a try against another baseline costs this one nothing"
+    assert own.fingerprints.verdict() == before, "a try against another baseline costs this one nothing"
     ledger.append(path, [ledger.LedgerEntry(**{**_fields(entries[0]), "name": "another"})])
-    assert asked.fingerprints.verdict() != before
+    assert own.fingerprints.verdict() != before
 
 
 def test_an_earlier_page_of_both_scales(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from plumbline.verdict.own_method import decision_accuracy
 
     monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
-    asked = planned(mine=mine)
-    before = asked.fingerprints.verdict()
+    own = load_project(mine=mine)
+    before = own.fingerprints.verdict()
     (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy.KEY: None}))
-    assert asked.fingerprints.verdict() == before
+    assert own.fingerprints.verdict() == before
     entry = {"study": "transfer", "metric": "validation_loss", "means": {"my/a": [5.0, 4.8]}}
     (tmp_path / "both.json").write_text(json.dumps({decision_accuracy.KEY: entry | {"scales": ["base", "large"]}}))
-    assert asked.fingerprints.verdict() != before
+    assert own.fingerprints.verdict() != before
 
 
 def _fields(entry: Any) -> dict[str, Any]:

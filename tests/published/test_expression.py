@@ -1,4 +1,4 @@
-"""Numbers with operators: the text says what was computed, and the range holds whatever the roundings allow."""
+"""Numbers with operators: the text states what was computed, and the range holds whatever the roundings allow."""
 
 import operator
 import subprocess
@@ -43,7 +43,7 @@ TREES = st.recursive(
 )
 
 
-def worked(tree, names, constant):
+def evaluate_tree(tree, names, constant):
     """A tree's operations applied to whatever stands for its names: numbers with operators, or fractions."""
     if isinstance(tree, str):
         return names[tree]
@@ -51,19 +51,19 @@ def worked(tree, names, constant):
         return constant(tree)
     sign, first, *rest = tree
     if sign in ("neg", "abs"):
-        return getattr(operator, sign)(worked(first, names, constant))
+        return getattr(operator, sign)(evaluate_tree(first, names, constant))
     if sign == "**":
-        return worked(first, names, constant) ** rest[0]
-    return BINARY[sign](worked(first, names, constant), worked(rest[0], names, constant))
+        return evaluate_tree(first, names, constant) ** rest[0]
+    return BINARY[sign](evaluate_tree(first, names, constant), evaluate_tree(rest[0], names, constant))
 
 
-def said(text, values):
+def evaluate_text(text, values):
     """What a text gives as Python reads it, in exact fractions."""
     return eval(text, {"abs": abs}, dict(values))
 
 
 def without_a_pair(text):
-    """The text without one of its pairs of brackets, for each pair that is no call."""
+    """The text without one of its pairs of brackets, for each pair that is not a call."""
     open_at = []
     for place, letter in enumerate(text):
         if letter == "(":
@@ -79,8 +79,8 @@ def with_names_of_their_own(tree, names):
     if isinstance(tree, str | int):
         return next(names)
     sign, *parts = tree
-    told = slice(1) if sign == "**" else slice(None)
-    return (sign, *(with_names_of_their_own(part, names) for part in parts[told]), *parts[len(parts[told]) :])
+    span = slice(1) if sign == "**" else slice(None)
+    return (sign, *(with_names_of_their_own(part, names) for part in parts[span]), *parts[len(parts[span]) :])
 
 
 NAMES = "abcdefgh"
@@ -102,11 +102,11 @@ POINTS = [
 @example(("/", "a", ("neg", ("*", "b", "c"))))
 def test_the_text_is_what_was_computed_with_no_bracket_too_many(shape):
     tree = with_names_of_their_own(shape, iter(NAMES))
-    text = worked(tree, NAMED, exact).expression().text
-    exactly = [worked(tree, point, Fraction) for point in POINTS]
-    assert [said(text, point) for point in POINTS] == exactly
+    text = evaluate_tree(tree, NAMED, exact).expression().text
+    exactly = [evaluate_tree(tree, point, Fraction) for point in POINTS]
+    assert [evaluate_text(text, point) for point in POINTS] == exactly
     for shorter in without_a_pair(text):
-        assert [said(shorter, point) for point in POINTS] != exactly, f"{text} says the same as {shorter}"
+        assert [evaluate_text(shorter, point) for point in POINTS] != exactly, f"{text} says the same as {shorter}"
 
 
 @settings(max_examples=150, deadline=None)
@@ -116,10 +116,10 @@ def test_what_rounds_to_the_inputs_stays_in_the_range(tree, texts, shares):
     printed = dict(zip("abcd", map(Fraction, texts), strict=True))
     near = {name: printed[name] + (2 * share - 1) * HALF for name, share in zip("abcd", shares, strict=True)}
     try:
-        at_printed, at_near = worked(tree, printed, Fraction), worked(tree, near, Fraction)
+        at_printed, at_near = evaluate_tree(tree, printed, Fraction), evaluate_tree(tree, near, Fraction)
     except ZeroDivisionError:
         assume(False)
-    middle, ranges = worked(tree, numbers, exact).expression().one()
+    middle, ranges = evaluate_tree(tree, numbers, exact).expression().one()
     assert low(middle) <= at_printed <= high(middle)
     assert low(ranges) <= at_near <= high(ranges) and low(ranges) <= at_printed <= high(ranges)
 
@@ -151,7 +151,7 @@ def test_text_inputs_and_cells_of_a_row():
     column = PrintedColumn(name="t[:].z", numbers=(score, best))
     expression = 100 * (mean(column) - -best) / sqrt(exact(4, "n")) ** -1 - largest([score, abs(best)])
     assert expression.text == "100 * (mean(t[:].z) - -t.b.z) / sqrt(n) ** -1 - largest([t.a.z, abs(t.b.z)])"
-    assert [(one.name, one.shown) for one in select_named_inputs(expression)] == [
+    assert [(entry.name, entry.shown) for entry in select_named_inputs(expression)] == [
         ("t[:].z", "2 -3"), ("t.b.z", "-3"), ("n", "4"), ("t.a.z", "2"),
     ]  # fmt: skip
     assert collect_cells(expression) == {("t", "a", "z"), ("t", "b", "z")}

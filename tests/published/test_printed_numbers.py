@@ -79,9 +79,9 @@ def with_our_names(text, key):
         return number == 0 if key.endswith(".csv") else line.lstrip().startswith(("values:", "derived:"))
 
     names = RENAMED.get(key, {})
-    named = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names) or "$^")
+    pattern = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names) or "$^")
     return "".join(
-        named.sub(lambda found: names[found[0]], line) if is_named(line, number) else line
+        pattern.sub(lambda match: names[match[0]], line) if is_named(line, number) else line
         for number, line in enumerate(text.splitlines(keepends=True))
     )
 

@@ -24,7 +24,7 @@ HOSTILE = "</pre></script><script>alert('&')</script>"
 GROUPS = ("base", "noise_floor")
 
 
-def grouped() -> Table:
+def make_groups() -> Table:
     """A table of groups of rows, each named once."""
     columns = [
         Column(name="row", header="row", kind="label", readable=False),
@@ -44,7 +44,7 @@ def grouped() -> Table:
     )
 
 
-#: What a run's trainer says of the memory that it took; runs of older ones say nothing.
+#: What a run's trainer states about the memory that it took; runs of older ones state nothing.
 MEMORY = {"device": "cpu", "peak_memory_bytes": 514_390_016, "peak_memory_of": "resident, beside its packages"}
 
 
@@ -73,30 +73,30 @@ def broken_project(root: Path) -> Project:
             world.diverged(scale, method, seed, run.diverged, run.norms)
         else:
             steps = world.study.runs[world.study.key(scale, method, seed)].spec.train.steps
-            told = MEMORY if method == "softpick" else None
-            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), probed=run, made_on=told)
-    made, frames = Path("results/paper/transfer"), world.load(*GROUPS)
+            memory = MEMORY if method == "softpick" else None
+            world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), probed=run, made_on=memory)
+    results, frames = Path("results/paper/transfer"), world.load(*GROUPS)
     for name, make in (("table2", table2), ("table1", table1)):
-        write_table.write(make(frames, world.study, PUBLISHED), frames, made / f"{name}.csv")
-    write_table.write(grouped(), frames, made / "table4.csv")
+        write_table.write(make(frames, world.study, PUBLISHED), frames, results / f"{name}.csv")
+    write_table.write(make_groups(), frames, results / "table4.csv")
     claims = PUBLISHED.claims()[:CLAIMS]
     checks = {claim.id: CHECKS[claim.id] for claim in claims if claim.id in CHECKS}
     rows = claim_verdicts.judge_claims(claims, checks, Evidence(hold_frames(facts), world.study, PUBLISHED))
-    (made / "claims.csv").write_text(claim_verdicts.to_csv(rows))
-    (made / "interpretations.md").write_text(
+    (results / "claims.csv").write_text(claim_verdicts.to_csv(rows))
+    (results / "interpretations.md").write_text(
         f"# Interpretations\n\n## Interpretations that apply\n\n### heads\n\n{HOSTILE} [page](other.md)\n"
     )
     for ending in (".png", ".svg", ".csv"):
-        (made / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    verdicts = made.parent / "verdict"
+        (results / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    verdicts = results.parent / "verdict"
     verdicts.mkdir()
-    said = "# Verdict on `mine`\n\n`mine` is not decided.\n\n![a picture](mine.svg)"
+    head = "# Verdict on `mine`\n\n`mine` is not decided.\n\n![a picture](mine.svg)"
     (verdicts / "mine.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' width='700' height='90'/>")
     tried = verdicts.with_name("experiment")
     tried.mkdir()
     (tried / "softpick.md").write_text("# softpick\n\nsoftpick is kept.\n\n![x](softpick.svg)\n")
     (tried / "softpick.svg").write_text("<svg/>")
-    (verdicts / "mine.md").write_text(f"{said}\n\n{HOSTILE}\n\n| a | b |\n|---|--:|\n| x | 1 |\n")
+    (verdicts / "mine.md").write_text(f"{head}\n\n{HOSTILE}\n\n| a | b |\n|---|--:|\n| x | 1 |\n")
     log = Path("logs/paper/pretrain/transfer.base.qknorm.s44.log")
     log.parent.mkdir(parents=True)
     log.write_text(f"\x1b[31mstep 1\x1b[0m\rstep 2\n{HOSTILE}\n")

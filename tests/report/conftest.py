@@ -40,9 +40,9 @@ def chromium() -> Iterator[headless_browser.Browser]:
     PLUMBLINE_REQUIRE_BROWSER=1 makes an error of what is otherwise a reason to skip, and lets Debian's package be
     installed: nobody who just runs the tests finds a browser on their machine afterwards.
     """
-    if headless_browser.installed() is None and os.environ.get("PLUMBLINE_REQUIRE_BROWSER") == "1":
+    if headless_browser.find_browser() is None and os.environ.get("PLUMBLINE_REQUIRE_BROWSER") == "1":
         _install()
-    program = headless_browser.installed()
+    program = headless_browser.find_browser()
     if program is None:
         pytest.skip("no browser: Chromium is not installed (PLUMBLINE_REQUIRE_BROWSER=1 installs it)")
     opened = headless_browser.Browser(program)
@@ -54,10 +54,10 @@ def _install() -> None:
     """Debian's browser without windows; one apt-get at a time, for the cluster's tests may install SLURM meanwhile."""
     with open("/tmp/plumbline-apt.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for words in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
-            if headless_browser.installed() is None:
+        for args in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
+            if headless_browser.find_browser() is None:
                 environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
                 done = subprocess.run(
-                    ["apt-get", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment
+                    ["apt-get", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment
                 )
                 assert done.returncode == 0, done.stderr[-2000:]

@@ -18,9 +18,9 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chro
 PATIENCE = 60.0
 
 
-def installed() -> str | None:
+def find_browser() -> str | None:
     """The browser of this machine, if there is one."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
@@ -93,8 +93,8 @@ class Browser:
 
     def pdf(self, path: Path) -> None:
         """The page as it is printed."""
-        made = self._ask("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
-        path.write_bytes(base64.b64decode(made["data"]))
+        reply = self._ask("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
+        path.write_bytes(base64.b64decode(reply["data"]))
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._number += 1
@@ -124,14 +124,14 @@ class Browser:
                     answers.append(message)
                 self._hear(message.get("method", ""), message.get("params", {}))
 
-    def _hear(self, method: str, told: dict[str, Any]) -> None:
+    def _hear(self, method: str, params: dict[str, Any]) -> None:
         if method == "Page.loadEventFired":
             self._loaded += 1
         elif method == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
+            self.requests.append(params["request"]["url"])
         elif method == "Runtime.exceptionThrown":
-            self.complaints.append(str(told["exceptionDetails"]))
-        elif method == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(f"{told['entry']['text']} {told['entry'].get('url', '')}")
-        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-            self.complaints.append(str(told["args"]))
+            self.complaints.append(str(params["exceptionDetails"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self.complaints.append(str(params["args"]))

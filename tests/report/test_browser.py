@@ -58,22 +58,22 @@ def test_a_table_is_sorted_by_a_click_and_by_the_keyboard(chromium: Browser, pag
 
 def test_a_row_away_from_its_group_names_it(chromium: Browser, pages: Path) -> None:
     chromium.look()
-    seen = "[...document.querySelectorAll('#table-table4 tbody tr')].filter(row => !row.hidden).map(row => {"
-    seen += "const said = row.cells[0].querySelector('.again'); return !said || said.offsetWidth > 1 ?"
-    seen += " row.cells[0].textContent.trim() : ''})"
+    script = "[...document.querySelectorAll('#table-table4 tbody tr')].filter(row => !row.hidden).map(row => {"
+    script += "const said = row.cells[0].querySelector('.again'); return !said || said.offsetWidth > 1 ?"
+    script += " row.cells[0].textContent.trim() : ''})"
     chromium.open(pages / TABLES)
-    assert chromium.run(seen) == ["first", "", "", "second", ""]
-    for words, expected in (("norms", ["first", "second"]), ("", ["first", "", "", "second", ""])):
+    assert chromium.run(script) == ["first", "", "", "second", ""]
+    for query, expected in (("norms", ["first", "second"]), ("", ["first", "", "", "second", ""])):
         chromium.run(
             "{const input = document.querySelector('#table-table4 input');"
-            f"input.value = '{words}'; input.dispatchEvent(new Event('input'))}}"
+            f"input.value = '{query}'; input.dispatchEvent(new Event('input'))}}"
         )
-        assert chromium.run(seen) == expected
+        assert chromium.run(script) == expected
     chromium.run("document.querySelector('#table-table4 thead th:nth-child(3) button').click()")
-    assert chromium.run(seen) == ["first", "second", "first", "second", "first"]
+    assert chromium.run(script) == ["first", "second", "first", "second", "first"]
     chromium.look(width=390)
     chromium.open(pages / TABLES)
-    assert "" not in chromium.run(seen), "on a phone little else of a row is there"
+    assert "" not in chromium.run(script), "on a phone little else of a row is there"
 
 
 def test_a_head_of_numbers_breaks_its_lines_and_its_numbers_do_not(chromium: Browser, pages: Path) -> None:
@@ -85,16 +85,16 @@ def test_a_head_of_numbers_breaks_its_lines_and_its_numbers_do_not(chromium: Bro
 
 def test_rows_are_found_by_their_words(chromium: Browser, pages: Path) -> None:
     chromium.open(pages / "claims.html")
-    shown = "[...document.querySelectorAll('#claims-transfer tbody tr')].filter(row => !row.hidden).length"
-    whole = chromium.run(shown)
+    script = "[...document.querySelectorAll('#claims-transfer tbody tr')].filter(row => !row.hidden).length"
+    whole = chromium.run(script)
     chromium.run(
         "{const input = document.querySelector('#claims-transfer input'); input.value = 'NOT reproduced';"
         "input.dispatchEvent(new Event('input'))}"
     )
-    found = chromium.run(shown)
-    assert 0 < found < whole
+    hits = chromium.run(script)
+    assert 0 < hits < whole
     assert chromium.run("document.querySelector('#claims-transfer [role=status]').textContent") == (
-        f"{found} of {whole} rows"
+        f"{hits} of {whole} rows"
     )
 
 
@@ -118,7 +118,7 @@ def test_a_number_shows_its_runs_when_addressed(chromium: Browser, pages: Path) 
 
 
 def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> None:
-    """The contrast of text with what is behind it, as WCAG reckons it, is at least 4.5 everywhere."""
+    """The contrast of text with what is behind it, as WCAG computes it, is at least 4.5 everywhere."""
     script = """(() => {
       const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
       const rgb = (colour) => { paint.clearRect(0, 0, 1, 1); paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1);
@@ -161,12 +161,12 @@ def test_what_is_folded_is_open_on_paper_and_folded_again_after(chromium: Browse
 def test_few_columns_are_shown_first_and_all_on_demand(chromium: Browser, pages: Path) -> None:
     chromium.look(width=390)
     chromium.open(pages / TABLES)
-    shown = "[...document.querySelectorAll('#table-table2 thead th')].filter(head => head.offsetWidth).length"
+    script = "[...document.querySelectorAll('#table-table2 thead th')].filter(head => head.offsetWidth).length"
     button = "document.querySelector('#table-table2 .tools button')"
-    few, said = chromium.run(shown), chromium.run(f"{button}.textContent")
+    few, label = chromium.run(script), chromium.run(f"{button}.textContent")
     chromium.run(f"{button}.click()")
-    whole = chromium.run(shown)
-    assert 3 < few < whole and said == f"Show all {whole} columns"
+    whole = chromium.run(script)
+    assert 3 < few < whole and label == f"Show all {whole} columns"
     assert chromium.run(f"{button}.textContent") == f"Show the main {few} columns"
     hint = "new Promise(done => setTimeout(() => done(document.querySelector('#table-table2 .hint')?.textContent), 50))"
     assert "scroll" in chromium.run(hint), "and where the others are"
@@ -198,8 +198,8 @@ def test_any_two_runs_are_drawn_over_each_other(chromium: Browser, pages: Path) 
         "Score by task, second less first",
     ]
     assert chromium.run("document.querySelectorAll('.drawings path.band').length") >= 3, "the span of its seeds"
-    said = chromium.run("document.querySelector('.outcome').textContent")
-    assert "over 3 seeds" in said and "Softpick s42" in said and "one run" in said
+    text = chromium.run("document.querySelector('.outcome').textContent")
+    assert "over 3 seeds" in text and "Softpick s42" in text and "one run" in text
     assert chromium.run("document.querySelectorAll('.drawings rect.band').length") == 13, "task by task"
     chromium.run(f"{{{form}.elements.b.value = 'qknorm/s44'; {form}.elements.b.dispatchEvent(new Event('change'))}}")
     assert "1 of 1 diverged" in chromium.run("document.querySelector('.outcome').textContent")

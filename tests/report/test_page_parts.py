@@ -1,4 +1,4 @@
-"""Judgements, curves and Markdown of the report, each by itself; and what a plan says of it."""
+"""Judgements, curves and Markdown of the report, each by itself; and what a plan states about it."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ SPREAD, EDGE = agreement_with_print.SeedSpread(0.01, 2), resolved_distance(0.01,
 def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: agreement_with_print.CellMark | None) -> None:
     assert agreement_with_print.judge_cell(ours, printed, "paper", **how) is mark
     judged_elsewhere = agreement_with_print.judge_cell(ours, printed, "demo", **how)
-    kept = mark in (None, agreement_with_print.SAME)
-    assert judged_elsewhere is (mark if kept else agreement_with_print.ELSEWHERE), (
+    stays = mark in (None, agreement_with_print.SAME)
+    assert judged_elsewhere is (mark if stays else agreement_with_print.ELSEWHERE), (
         "no demo is a reproduction, nor a contradiction"
     )
 
 
 def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
-    def judged(printed: str, **how) -> agreement_with_print.CellMark | None:
-        return agreement_with_print.judge_cell("0.5", printed, "paper", texts=False, **how)
+    def judge(printed: str, **options) -> agreement_with_print.CellMark | None:
+        return agreement_with_print.judge_cell("0.5", printed, "paper", texts=False, **options)
 
-    assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is agreement_with_print.TEXTS
+    assert judge("0.9", trained=True, spread=SPREAD, seeds=3) is agreement_with_print.TEXTS
     assert (
-        judged("0.9", trained=False) is agreement_with_print.OTHER
-        and judged("0.5", trained=False) is agreement_with_print.SAME
+        judge("0.9", trained=False) is agreement_with_print.OTHER
+        and judge("0.5", trained=False) is agreement_with_print.SAME
     )
 
 
@@ -83,9 +83,9 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
     points = [(float(step), 2.0 + 0.1 * math.sin(step)) for step in range(44_000)]
     points[30_001] = (30_001.0, 90.0)
     points[41_000] = (41_000.0, math.nan)
-    kept = thin_points(points)
-    assert len(kept) <= POINTS + POINTS // 2 and kept[0] == points[0] and kept[-1] == points[-1]
-    assert points[30_001] in kept and any(math.isnan(value) for _, value in kept)
+    thin = thin_points(points)
+    assert len(thin) <= POINTS + POINTS // 2 and thin[0] == points[0] and thin[-1] == points[-1]
+    assert points[30_001] in thin and any(math.isnan(value) for _, value in thin)
     lines = [TrainingCurveLine(name="train", points=points)]
     svg = TrainingCurvePicture(title="Loss <b>", lines=lines, steps=44_000, description='it "fell"', ended=41_000).svg()
     assert svg.count("M") >= 2 and len(svg) < 12_000 and "<b>" not in svg and 'class="ended"' in svg
@@ -98,13 +98,13 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
 
 
 def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
-    made = markdown_page.to_html(
+    html = markdown_page.to_html(
         "# Gone\n\n## Two & <i>\n\n## Two, I\n\n<b>x</b> ![p](http://a/b.png) [here](other.md) [out](https://a.b)\n\n|a|\n|-|\n|b|\n"
     )
-    assert "Gone" not in made and '<h3 id="part-two-i">Two &amp; &lt;i&gt;</h3>' in made
-    assert 'id="part-two-i--2"' in made, "an id of its own"
-    assert "<b>" not in made and "<img" not in made and "other.md" not in made and 'href="https://a.b"' in made
-    assert made.count('<div class="box"') == 1 == made.count("</table></div>")
+    assert "Gone" not in html and '<h3 id="part-two-i">Two &amp; &lt;i&gt;</h3>' in html
+    assert 'id="part-two-i--2"' in html, "an id of its own"
+    assert "<b>" not in html and "<img" not in html and "other.md" not in html and 'href="https://a.b"' in html
+    assert html.count('<div class="box"') == 1 == html.count("</table></div>")
 
 
 def test_a_curve_that_is_compared_keeps_its_spike_and_its_gap() -> None:
@@ -125,12 +125,12 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
     for name, readme in read.items():
         assert readme.found and "findings.yaml" not in markdown_page.to_html(readme.found), name
         targets = load_study(name)["targets"]
-        assert [one for one, entry in targets.items() if entry["kind"] == "figure" and one not in readme.targets] == []
+        assert [key for key, entry in targets.items() if entry["kind"] == "figure" and key not in readme.targets] == []
     assert read["transfer"].title("fig3") == "Differences by task" and read["quack"].title("own_one") == "Own one"
 
 
 @pytest.mark.parametrize(
-    ("words", "count", "parts"),
+    ("text", "count", "parts"),
     [
         ("losses; norms", 2, ["losses", "norms"]),
         ("losses, norms, tasks", 3, ["losses", "norms", "tasks"]),
@@ -139,16 +139,16 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
         ("losses, by seed", 1, ["losses, by seed"]),
     ],
 )
-def test_a_row_of_several_targets_is_parted_where_it_says_so(words: str, count: int, parts: list[str]) -> None:
-    assert study_front.split_parts(words, count) == parts
+def test_a_row_of_several_targets_is_parted_where_it_says_so(text: str, count: int, parts: list[str]) -> None:
+    assert study_front.split_parts(text, count) == parts
 
 
 def test_a_claim_that_was_not_judged_is_said_so() -> None:
-    for said in ("smoke size", "demo size", "evening size", "mini size"):
-        assert claims_page.format_verdict(f"here: 3 not judged ({said}), 1 partly") == (
+    for reason in ("smoke size", "demo size", "evening size", "mini size"):
+        assert claims_page.format_verdict(f"here: 3 not judged ({reason}), 1 partly") == (
             "here: 3 not judged at this size, 1 partly"
         )
-    assert [words for _, words in split_badges(claims_page.format_verdict("not judged (other texts)"))] == [
+    assert [text for _, text in split_badges(claims_page.format_verdict("not judged (other texts)"))] == [
         "not judged on other texts"
     ]
 
@@ -175,16 +175,16 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_rebuilt_folder_of_other_code_names_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(config: dict) -> None:
+    def refuse(config: dict) -> None:
         raise PlumblineError("config/config.yaml: top level: unknown key 'trial'")
 
-    monkeypatch.setattr(verb, "load", refused)
+    monkeypatch.setattr(verb, "load", refuse)
     monkeypatch.setattr(verb, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["plumbline report"])
     with pytest.raises(PlumblineError, match=r"unknown key 'trial'$"):
         verb.main()
-    said = {"format": 2, "commit": "ab" * 20, "products": []}
-    (tmp_path / "plumbline.json").write_text(json.dumps(said))
+    info = {"format": 2, "commit": "ab" * 20, "products": []}
+    (tmp_path / "plumbline.json").write_text(json.dumps(info))
     with pytest.raises(PlumblineError, match=f"'trial'; this folder was rebuilt from a bundle.* {'ab' * 20} &&"):
         verb.main()
 
@@ -209,9 +209,9 @@ def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    for name, said in (("index", "holds something else, and would be replaced"), ("page", r"name FOLDER/index\.html")):
+    for name, text in (("index", "holds something else, and would be replaced"), ("page", r"name FOLDER/index\.html")):
         monkeypatch.setattr(sys, "argv", ["report", "--preset", "smoke", "--out", str(tmp_path / f"{name}.html")])
-        with pytest.raises(PlumblineError, match=said):
+        with pytest.raises(PlumblineError, match=text):
             verb.main()
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -223,12 +223,12 @@ def test_a_run_that_two_studies_score_shows_both(tmp_path: Path, monkeypatch: py
     again = dataclasses.replace(project.runs[key], scored_by=("other", "premature7"))
     other = dataclasses.replace(project.studies["transfer"], name="other", runs={key: again})
     project = dataclasses.replace(project, studies=project.studies | {"other": other})
-    found = ResultsOnDisk(project=project)
-    assert [grid.title for grid in build_page(found, found.run(key), []).content["scores"]] == [
+    disk = ResultsOnDisk(project=project)
+    assert [grid.title for grid in build_page(disk, disk.run(key), []).content["scores"]] == [
         "Scores on the suite climb12, by which the study transfer judges the run."
     ]
     shutil.copytree(f"work/demo/scores/{key}", "work/demo/scores/other/base/baseline/s42")
-    both = build_page(found, found.run(key), []).content["scores"]
+    both = build_page(disk, disk.run(key), []).content["scores"]
     assert [grid.title.split(",")[0] for grid in both] == [
         "Scores on the suite climb12",
         "Scores on the suite premature7",

@@ -33,11 +33,11 @@ class Read(HTMLParser):
         self.feed(self.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.links += [value for name in ("href", "src") if (value := given.get(name))]
-        self.ids += [value] if (value := given.get("id")) else []
-        self.scripts += [given.get("src")] if tag == "script" else []
-        assert not any(name.startswith("on") for name in given), (tag, attrs)
+        values = dict(attrs)
+        self.links += [value for name in ("href", "src") if (value := values.get(name))]
+        self.ids += [value] if (value := values.get("id")) else []
+        self.scripts += [values.get("src")] if tag == "script" else []
+        assert not any(name.startswith("on") for name in values), (tag, attrs)
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,10 @@ def test_every_link_leads_somewhere_within_the_folder_or_to_a_paper(pages: Path,
             target = (pages / name).parent / path if path else pages / name
             assert target.resolve().is_relative_to(pages) and target.is_file(), (name, link)
             if target.name == "compare.html" and "=" in fragment:  # which two are compared
-                held = comparison(read[target.resolve().relative_to(pages).as_posix()])
+                data = comparison(read[target.resolve().relative_to(pages).as_posix()])
                 chosen = dict(parse_qsl(fragment))
-                scale = next(one for one in held["scales"] if one["name"] == chosen["scale"])
-                assert chosen["b"].partition("/")[0] in [one["name"] for one in scale["methods"]], (name, link)
+                scale = next(entry for entry in data["scales"] if entry["name"] == chosen["scale"])
+                assert chosen["b"].partition("/")[0] in [entry["name"] for entry in scale["methods"]], (name, link)
             elif fragment:
                 assert fragment in read[target.resolve().relative_to(pages).as_posix()].ids, (name, link)
 
@@ -91,9 +91,9 @@ def test_nothing_of_a_result_becomes_a_part_of_a_page(pages: Path, read: dict[st
 def row(page: Read, label: str) -> list[str]:
     """The cells of the row of table 2 that a label names, as HTML."""
     table = page.text.partition('id="table-table2"')[2]
-    found = re.search(rf"<tr>\s*<th[^>]*>(?:<a[^>]*>)?{re.escape(label)}.*?</tr>", table, flags=re.S)
-    assert found, label
-    return re.findall(r"<t[hd].*?</t[hd]>", found[0], flags=re.S)
+    match = re.search(rf"<tr>\s*<th[^>]*>(?:<a[^>]*>)?{re.escape(label)}.*?</tr>", table, flags=re.S)
+    assert match, label
+    return re.findall(r"<t[hd].*?</t[hd]>", match[0], flags=re.S)
 
 
 def test_a_claim_that_fails_and_a_run_that_diverged_are_said(read: dict[str, Read]) -> None:
@@ -157,10 +157,10 @@ def test_the_first_page_says_what_was_found_of_each_paper_beside_a_picture(read:
 
 
 def test_the_page_of_two_runs_holds_their_curves_and_scores(read: dict[str, Read]) -> None:
-    held = comparison(read["studies/transfer/compare.html"])
-    (base,) = held["scales"]
-    methods = {one["name"]: one["runs"] for one in base["methods"]}
-    assert held["reference"] == "baseline" and [run["seed"] for run in methods["baseline"]] == ["s42", "s43", "s44"]
+    data = comparison(read["studies/transfer/compare.html"])
+    (base,) = data["scales"]
+    methods = {entry["name"]: entry["runs"] for entry in base["methods"]}
+    assert data["reference"] == "baseline" and [run["seed"] for run in methods["baseline"]] == ["s42", "s43", "s44"]
     whole = methods["softpick"][0]
     assert len(whole["step"]) == len(whole["loss"]) <= run_comparison.POINTS and len(whole["tasks"]) == 13
     assert [run["state"] for run in methods["qknorm"]] == ["completed", "completed", "diverged"]
@@ -182,17 +182,17 @@ def test_a_rebuilt_folder_expects_its_packed_runs(tmp_path: Path, monkeypatch: p
     (run / "outcome.json").write_text(json.dumps(ended))
     (run / "manifest.json").write_text(json.dumps({"run_id": "of other code", "wall_seconds": 90.0}))
 
-    def made() -> tuple[str, str, str]:
+    def build_pages() -> tuple[str, str, str]:
         write_report.build_report(whole, Path("results/demo/report/index.html"))
         pages = ("index.html", "plan.html", f"runs/{key.replace('/', '.')}.html")
         return tuple(Path("results/demo/report", name).read_text() for name in pages)  # type: ignore[return-value]
 
-    first, plan, page = made()
+    first, plan, page = build_pages()
     assert "another spec than the configuration's: 1" in first and "with another spec" in page
     assert "What each target costs" in plan
-    said = {"format": 2, "commit": "ab" * 20, "products": [], "finished": "2026-11-23T17:49:10Z"}
-    Path("plumbline.json").write_text(json.dumps(said))
-    first, plan, page = made()
+    info = {"format": 2, "commit": "ab" * 20, "products": [], "finished": "2026-11-23T17:49:10Z"}
+    Path("plumbline.json").write_text(json.dumps(info))
+    first, plan, page = build_pages()
     assert "another spec" not in first + page and '1 <span class="state completed">' in first
     assert "bundle of commit <code>abababa</code>" in first and "ended on 2026-11-23" in first
     assert "What the runs took" in plan and ">1.5<" in plan and "done" not in re.findall(r"<th scope=.*", plan)
@@ -201,9 +201,9 @@ def test_a_rebuilt_folder_expects_its_packed_runs(tmp_path: Path, monkeypatch: p
 
 def test_an_experiment_without_a_picture_is_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = Path("results/demo/experiment/softpick.md")
-    words.parent.mkdir(parents=True)
-    words.write_text("# softpick\n\nsoftpick is kept.\n")
+    source = Path("results/demo/experiment/softpick.md")
+    source.parent.mkdir(parents=True)
+    source.write_text("# softpick\n\nsoftpick is kept.\n")
     write_report.build_report(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
     page = Path("results/demo/report/experiments/softpick.html").read_text()
     assert "softpick is kept." in page and "<img" not in page
@@ -215,8 +215,8 @@ def test_the_newest_of_two_tries_is_first(tmp_path: Path, monkeypatch: pytest.Mo
     folder.mkdir(parents=True)
     for name, verdict, day in (("a-1", "keep", 3), ("b-2", "discard", 5), ("c-3", "undecided", 4)):
         (folder / f"{name}.md").write_text(f"# mine against baseline\n\nIt ended as {verdict}.\n")
-        said = {"verdict": verdict, "at": f"2026-11-0{day}T10:20:30+00:00", "terms": {"claim": verdict == "keep"}}
-        (folder / f"{name}.json").write_text(json.dumps(said))
+        facts = {"verdict": verdict, "at": f"2026-11-0{day}T10:20:30+00:00", "terms": {"claim": verdict == "keep"}}
+        (folder / f"{name}.json").write_text(json.dumps(facts))
     write_report.build_report(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
     for where in ("index", "verdicts"):
         text = Path(f"results/demo/report/{where}.html").read_text()
@@ -256,9 +256,9 @@ def test_a_damaged_run_is_a_page_without_its_curve(
 def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_report.build_report(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
-    found = [path.read_text() for path in Path("results/demo/report").rglob("*.html")]
-    assert len(found) > 8
-    for text in found:
+    texts = [path.read_text() for path in Path("results/demo/report").rglob("*.html")]
+    assert len(texts) > 8
+    for text in texts:
         assert re.search(r"<title>.* \(demo, no reproduction\)", text), "in the title"
         assert '<p class="banner loud" role="note"><strong>demo, no reproduction</strong>' in text
         assert '@top-right { content: "demo, no reproduction" }' in text, "on paper"
@@ -289,38 +289,38 @@ def test_a_report_repeats_and_leaves_no_rest(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     out = Path("results/demo/report/index.html")
 
-    def made() -> dict[str, bytes]:
+    def build_pages() -> dict[str, bytes]:
         write_report.build_report(planned("demo", "key_norms"), out)
         return {path.as_posix(): path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}
 
-    first = made()
+    first = build_pages()
     (out.parent / "studies/old.html").write_text("a study that is gone")
-    assert made() == first and [path.name for path in out.parent.parent.iterdir()] == ["report"]
+    assert build_pages() == first and [path.name for path in out.parent.parent.iterdir()] == ["report"]
 
 
 @pytest.mark.parametrize("atomic", [True, False])
 def test_a_report_while_another_replaces_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool) -> None:
-    made, folder = tmp_path / "made", tmp_path / "report"
-    for place in (made, folder):
+    new, folder = tmp_path / "made", tmp_path / "report"
+    for place in (new, folder):
         place.mkdir()
         (place / "index.html").write_text(place.name)
-    if atomic and not swap_paths(made, folder):
+    if atomic and not swap_paths(new, folder):
         pytest.skip("this file system cannot let folders change places")
     elif not atomic:
         monkeypatch.setattr(write_report, "swap_paths", lambda *_: False)
 
-    def full(one: Path, other: Path) -> None:
-        if one == made:
+    def full(first: Path, other: Path) -> None:
+        if first == new:
             raise OSError(28, "No space left on device")
-        one.rename(other)
+        first.rename(other)
 
     monkeypatch.setattr(write_report.os, "replace", full)
     if atomic:  # they changed places above, and do so again
-        write_report.replace_folder(made, folder)
+        write_report.replace_folder(new, folder)
     else:
         with pytest.raises(OSError, match="No space"):
-            write_report.replace_folder(made, folder)
-    assert (folder / "index.html").read_text() == "report" and (made / "index.html").read_text() == "made"
+            write_report.replace_folder(new, folder)
+    assert (folder / "index.html").read_text() == "report" and (new / "index.html").read_text() == "made"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]
 
 
@@ -349,8 +349,8 @@ def test_changed_files_are_named_and_not_shown(tmp_path: Path, monkeypatch: pyte
 def test_a_file_of_the_users_own_is_a_study_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own.yaml").write_text("extends: transfer\nmethods:\n  softpick: {}\n")
-    asked = {"preset": "demo", "studies": ["key_norms"], "mine": str(tmp_path / "own.yaml")}
-    write_report.build_report(load(load_config() | asked), Path("results/demo/report/index.html"))
+    options = {"preset": "demo", "studies": ["key_norms"], "mine": str(tmp_path / "own.yaml")}
+    write_report.build_report(load(load_config() | options), Path("results/demo/report/index.html"))
     page = Path("results/demo/report/studies/own.html").read_text()
     assert "which extends <code>transfer</code>" in page and "From the study's README" not in page
     assert "transfer.base.softpick.s42.html" in Path("results/demo/report/studies/own/runs.html").read_text()

@@ -127,14 +127,14 @@ def test_ties_are_no_order():
     """Sorted names would keep the printed order where all values are one."""
     rule, printed = order("names"), {"names": list("abc")}
 
-    def given(**numbers: float) -> str:
+    def judge(**numbers: float) -> str:
         return verdict("order", printed, {"names": ranking(numbers, highest_first=True)}, rule)
 
     assert ranking({"a": 1.0, "b": 2.0, "c": 1.0}, highest_first=True) == ["b", "a = c"]
-    assert given(a=3.0, b=2.0, c=1.0) == "reproduced"
-    assert given(a=3.0, b=2.0, c=2.0) == "partly"
-    assert given(a=1.0, b=1.0, c=1.0) == "not reproduced"
-    assert given(a=1.0, b=1.0, c=2.0) == "not reproduced"
+    assert judge(a=3.0, b=2.0, c=1.0) == "reproduced"
+    assert judge(a=3.0, b=2.0, c=2.0) == "partly"
+    assert judge(a=1.0, b=1.0, c=1.0) == "not reproduced"
+    assert judge(a=1.0, b=1.0, c=2.0) == "not reproduced"
     tied = ranking({"a": 1.0, "b": 1.0}, highest_first=True)
     assert verdict("order", {"names": ["a", "b"]}, {"names": tied}, first("names")) == "not reproduced"
 
@@ -151,14 +151,14 @@ def test_without_its_effect_a_claim_is_not_reproduced(name):
     claim = PaperClaim(id="x", text="", source="", kind="number", values={"gain": 0.5, "spread": 0.1})
     loose = {"gain": near(0.1), "spread": near(0.1)}
 
-    def judged(values: dict[str, object]) -> tuple[str, str]:
-        found = {"spread": 0.1} | values
-        return check(claim, ComputedValues(values=found, near=loose), None, effect)
+    def judge(values: dict[str, object]) -> tuple[str, str]:
+        all_values = {"spread": 0.1} | values
+        return check(claim, ComputedValues(values=all_values, near=loose), None, effect)
 
     assert check(claim, ComputedValues(values={"spread": 0.1} | without, near=loose))[0] != "not reproduced"
-    assert judged(without)[0] == "not reproduced" and judged(without)[1].startswith("without its effect: ")
-    assert judged(within)[0] == "partly"
-    assert judged(within | {"gain": 0.5})[0] == "reproduced"
+    assert judge(without)[0] == "not reproduced" and judge(without)[1].startswith("without its effect: ")
+    assert judge(within)[0] == "partly"
+    assert judge(within | {"gain": 0.5})[0] == "reproduced"
 
 
 def test_a_statement_that_holds_may_name_an_effect_too():

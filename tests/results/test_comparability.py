@@ -1,4 +1,4 @@
-"""What cannot be compared stands in no table unless it is asked for, and what may differ is said under it."""
+"""What cannot be compared stands in no table unless it is requested, and what may differ is stated under it."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def manifest(world: World, key: str, **changes: Any) -> None:
 
 
 def scores(world: World, key: str, change: Callable[[pd.DataFrame], pd.DataFrame] | None = None, **labels: Any) -> None:
-    """Another label (none where it is None), or another frame."""
+    """Another label (none if it is None), or another frame."""
     path = world.root / "scores" / key / "scores.parquet"
-    frame, kept = frames.read(path, "scores"), frames.metadata(path) | labels
-    kept = {name: value for name, value in kept.items() if value is not None}
-    frames.write(change(frame) if change else frame, "scores", path, kept)
+    frame, meta = frames.read(path, "scores"), frames.metadata(path) | labels
+    meta = {name: value for name, value in meta.items() if value is not None}
+    frames.write(change(frame) if change else frame, "scores", path, meta)
 
 
 def read(world: World, *, mixed: bool = False) -> RunFrames:
@@ -83,7 +83,7 @@ def by_acc_norm(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(metric=frame["metric"].where(frame["task"] != "piqa", "acc_norm"))
 
 
-#: What is attacked, and what is said of it: the odd run's value first.
+#: What is attacked, and the message about it: the odd run's value first.
 REFUSED: dict[str, tuple[Callable[[World], None], str]] = {
     "suite": (lambda world: scores(world, SOFTPICK, suite="other"), "the suite: other against climb12"),
     "tasks": (without_boolq, "the tasks and their metrics: nothing against acc for boolq"),
@@ -120,32 +120,32 @@ REFUSED: dict[str, tuple[Callable[[World], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", list(REFUSED))
-def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, what: str) -> None:
-    attack, words = REFUSED[what]
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_scores_that_cannot_be_compared_stand_in_no_table(world: World, case: str) -> None:
+    attack, cause = REFUSED[case]
     assert read(world).mixed == read(world).notes == (), "the large pack is another one, and nothing else differs"
     attack(world)
-    whole = rf"^{SOFTPICK} and {BASELINE} were scored differently, so they cannot be in one table; .*{words}\. Remove "
+    whole = rf"^{SOFTPICK} and {BASELINE} were scored differently, so they cannot be in one table; .*{cause}\. Remove "
     with pytest.raises(
         PlumblineError, match=rf"{whole}{world.root}/scores/{SOFTPICK} .* it is evaluated again; .* found"
     ):
         read(world)
-    said, *more = read(world, mixed=True).mixed
-    assert len(more) == (what == "tasks"), "a task that is not there has no items either"
-    assert said.startswith("Mixed scores: ") and "(4 runs), " in said and said.endswith(f"({SOFTPICK}).")
+    note, *more = read(world, mixed=True).mixed
+    assert len(more) == (case == "tasks"), "a task that is not there has no items either"
+    assert note.startswith("Mixed scores: ") and "(4 runs), " in note and note.endswith(f"({SOFTPICK}).")
 
 
-@pytest.mark.parametrize(("name", "what"), [("data", "training pack (base, "), ("validation", "validation pack (")])
-def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, what: str) -> None:
+@pytest.mark.parametrize(("name", "pack"), [("data", "training pack (base, "), ("validation", "validation pack (")])
+def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, pack: str) -> None:
     manifest(world, SOFTPICK, **{f"{name}_fingerprint": "c" * 16})
     with pytest.raises(PlumblineError) as refused:
         read(world)
-    words = str(refused.value)
+    error = str(refused.value)
     assert (
-        words.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {what}climbmix" in words
+        error.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {pack}climbmix" in error
     )
-    assert "at context 128): cccccccccccccccc against " in words and "pretrained again" in words
-    assert f"Remove {world.root}/runs/{SOFTPICK} (or" in words
+    assert "at context 128): cccccccccccccccc against " in error and "pretrained again" in error
+    assert f"Remove {world.root}/runs/{SOFTPICK} (or" in error
     assert len(read(world, mixed=True).mixed) == 1
 
 
@@ -180,7 +180,7 @@ def test_scores_of_other_weights_are_refused(world: World) -> None:
 
 
 def test_scores_that_are_no_numbers_are_a_fault_even_where_they_are_asked_for(world: World) -> None:
-    """As evaluations left them that took argmax over NaN for an answer: the accuracy beside them looks like any."""
+    """As evaluations left them that took argmax over NaN for an answer: the accuracy next to them looks like any."""
 
     def worthless(frame: pd.DataFrame) -> pd.DataFrame:
         row = frame.iloc[[0]].assign(metric="logprob_gold", value=float("nan"), primary=False)
@@ -194,8 +194,8 @@ def test_scores_that_are_no_numbers_are_a_fault_even_where_they_are_asked_for(wo
 
 def test_what_was_not_recorded_is_said_and_not_compared(world: World) -> None:
     scores(world, SOFTPICK, tokenizer_sha256=None, limit=None)
-    (said,) = read(world).notes
-    assert said == (
+    (note,) = read(world).notes
+    assert note == (
         f"Not recorded with the scores of {SOFTPICK}, so not compared with the others': the limit of items, the "
         "tokenizer."
     )
@@ -242,7 +242,7 @@ def test_other_versions_of_torch_and_of_the_code_that_scored_are_noted(world: Wo
 
 @pytest.mark.parametrize("change", [{}, {"metric": "acc_norm"}, {"primary": False}])
 def test_a_task_that_is_there_twice_is_a_fault(world: World, change: dict[str, Any]) -> None:
-    """The average is right for what stands beside it, so it does not tell."""
+    """The average is right for what stands next to it, so the fault does not show."""
 
     def twice(frame: pd.DataFrame) -> pd.DataFrame:
         frame = pd.concat([frame.iloc[[0]].assign(value=0.9, **change), frame], ignore_index=True)
@@ -268,16 +268,16 @@ READ_WITH = {"torch": "2.13.0", "device": "cpu", "validation_fingerprint": "e" *
 NORMS, COPY = "query_key_norms", "lower_copy"
 
 
-def probed(world: World, key: str, classes: dict[str, str], **labels: Any) -> None:
+def write_probes(world: World, key: str, classes: dict[str, str], **labels: Any) -> None:
     """The run's spec asks for the probes of `classes`, and was read; a label that is None is not there."""
     content = json.loads((world.root / "runs" / key / "manifest.json").read_text())
     content["spec"]["probes"] = [{"name": name, "at": [1.0]} for name in classes]
     manifest(world, key, spec=content["spec"])
     row = {"run_id": content["run_id"], "step": 6, "fraction": 1.0, "layer": 0, "head": 1}
     row |= {"probe": "key_norm", "value": 2.5, "null": 1.0, "source": "offline"}
-    said = READ_WITH | {"probes": json.dumps(classes)} | labels
-    said = {name: value for name, value in said.items() if value is not None}
-    frames.write(pd.DataFrame([row]), "probes", world.root / "probes" / key / "probes.parquet", said)
+    meta = READ_WITH | {"probes": json.dumps(classes)} | labels
+    meta = {name: value for name, value in meta.items() if value is not None}
+    frames.write(pd.DataFrame([row]), "probes", world.root / "probes" / key / "probes.parquet", meta)
 
 
 def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
@@ -287,20 +287,20 @@ def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(world: World) -> None:
-    probed(world, BASELINE, {NORMS: "1" * 16})
-    probed(world, SOFTPICK, {NORMS: "1" * 16, COPY: "2" * 16})
+    write_probes(world, BASELINE, {NORMS: "1" * 16})
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16, COPY: "2" * 16})
     assert read_probes(world).mixed == read_probes(world).notes == (), "one has a probe that the other has not"
-    probed(world, SOFTPICK, {NORMS: "3" * 16, COPY: "2" * 16})
+    write_probes(world, SOFTPICK, {NORMS: "3" * 16, COPY: "2" * 16})
     with pytest.raises(PlumblineError) as refused:
         read_probes(world)
-    words = str(refused.value)
+    message = str(refused.value)
     ones = (f"{SOFTPICK} and {BASELINE}", f"{BASELINE} and {SOFTPICK}")
-    assert words.startswith(tuple(f"{both} were probed differently, " for both in ones))
-    assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in words
-    assert "so that it is probed again" in words
-    (said,) = read_probes(world, mixed=True).mixed
-    assert said.startswith(f"Mixed probes: the code of probe {NORMS}: ")
-    probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
+    assert message.startswith(tuple(f"{both} were probed differently, " for both in ones))
+    assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in message
+    assert "so that it is probed again" in message
+    (note,) = read_probes(world, mixed=True).mixed
+    assert note.startswith(f"Mixed probes: the code of probe {NORMS}: ")
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
     with pytest.raises(
         PlumblineError,
         match=rf"^the probes of {SOFTPICK} are of another held-out pack than the run's \(c{{12}}, not e{{12}}",
@@ -310,9 +310,9 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> None:
-    probed(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="4" * 64)
+    write_probes(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="4" * 64)
     read_probes(world)
-    probed(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="6" * 64)
+    write_probes(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="6" * 64)
     with pytest.raises(
         PlumblineError, match=rf"probes of {BASELINE} are of other weights than the run's \(6{{12}}, not 4"
     ):
@@ -321,25 +321,25 @@ def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> N
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_not_to_tell(world: World) -> None:
-    probed(world, BASELINE, {NORMS: "1" * 16})
+    write_probes(world, BASELINE, {NORMS: "1" * 16})
     content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
     content["spec"]["data"]["corpus"] = "openwebtext"
     manifest(world, LARGE, spec=content["spec"], validation_fingerprint="c" * 16)
-    probed(world, LARGE, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
+    write_probes(world, LARGE, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
     assert read_probes(world).notes == ()
-    probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint=None, probes=None)
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint=None, probes=None)
     assert read_probes(world).notes == (
         f"Not recorded with the probes of {SOFTPICK}, so not compared with the others': the code of probe {NORMS}, "
         "the validation pack.",
     )
-    probed(world, SOFTPICK, {NORMS: "1" * 16}, probes='{"')
+    write_probes(world, SOFTPICK, {NORMS: "1" * 16}, probes='{"')
     with pytest.raises(PlumblineError, match=rf"{SOFTPICK}/probes.parquet is damaged: its label 'probes' .* remove "):
         read_probes(world)
 
 
-def made(world: World, monkeypatch: pytest.MonkeyPatch, *words: str) -> Path:
-    out = world.root.parent / f"{words[-1]}.csv"
-    monkeypatch.setattr(sys, "argv", ["results", *words, "--work", str(world.root), "--out", str(out)])
+def make_target(world: World, monkeypatch: pytest.MonkeyPatch, *args: str) -> Path:
+    out = world.root.parent / f"{args[-1]}.csv"
+    monkeypatch.setattr(sys, "argv", ["results", *args, "--work", str(world.root), "--out", str(out)])
     verb.main()
     return out
 
@@ -348,13 +348,13 @@ def test_tables_figures_and_claims_keep_to_it(world: World, monkeypatch: pytest.
     monkeypatch.chdir(repository)
     scores(world, SOFTPICK, limit="none")
     manifest(world, SOFTPICK, device="cuda")
-    for words in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
+    for args in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
         with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
-            made(world, monkeypatch, *words)
-    table = made(world, monkeypatch, "table", "transfer", "table2", "--expected-runs", "found")
+            make_target(world, monkeypatch, *args)
+    table = make_target(world, monkeypatch, "table", "transfer", "table2", "--expected-runs", "found")
     page = table.with_suffix(".md").read_text().split("\n|", 1)
     assert f"Mixed scores: the limit of items: 16 (3 runs), none ({SOFTPICK})." in page[0]
     assert f"- Not all runs were made with the same device: cpu x86_64 (3 runs), cuda x86_64 ({SOFTPICK})." in page[1]
     # One that reads no scores stands whatever they are.
-    page = made(world, monkeypatch, "table", "transfer", "table6").with_suffix(".md").read_text()
+    page = make_target(world, monkeypatch, "table", "transfer", "table6").with_suffix(".md").read_text()
     assert "Mixed" not in page and "Not all" not in page

@@ -23,7 +23,7 @@ def many() -> Study:
     study = study_config.load("transfer", "smoke")
     spec = study.runs["transfer/base/baseline/s42"].spec
     names = [replace_seed(spec, seed) for seed in range(2000)]
-    return replace(study, runs={one.key: Run(spec=one, groups=("base", "noise_floor")) for one in names})
+    return replace(study, runs={each.key: Run(spec=each, groups=("base", "noise_floor")) for each in names})
 
 
 def replace_seed(spec: study_config.RunSpec, seed: int) -> study_config.RunSpec:
@@ -47,9 +47,9 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     config = load_config()
     local = load(config | {"preset": "smoke", "data": {"source": "local"}})
     digest = local.targets.hash_claimed_runs("transfer")
-    words = ["claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--expected-runs-digest", digest]
-    words += ["--out", tmp_path / "c.csv"]
-    done = run_in_process.run(results.main, *words, "--documents-source", "corpus", cwd=repository)
+    args = ["claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--expected-runs-digest", digest]
+    args += ["--out", tmp_path / "c.csv"]
+    done = run_in_process.run(results.main, *args, "--documents-source", "corpus", cwd=repository)
     assert done.returncode == 1 and "differ from those that this job was planned with" in done.stderr
-    done = run_in_process.run(results.main, *words, "--documents-source", "local", cwd=repository)
+    done = run_in_process.run(results.main, *args, "--documents-source", "local", cwd=repository)
     assert done.returncode == 0, done.stderr

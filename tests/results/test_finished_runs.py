@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def made_otherwise(world: World, key: str, run_id: str, numerics: int) -> None:
+def rewrite_run(world: World, key: str, run_id: str, numerics: int) -> None:
     """What a run left, as another version of the trainer would have written it."""
     for name in ("outcome.json", "manifest.json"):
         path = world.root / "runs" / key / name
@@ -46,28 +46,28 @@ def made_otherwise(world: World, key: str, run_id: str, numerics: int) -> None:
 
 def test_the_average_is_the_suites(world: World) -> None:
     expected = [ExpectedRun(key=KEY, run_id=world.study.runs[KEY].spec.run_id)]
-    named = load(expected, world.root, average="climb_avg")
-    assert named.runs.loc[KEY, "average"] == pytest.approx(0.30) and len(named.task_scores(KEY)) == 12
+    loaded = load(expected, world.root, average="climb_avg")
+    assert loaded.runs.loc[KEY, "average"] == pytest.approx(0.30) and len(loaded.task_scores(KEY)) == 12
     unnamed = load(expected, world.root)
     assert pd.isna(unnamed.runs.loc[KEY, "average"]) and "climb_avg" in unnamed.task_scores(KEY)
-    assert named.key("base", "baseline") == named.key("base", "baseline", 42) == KEY
-    assert named.key("large", "baseline") is named.key("base", "baseline", 7) is None
+    assert loaded.key("base", "baseline") == loaded.key("base", "baseline", 42) == KEY
+    assert loaded.key("large", "baseline") is loaded.key("base", "baseline", 7) is None
 
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_path: Path, repository: Path) -> None:
-    made_otherwise(world, KEY, "f" * 16, numerics=0)
+    rewrite_run(world, KEY, "f" * 16, numerics=0)
     with pytest.raises(PlumblineError, match=r"is of run f{16}, but .* or make the table with --expected-runs found"):
         world.load("base", "noise_floor")
-    found = load(list_expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
-    assert found.runs.loc[KEY, "run_id"] == "f" * 16 and found.runs.loc[KEY, "average"] == pytest.approx(0.30)
-    assert found.others == (
+    loaded = load(list_expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
+    assert loaded.runs.loc[KEY, "run_id"] == "f" * 16 and loaded.runs.loc[KEY, "average"] == pytest.approx(0.30)
+    assert loaded.others == (
         f"{KEY} is run {'f' * 16} (numerics 0), here it would be {world.study.runs[KEY].spec.run_id} "
         f"(numerics {NUMERICS})",
     )
     out = tmp_path / "table2.csv"
-    words = ("table", "transfer", "table2", "--expected-runs", "found", "--work", world.root, "--out", out)
-    done = run_in_process.run(results.main, *words, cwd=repository)
+    args = ("table", "transfer", "table2", "--expected-runs", "found", "--work", world.root, "--out", out)
+    done = run_in_process.run(results.main, *args, cwd=repository)
     assert done.returncode == 0, done.stderr
     page = out.with_suffix(".md").read_text()
     assert f"Made from runs of other specs or versions: {KEY} is run {'f' * 16} (numerics 0)" in page
@@ -104,7 +104,7 @@ PROBES = pd.DataFrame(
 )
 
 
-def probed(world: World, key: str) -> list[ExpectedRun]:
+def add_probes(world: World, key: str) -> list[ExpectedRun]:
     path = world.root / "runs" / key / "manifest.json"
     content = json.loads(path.read_text())
     content["spec"]["probes"] = [{"name": "query_key_norms", "at": [0.0, 1.0]}]
@@ -116,7 +116,7 @@ def probed(world: World, key: str) -> list[ExpectedRun]:
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_probes_carry_their_run(world: World) -> None:
-    expected = probed(world, KEY)
+    expected = add_probes(world, KEY)
     run_id = expected[0].run_id
     frames.write(PROBES.assign(run_id=run_id), "probes", world.root / "probes" / KEY / "probes.parquet")
     read = load(expected, world.root, average="climb_avg", probes=True).probes
@@ -129,7 +129,7 @@ def test_probes_carry_their_run(world: World) -> None:
 
 @pytest.mark.usefixtures("specs_of_other_ids")
 def test_a_finished_run_without_its_probes_is_an_error(world: World) -> None:
-    expected = [replace(one, groups=("base",)) for one in probed(world, KEY)]
+    expected = [replace(run, groups=("base",)) for run in add_probes(world, KEY)]
     (world.root / "probes" / KEY / "probes.parquet").unlink()
     for groups in (None, {"base", "large"}):
         with pytest.raises(PlumblineError, match=r"the rule probe makes it: snakemake \S+/probes\.parquet, with"):

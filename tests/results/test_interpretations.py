@@ -1,4 +1,4 @@
-"""interpretations.md says every interpretation, arm and stand-in of its study."""
+"""interpretations.md states every interpretation, arm and stand-in of its study."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_an_arm_says_everything_that_it_changes():
     arm |= {"interventions": [{"name": "freeze", "role": "norm"}], "model": {"ffn_width": 7, "layers": 3}}
     arm["demo"] = {"model": {"ffn_width": 9}}
     text = write_interpretations(study, corpus.load(study.corpus, "demo"))
-    said = next(line for line in text.splitlines() if "Under demo it differs from `baseline`" in line)
-    assert 'interventions = [{"name": "freeze", "role": "norm"}]' in said
-    assert "model.ffn_width = 9" in said and "model.layers = 3" in said
+    arm_line = next(line for line in text.splitlines() if "Under demo it differs from `baseline`" in line)
+    assert 'interventions = [{"name": "freeze", "role": "norm"}]' in arm_line
+    assert "model.ffn_width = 9" in arm_line and "model.layers = 3" in arm_line
 
 
 def test_an_arm_that_is_not_run_is_said():
@@ -55,8 +55,8 @@ def test_the_corpus_is_told_with_the_source_it_is_read_from():
 
 def test_a_study_without_arms_suite_and_noise_floor():
     whole = study_config.load("transfer", "demo")
-    kept = {key: value for key, value in whole.definition.items() if key not in ("arms", "suite", "noise_floor")}
-    bare = study_config.Study(name="bare", preset="demo", definition=kept | {"interpretations": []}, runs={})
+    rest = {key: value for key, value in whole.definition.items() if key not in ("arms", "suite", "noise_floor")}
+    bare = study_config.Study(name="bare", preset="demo", definition=rest | {"interpretations": []}, runs={})
     text = write_interpretations(bare, corpus.load(bare.corpus, "demo"))
     assert text.count("None.") == 2 and "Evaluation" not in text and "Scale `base` is 1.2M" in text
 
@@ -73,20 +73,20 @@ def test_what_the_demo_changes_from_the_paper_is_on_the_page(name):
         changed |= {(path, here.get(path)) for path in printed | here if printed.get(path) != here.get(path)}
     paths = {path for path, _ in changed}
     assert len(common) == len(paper.runs) and {"model.width", "train.steps", "preset"} <= paths
-    said = {each for each in changed if each[0].partition(".")[0] not in ("data", "preset", "probes")}
-    assert not {each for each in said if not spelt(*each, text)} and ("probes = " in text or "probes" not in paths)
+    stated = {each for each in changed if each[0].partition(".")[0] not in ("data", "preset", "probes")}
+    assert not {each for each in stated if not spelt(*each, text)} and ("probes = " in text or "probes" not in paths)
 
 
 def flat(spec, before=""):
     """A spec's leaves by their dotted names."""
-    found = {}
+    values = {}
     for name, value in spec.items():
-        found |= (
+        values |= (
             flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": _format_value(value)}
         )
-    return found
+    return values
 
 
 def spelt(path, value, text):
-    """Whether a page says that a key has a value: by itself, or within the object that it is a part of."""
+    """Whether a page states that a key has a value: by itself, or within the object that it is a part of."""
     return f"{path} = {value}" in text or f'"{path.rpartition(".")[2]}": {value}' in text

@@ -41,7 +41,7 @@ def study_of(root: Path) -> Study:
     return study_config.load("widths", "smoke", root)
 
 
-def edited(root: Path, file: str, before: str, after: str) -> None:
+def edit_file(root: Path, file: str, before: str, after: str) -> None:
     path = root / file
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after, 1))
@@ -52,12 +52,12 @@ YAML = "studies/widths/study.yaml"
 CODE = "studies/widths/measurements/stretch.py"
 
 
-def made(root: Path) -> tuple[Path, list[str]]:
-    """The measurement as the verb makes it, and what it said meanwhile."""
-    said: list[str] = []
+def make_measurement(root: Path) -> tuple[Path, list[str]]:
+    """The measurement as the verb makes it, and what it printed meanwhile."""
+    lines: list[str] = []
     out = measurement_file.frame_path(root / "work", KEY)
-    verb.measure(study_of(root), "stretch", out, said.append)
-    return out, said
+    verb.measure(study_of(root), "stretch", out, lines.append)
+    return out, lines
 
 
 def frames_of(root: Path, *names: str) -> RunFrames:
@@ -65,8 +65,8 @@ def frames_of(root: Path, *names: str) -> RunFrames:
 
 
 def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
-    out, said = made(root)
-    assert said == ["width 32", "width 128"], "lines of progress"
+    out, lines = make_measurement(root)
+    assert lines == ["width 32", "width 128"], "lines of progress"
     frame = frames_of(root).read_measurement("stretch")
     assert frame is not None and list(frame["width"]) == [32, 128] and (frame["largest"] > 5).all()
     facts = json.loads(out.with_suffix(".json").read_text())
@@ -75,7 +75,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     assert (facts["study"], facts["measurement"], facts["preset"]) == ("widths", "stretch", "smoke")
     assert {"host", "device_name", "code", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
     assert {"torch", "plumbline-lm"} <= facts["packages"].keys() and facts["device"] == "cpu" and facts["seconds"] >= 0
-    made(root)
+    make_measurement(root)
     assert (frames_of(root).read_measurement("stretch") == frame).all(axis=None)
 
 
@@ -96,13 +96,13 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
 )
 def test_it_is_remade_when_its_parts_change(root: Path, file: str, before: str, after: str, remade: bool) -> None:
     first = hash_measurement(study_of(root), "stretch")
-    edited(root, file, before, after)
+    edit_file(root, file, before, after)
     assert (hash_measurement(study_of(root), "stretch") != first) == remade
 
 
 def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: Path) -> None:
     lines = "from plumbline.model import roles\nfrom plumbline.stats.noise_floor import __doc__ as text\n"
-    edited(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
+    edit_file(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
     names = {path.name for path in code_hash.measurement_files(root / CODE)}
     loaded = sys.modules.get("plumbline.studies.widths.measurements")
     assert hash_measurement(study_of(root), "stretch") and (loaded is None or str(root) not in str(loaded.__file__))
@@ -111,9 +111,9 @@ def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: 
 
 
 def test_it_sees_the_runs_that_it_names_and_no_others(root: Path) -> None:
-    edited(root, YAML, "    runs: [all]\n    smoke", "    smoke")
+    edit_file(root, YAML, "    runs: [all]\n    smoke", "    smoke")
     with pytest.raises(PlumblineError, match="a measurement needs rows"):
-        made(root)
+        make_measurement(root)
     assert not list((root / "work").rglob("*.*")), "nothing is left of it"
 
 
@@ -125,7 +125,7 @@ def test_none_where_nothing_was_measured_and_an_error_where_it_was_not_asked_for
 
 
 def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
-    out, _ = made(root)
+    out, _ = make_measurement(root)
     frames = frames_of(root)
     assert frames.identity(KEY) == hash_measurement(study_of(root), "stretch")
     measurement_file.require_present(out, frames.identity(KEY), KEY)
@@ -156,15 +156,15 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     ],
 )
 def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, says: str) -> None:
-    edited(root, CODE, "return pd.DataFrame(rows)", after)
+    edit_file(root, CODE, "return pd.DataFrame(rows)", after)
     with pytest.raises(PlumblineError, match=says):
-        made(root)
+        make_measurement(root)
 
 
 def test_names_that_are_not_there(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"measurements: no 'strech' at preset smoke; did you mean 'stretch'\?"):
         verb.find_measurement(study_of(root), "strech")
-    edited(root, CODE, "def stretch", "def stretched")
+    edit_file(root, CODE, "def stretch", "def stretched")
     with pytest.raises(PlumblineError, match=r"there is no function 'stretch'; did you mean .* drop it from the study"):
         hash_measurement(study_of(root), "stretch")
 
@@ -184,7 +184,7 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
     write_table.write(table(None), frames_of(root), path)
     assert "column largest: missing" in trace_cell(path, "wide", "largest")
     assert f"{KEY}\n  missing: this was not measured" in trace_cell(path, "wide", "largest")
-    out, _ = made(root)
+    out, _ = make_measurement(root)
     write_table.write(table(7.0), frames_of(root), path)
     text = trace_cell(path, "wide", "largest")
     assert f"{KEY}  made of {hash_measurement(study_of(root), 'stretch')}" in text
@@ -198,8 +198,8 @@ def test_the_page_of_interpretations_says_its_options(root: Path) -> None:
     from plumbline.results.interpretations import write_interpretations
     from plumbline.specs import corpus
 
-    edited(root, YAML, "    smoke: {seed: 1", "    paper: {seed: 1, draws: 90}\n    smoke: {seed: 1")
+    edit_file(root, YAML, "    smoke: {seed: 1", "    paper: {seed: 1, draws: 90}\n    smoke: {seed: 1")
     study = study_of(root)
-    said = write_interpretations(study, corpus.load(study.corpus, "smoke", root=root))
-    assert "- Measurement `stretch` has options.seed = 1, options.draws = 2.\n  At paper it has " in said
-    assert "options.draws = 90" in said
+    page = write_interpretations(study, corpus.load(study.corpus, "smoke", root=root))
+    assert "- Measurement `stretch` has options.seed = 1, options.draws = 2.\n  At paper it has " in page
+    assert "options.draws = 90" in page

@@ -1,4 +1,4 @@
-"""What a provenance file says of a run: what the target read, under the name that products have for it."""
+"""What a provenance file states about a run: what the target read, under the name that products have for it."""
 
 from __future__ import annotations
 

@@ -78,57 +78,57 @@ def test_a_claim_without_a_rate_has_empty_cells_and_a_page_without_rates_no_colu
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_kept_rates_are_those_of_the_checks_as_they_are(name: str) -> None:
     """A few fresh draws: none is so far from its kept rate as chance makes it once in a million."""
-    drawn, kept = import_study(name), read(ROOT / "studies" / name)
-    assert kept.draws >= 1000 and kept.noise == drawn.noise and kept.not_drawn == dict(drawn.not_drawn)
-    again = count_verdicts(drawn, DRAWS[name], seed=kept.seed + 1)
-    assert set(again.claims) == set(kept.claims)
+    module, stored = import_study(name), read(ROOT / "studies" / name)
+    assert stored.draws >= 1000 and stored.noise == module.noise and stored.not_drawn == dict(module.not_drawn)
+    again = count_verdicts(module, DRAWS[name], seed=stored.seed + 1)
+    assert set(again.claims) == set(stored.claims)
     for claim, rates in again.claims.items():
         for world in WORLDS:
             for verdict in ("reproduced", "partly"):
-                was = getattr(kept.claims[claim], f"{world}_{verdict}")
-                found = round(getattr(rates, f"{world}_{verdict}") * again.draws)
+                was = getattr(stored.claims[claim], f"{world}_{verdict}")
+                count = round(getattr(rates, f"{world}_{verdict}") * again.draws)
                 # Nothing that was seen in none of the draws is impossible: half a draw is added to either side.
-                share = (was * kept.draws + 0.5) / (kept.draws + 1)
-                assert stats.binomtest(found, again.draws, share).pvalue > 1e-6, (claim, world, verdict, was, found)
+                share = (was * stored.draws + 0.5) / (stored.draws + 1)
+                assert stats.binomtest(count, again.draws, share).pvalue > 1e-6, (claim, world, verdict, was, count)
 
 
 @pytest.mark.parametrize("name", list(UNDRAWN))
 def test_a_study_of_which_nothing_can_be_drawn_says_so(name: str) -> None:
-    kept = read(ROOT / "studies" / name)
-    assert kept == list_undrawn_claims(name) and not kept.claims and len(kept.not_drawn) > 5
-    assert kept.summary({}) == [f"What a perfect replication would get is not drawn: {UNDRAWN[name]}."]
+    stored = read(ROOT / "studies" / name)
+    assert stored == list_undrawn_claims(name) and not stored.claims and len(stored.not_drawn) > 5
+    assert stored.summary({}) == [f"What a perfect replication would get is not drawn: {UNDRAWN[name]}."]
 
 
 def test_rows_of_table_2_are_missed_as_often_as_theory_says() -> None:
-    """Derived apart from draws and checks: a new value, three new baselines, and what a row says by their mean and
+    """Derived apart from draws and checks: a new value, three new baselines, and what a row states by their mean and
     deviation. A method that is printed inside two sigmas is said not to be separated, on whichever side."""
-    kept, rng, sigma, base = read(ROOT / "studies" / "transfer"), np.random.default_rng(7), 0.00208, 0.4829
+    stored, rng, sigma, base = read(ROOT / "studies" / "transfer"), np.random.default_rng(7), 0.00208, 0.4829
     seeds = base + sigma * rng.normal(size=(200_000, 3))
     luck, mean, spread = sigma * rng.normal(size=200_000), seeds.mean(axis=1), seeds.std(axis=1, ddof=1)
     claims = {claim.id: claim.values for claim in PrintedNumbers.of("transfer").claims()}
-    single = [name for name in kept.claims if name.startswith("t2_") and "z" in claims[name]]
+    single = [name for name in stored.claims if name.startswith("t2_") and "z" in claims[name]]
     single = [name for name in single if name not in ("t2_qknorm", "t2_softpick")]
     assert len(single) == 17 and sum(abs(claims[name]["z"]) <= 2 for name in single) == 7
     for name in single:
-        said, tolerance = claims[name], 5 * 0.5 / kept.draws**0.5
-        for world, true in (("perfect", said["z"]), ("null", 0.0)):
+        row, tolerance = claims[name], 5 * 0.5 / stored.draws**0.5
+        for world, true in (("perfect", row["z"]), ("null", 0.0)):
             value = base + true * sigma + luck
             z = (value - mean) / spread
-            if abs(said["z"]) <= 2:
+            if abs(row["z"]) <= 2:
                 least = whole = abs(z) <= 2
             else:
-                least = np.sign(z) == np.sign(said["z"])
-                p = said.get("p_bonf", said.get("p_bonf_upper_bound"))
+                least = np.sign(z) == np.sign(row["z"])
+                p = row.get("p_bonf", row.get("p_bonf_upper_bound"))
                 whole = least & (abs(z) > 2) & ((19 * 2 * stats.norm.sf(abs(z)) <= 0.05) == (p <= 0.05))
-            whole = whole & (abs(value - said["climb_avg"]) <= 0.0042) & (abs(value - mean - said["delta"]) <= 0.0042)
-            reproduced, partly = (getattr(kept.claims[name], f"{world}_{word}") for word in ("reproduced", "partly"))
+            whole = whole & (abs(value - row["climb_avg"]) <= 0.0042) & (abs(value - mean - row["delta"]) <= 0.0042)
+            reproduced, partly = (getattr(stored.claims[name], f"{world}_{word}") for word in ("reproduced", "partly"))
             assert reproduced + partly == pytest.approx(least.mean(), abs=tolerance), (name, world)
             assert reproduced == pytest.approx(whole.mean(), abs=tolerance), (name, world)
 
 
 def test_the_sign_of_a_small_difference_is_missed_as_often_as_the_interpretation_says() -> None:
     """A normal value against the mean of three: GeGLU (z +0.20) lies below them in 43 % by chance alone."""
-    (said,) = (
+    (signs,) = (
         one for one in load("transfer", "paper").definition["interpretations"] if one["id"] == "signs_inside_the_noise"
     )
-    assert f"{100 * stats.norm.cdf(-0.20 / np.sqrt(4 / 3)):.0f} %" in said["alternatives"][0]
+    assert f"{100 * stats.norm.cdf(-0.20 / np.sqrt(4 / 3)):.0f} %" in signs["alternatives"][0]

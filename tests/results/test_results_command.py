@@ -17,10 +17,10 @@ from plumbline.specs import study_parts
 def test_a_function_that_returns_nothing(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A traceback of the writer's, in which the study's file did not stand."""
     target = {"table": "table1", "figure": "protocol_power"}[kind]
-    words = ["verb", kind, "transfer", target, "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
-    monkeypatch.setattr(sys, "argv", words)
+    argv = ["verb", kind, "transfer", target, "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
+    monkeypatch.setattr(sys, "argv", argv)
     monkeypatch.setattr(study_parts, "function", lambda *names: lambda *read: None)
-    monkeypatch.setattr(verb, "_load_frames", lambda *asked, **more: SimpleNamespace(others=(), mixed=[], notes=[]))
+    monkeypatch.setattr(verb, "_load_frames", lambda *args, **more: SimpleNamespace(others=(), mixed=[], notes=[]))
     with pytest.raises(
         PlumblineError, match=rf"transfer/{kind}s/{target}.py: {target} returned NoneType, and a {kind} "
     ):
@@ -33,7 +33,7 @@ def test_claims_without_register_or_evidence(left_out: str, tmp_path: Path, monk
     whole = {"CHECKS": {}, "Evidence": object, "__file__": "mine/claims.py"}
     whole.pop(left_out)
     monkeypatch.setattr(study_parts, "part", lambda *names: SimpleNamespace(**whole))
-    words = ["verb", "claims", "transfer", "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
-    monkeypatch.setattr(sys, "argv", words)
+    argv = ["verb", "claims", "transfer", "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
+    monkeypatch.setattr(sys, "argv", argv)
     with pytest.raises(PlumblineError, match=f"mine/claims.py: there is no {left_out}, which judges"):
         verb.main()

@@ -1,4 +1,4 @@
-"""A run's files and frames that are not those that were written stand in no table, whatever their time says."""
+"""A run's files and frames that are not those that were written stand in no table, whatever their time states."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def world(tmp_path: Path) -> World:
 
 def read(world: World) -> RunFrames:
     expected = [ExpectedRun(key=KEY, run_id=world.study.runs[KEY].spec.run_id)]
-    found = load(expected, world.root, average="climb_avg", examples=True, probes=True)
-    found.metrics(KEY)
-    found.examples(KEY)
-    return found
+    loaded = load(expected, world.root, average="climb_avg", examples=True, probes=True)
+    loaded.metrics(KEY)
+    loaded.examples(KEY)
+    return loaded
 
 
-def edited(name: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
+def edit_frame(name: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
     return lambda path: frames.write(change(frames.read(path, name)), name, path, frames.metadata(path))
 
 
@@ -49,26 +49,26 @@ def better(path: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"validation_loss": 1.0}))
 
 
-#: File -> what is done to it, and what is said.
+#: File -> what is done to it, and the message.
 ATTACKS = {
     "runs/outcome.json": (
         better,
         r"outcome\.json is not what the trainer wrote: sha256 \w{64}, not \w{64} as in manif",
     ),
     "runs/metrics.parquet": (
-        edited("metrics", lambda frame: frame.assign(loss=frame["loss"] - 1)),
+        edit_frame("metrics", lambda frame: frame.assign(loss=frame["loss"] - 1)),
         r"metrics\.parquet is not what the trainer wrote",
     ),
     "scores/scores.parquet": (
-        edited("scores", lambda frame: frame.assign(stderr=0.5)),
+        edit_frame("scores", lambda frame: frame.assign(stderr=0.5)),
         r"scores\.parquet is not the file that was made",
     ),
     "scores/examples.parquet": (
-        edited("examples", lambda frame: frame[::-1]),
+        edit_frame("examples", lambda frame: frame[::-1]),
         r"examples\.parquet does not belong to the scores next to it",
     ),
     "probes/probes.parquet": (
-        edited("probes", lambda frame: frame.assign(value=frame["value"] + 1)),
+        edit_frame("probes", lambda frame: frame.assign(value=frame["value"] + 1)),
         r"probes\.parquet is not the file that was made",
     ),
 }
@@ -77,8 +77,8 @@ ATTACKS = {
 @pytest.mark.parametrize("file", ATTACKS)
 def test_a_file_that_is_not_the_one_that_was_written_is_refused(world: World, file: str) -> None:
     assert len(read(world).runs) == 1
-    attack, words = ATTACKS[file]
+    attack, message = ATTACKS[file]
     folder, _, name = file.partition("/")
     attack(world.root / folder / KEY / name)
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(PlumblineError, match=message):
         read(world)

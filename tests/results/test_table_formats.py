@@ -1,4 +1,4 @@
-"""Md and TeX say the same as the csv; special characters survive both."""
+"""Md and TeX contain the same as the csv; special characters survive both."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_csv(table: Table) -> None:
 
 def test_markdown(table: Table) -> None:
     lines = [" ".join(line.split()) for line in write_table.to_markdown(table).splitlines()]
-    said = 'Study `s_x`: a summary of "Of Lines" (Ray et al.).'
-    assert lines[:5] == ["# 50 % of #1.", "", said, "", "Beware: ≤ 2."]
+    caption = 'Study `s_x`: a summary of "Of Lines" (Ray et al.).'
+    assert lines[:5] == ["# 50 % of #1.", "", caption, "", "Beware: ≤ 2."]
     assert lines[-1] == "- A note, σ."
     assert lines[6] == "| Name | Δ_x & 100 % (reproduced) | Δ_x & 100 % (published) | p |"
     assert lines[8] == r"| ReLU^2 \| {a}_b\c | +0.12 | 0.1250 | <1e-300 |"
@@ -92,7 +92,7 @@ def test_notes_for_tex(table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("λ_Q, ✓ × ′", r"$\lambda_Q$, $\checkmark$ $\times$ $'$"), ("x₁₂⁻¹", "x$_1$$_2$$^-$$^1$"),
         ("W_Q^t of `d_k --x`", r"$W_Q$$^{t}$ of \texttt{d\_k -{}-x}"), ('"a" & Ćé', r"``a'' \& Ćé"),
@@ -100,19 +100,19 @@ def test_notes_for_tex(table: Table) -> None:
         ("a long_name", r"a long\_name"), ("Θ Α ε", r"$\Theta$ $\mathrm{A}$ $\varepsilon$"),
     ],
 )  # fmt: skip
-def test_signs_that_tex_lacks(text: str, said: str) -> None:
-    assert tex(text) == said
+def test_signs_that_tex_lacks(text: str, expected: str) -> None:
+    assert tex(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("-0.0030", "$-$0.0030"), ("+4.47", "+4.47"), ("1.5e-04", r"$1.5\times10^{-4}$"), ("<1e-7", "$<10^{-7}$"),
         ("1,234", "1,234"), ("1.4e+00", "1.4"), ("not printed", "not printed"),
     ],
 )  # fmt: skip
-def test_numbers_of_tex(text: str, said: str) -> None:
-    assert number_for_tex(text) == said
+def test_numbers_of_tex(text: str, expected: str) -> None:
+    assert number_for_tex(text) == expected
 
 
 def test_a_table_without_numbers_needs_no_status() -> None:
@@ -153,7 +153,7 @@ def test_provenance_says_how_to_read_it(table: Table, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "how", "text"),
+    ("value", "style", "text"),
     [
         (0.12345, ".3f", "0.123"), (7, ".3f", "7"), (3.0, "+.1f", "+3.0"), (1234567, ",d", "1,234,567"),
         (4143800000000000, ".4e", "4.1438e+15"), (0.0, "probability", "<1e-300"), (0.99, "probability", "0.99"),
@@ -161,5 +161,5 @@ def test_provenance_says_how_to_read_it(table: Table, tmp_path: Path) -> None:
         (3.5, "g", "3.5"), ("word", ".3f", "word"),
     ],
 )  # fmt: skip
-def test_formats(value: float | str, how: str, text: str) -> None:
-    assert format_number(value, how) == text
+def test_formats(value: float | str, style: str, text: str) -> None:
+    assert format_number(value, style) == text

@@ -24,11 +24,11 @@ def test_every_table_fits(published: World, tmp_path: Path, name: str) -> None:
     frames = published.load(*groups) if groups else load([], published.root)
     table = study_parts.function("transfer", "tables", name)(frames, published.study, PUBLISHED)
     write_table.write(table, frames, tmp_path / f"{name}.csv")
-    shown = format_for_terminal(tmp_path / f"{name}.csv")
-    assert max(map(cell_len, shown.replace(str(tmp_path), "").splitlines())) <= 80
+    text = format_for_terminal(tmp_path / f"{name}.csv")
+    assert max(map(cell_len, text.replace(str(tmp_path), "").splitlines())) <= 80
     labels = [column for column in table.columns if column.kind == "label" and column.readable]
     names = next((column for column in labels if column.narrow), labels[0])
-    assert all(table.shown(row, names)[:6] in shown for row in table.rows)
+    assert all(table.shown(row, names)[:6] in text for row in table.rows)
 
 
 def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
@@ -69,9 +69,9 @@ def test_without_marked_columns_as_many_as_there_is_room_for(published: World, t
     row = {"a": Cell("a" * 100)} | {f"v{n}": number_cell(n / 7, "missing") for n in range(12)}
     table = Table(name="t", title="T.", study="x", preset="demo", key="a", columns=columns, rows=[row])
     write_table.write(table, load([], tmp_path), tmp_path / "t.csv")
-    shown = format_for_terminal(tmp_path / "t.csv")
-    assert max(map(len, shown.splitlines())) <= 80 and "value 6" in shown and "value 8" not in shown
-    assert shown.count("a") >= 100 and "1.000" not in shown and "0.857" in shown
+    text = format_for_terminal(tmp_path / "t.csv")
+    assert max(map(len, text.splitlines())) <= 80 and "value 6" in text and "value 8" not in text
+    assert text.count("a") >= 100 and "1.000" not in text and "0.857" in text
 
 
 def test_a_table_of_no_rows_and_a_table_that_is_not_there(tmp_path: Path) -> None:

@@ -115,11 +115,11 @@ def test_a_provenance_that_was_edited_is_refused(results, tmp_path):
     for suffix in (".csv", ".provenance.json"):
         shutil.copy(results / f"table2{suffix}", tmp_path)
     path = tmp_path / "table2.provenance.json"
-    said = json.loads(path.read_text()) | {"cells": {}}
-    path.write_text(json.dumps(said))
+    facts = json.loads(path.read_text()) | {"cells": {}}
+    path.write_text(json.dumps(facts))
     with pytest.raises(PlumblineError, match="is not as it was written"):
         trace_cell(tmp_path / "table2.csv", "softpick", "z")
-    del said["sha256_of_the_rest"]
-    path.write_text(json.dumps(said))
+    del facts["sha256_of_the_rest"]
+    path.write_text(json.dumps(facts))
     with pytest.raises(PlumblineError, match="lacks 'sha256_of_the_rest': restore it, or make the table again"):
         trace_cell(tmp_path / "table2.csv", "softpick", "z")

@@ -42,7 +42,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def hashed(package: Path) -> str:
+def hash_component(package: Path) -> str:
     forget(code_hash)
     return code_hash.tree_hash(code_hash.component_files(package / "model/mixers/mine.py"))
 
@@ -62,11 +62,11 @@ def hashed(package: Path) -> str:
     ],
 )
 def test_what_counts(package: Path, file: str, before: str, after: str, same: bool) -> None:
-    first = hashed(package)
+    first = hash_component(package)
     path = package / "model/mixers" / file
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after))
-    assert (hashed(package) == first) is same
+    assert (hash_component(package) == first) is same
 
 
 def test_a_product_is_made_with_everything_it_imports(package: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_product_is_made_with_everything_it_imports(package: Path) -> None:
 
 
 def test_a_recorded_hash_has_the_class_of_those_it_equals(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = hashed(package)
+    now = hash_component(package)
     path = package / "model/mixers/mine.py"
     monkeypatch.setattr(code_hash, "classes", lambda: {"mixers.mine": {now: "first"}})
     assert code_hash.component_class("mixers.mine", path) == "first"
@@ -87,6 +87,6 @@ def test_a_recorded_hash_has_the_class_of_those_it_equals(package: Path, monkeyp
 
 
 def test_every_component_has_a_class() -> None:
-    found = {(kind, name): code_class(kind, name) for kind in KINDS for name in available(kind)}
-    assert all(len(value) == code_hash.DIGITS for value in found.values())
-    assert len(set(found.values())) == len(found), "no two components are the same code"
+    classes = {(kind, name): code_class(kind, name) for kind in KINDS for name in available(kind)}
+    assert all(len(value) == code_hash.DIGITS for value in classes.values())
+    assert len(set(classes.values())) == len(classes), "no two components are the same code"

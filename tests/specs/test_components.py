@@ -33,10 +33,10 @@ def write(folder, slot: str, name: str, arguments: str, mark: str = "@component"
 
 @pytest.mark.parametrize("slot", KINDS)
 def test_every_file_of_a_slot_is_a_component(slot):
-    found = available(slot)
-    assert found
-    assert not any(name.startswith("_") for name in found)
-    for name in found:
+    names = available(slot)
+    assert names
+    assert not any(name.startswith("_") for name in names)
+    for name in names:
         assert complete(slot, {"name": name}, slot)["name"] == name
 
 
@@ -67,7 +67,7 @@ def test_what_is_read_is_what_is_there(slot, name):
 
 
 def test_others_are_those_of_the_base_class(folder):
-    """Its own default stands; a base class that cannot be read is told."""
+    """Its own default stands; a base class that cannot be read is reported."""
     place = folder / KINDS["intervention"]
     inits = "def __init__(self, *, {}) -> None:\n        pass\n"
     (place / "_base.py").write_text(f"class Base:\n    {inits.format('first: int = 1, second: int = 2')}")
@@ -97,7 +97,7 @@ def test_whole_numbers_become_floats():
 
 
 @pytest.mark.parametrize(
-    ("slot", "given", "message"),
+    ("slot", "raw", "message"),
     [
         ("ffn", {"name": "swigllu"}, r"model\.ffn\.name: no component 'swigllu'; did you mean 'swiglu'\?"),
         ("ffn", {"name": "xyz"}, r"no component 'xyz' \(there are \['geglu', 'gelu', 'relu_squared', 'swiglu'\]\)"),
@@ -120,9 +120,9 @@ def test_whole_numbers_become_floats():
         ("intervention", {"name": "non"}, r"no component 'non'; did you mean 'none'\?"),
     ],
 )
-def test_mistakes(slot, given, message):
+def test_mistakes(slot, raw, message):
     with pytest.raises(PlumblineError, match=message):
-        complete(slot, given, f"model.{slot}")
+        complete(slot, raw, f"model.{slot}")
 
 
 def test_mistakes_name_where_they_are():
@@ -176,5 +176,5 @@ def test_no_torch():
         "[options(kind, name) for kind in KINDS for name in available(kind)]\n"
         "print(sorted({'torch', 'transformers'} & set(sys.modules)))\n"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

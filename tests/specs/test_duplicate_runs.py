@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sentences(root: Path) -> Callable[..., list[str]]:
-    """What is said of a study that extends transfer by methods of its own, or of transfer with a change."""
+    """What is stated about a study that extends transfer by its own methods, or of transfer with a change."""
 
     def say(methods: dict[str, Any] | None = None, change: Callable[[dict[str, Any]], Any] | None = None) -> list[str]:
         content = copy.deepcopy(ORIGINAL)
@@ -49,27 +49,27 @@ def sentences(root: Path) -> Callable[..., list[str]]:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_studies_here_have_no_method_twice(preset: str) -> None:
-    """Transfer's second hardware is the baseline again at paper size, and says so."""
+    """Transfer's second hardware is the baseline again at paper size, and states it."""
     loaded = [study_config.load(name, preset) for name in studies() if study_config.has_preset(name, preset)]
-    assert [words for study in loaded for words in find_unmeant(study)] == []
+    assert [text for study in loaded for text in find_unmeant(study)] == []
 
 
 @pytest.mark.parametrize(
     ("entry", "other"),
     [
         ({}, "baseline"),
-        # The default written out; and a method that a study of one's own does not compare itself with.
+        # The default written out; and a method that a user's own study does not compare itself with.
         ({"model": {"mixer": {"name": "softmax_cap", "cap": 50.0}}}, "softmax_cap"),
         # Looked at more often, and on more text: the same weights.
         ({"train": {"validate_every": 2, "validation_sequences": 16}}, "baseline"),
     ],
 )
 def test_a_second_name_is_noticed(sentences, entry: dict[str, Any], other: str) -> None:
-    (said,) = sentences({"mine": {"label": "Mine"} | entry})
-    assert said.startswith(
+    (sentence,) = sentences({"mine": {"label": "Mine"} | entry})
+    assert sentence.startswith(
         f"studies/mine/study.yaml: mine is {other} under a second name (preset smoke, scale base): model, "
     )
-    assert f"write `same_as: {other}` into mine if the repeat is intended" in said
+    assert f"write `same_as: {other}` into mine if the repeat is intended" in sentence
 
 
 def test_what_differs_in_an_option_is_another_method(sentences) -> None:
@@ -95,8 +95,8 @@ def test_variants_and_arms_are_looked_at_too(sentences) -> None:
         }
         content["runs"]["again"] = [{"scale": "base", "methods": ["softmax_cap.as_written", "third"], "seeds": [7]}]
 
-    said = sentences(change=again)
-    assert [words.split(": ")[1].split(" (")[0] for words in said] == [
+    texts = sentences(change=again)
+    assert [text.split(": ")[1].split(" (")[0] for text in texts] == [
         "third is baseline under a second name",
         "softmax_cap.as_written is softmax_cap under a second name",
     ]
@@ -106,5 +106,5 @@ def test_the_plan_says_it(sentences, root: Path, capsys: pytest.CaptureFixture[s
     sentences({"mine": {"label": "Mine"}})
     config = load_config() | {"preset": "smoke", "studies": ["mine"], "main_study": "mine"}
     assert "mine/base/mine/s42" in project.load(config, root).runs
-    said = capsys.readouterr().err
-    assert said.startswith("warning: studies/mine/study.yaml: mine is baseline under") and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("warning: studies/mine/study.yaml: mine is baseline under") and stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The runs of an experiment: the study's own recipe but for what the configuration says, beside the study's own."""
+"""The runs of an experiment: the study's own recipe except for what the configuration says, next to the study's own."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ARMS |= {"baseline_seeds": [42, 43], "seeds": [1042]}
 GIVEN = ARMS | {"pack": "large", "steps": 9, "warmup_steps": 2, "validation_sequences": 16}
 
 
-def planned(given: dict[str, Any] = GIVEN, **changes: Any) -> project.Project:
-    return project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "experiment": given | changes})
+def load_project(terms: dict[str, Any] = GIVEN, **changes: Any) -> project.Project:
+    return project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "experiment": terms | changes})
 
 
 def test_runs_are_the_studys_recipe_with_what_is_asked_for() -> None:
-    whole = planned()
+    whole = load_project()
     assert whole.experiment is not None
     at = scale_name(GIVEN)
     assert at.startswith("base_9_steps_")
@@ -40,7 +40,7 @@ def test_runs_are_the_studys_recipe_with_what_is_asked_for() -> None:
 
 
 def test_without_a_budget_they_are_the_studys_own_runs_with_other_seeds() -> None:
-    whole, before = planned(ARMS), planned({})
+    whole, before = load_project(ARMS), load_project({})
     assert whole.experiment is not None and next(iter(whole.experiment.runs)) == "transfer/base/baseline/s42"
     assert all(whole.runs[key] == run for key, run in before.runs.items()), "what was finished is used"
     fresh = whole.runs["transfer/base/qknorm/s1042"].spec
@@ -49,7 +49,7 @@ def test_without_a_budget_they_are_the_studys_own_runs_with_other_seeds() -> Non
 
 
 def test_a_seed_may_change_the_order_of_the_data_too_in_a_folder_of_its_own() -> None:
-    both = planned(ARMS, vary="both").experiment
+    both = load_project(ARMS, vary="both").experiment
     assert both is not None and both.scale != "base" and own_scale(both.scale) == "base"
     assert [(run.spec.init_seed, run.spec.data_seed) for run in both.runs.values()] == [
         (42, 42),
@@ -59,7 +59,7 @@ def test_a_seed_may_change_the_order_of_the_data_too_in_a_folder_of_its_own() ->
 
 
 def test_a_budget_of_the_scales_own_steps_is_the_scales_own() -> None:
-    whole = planned({})
+    whole = load_project({})
     study = whole.study("transfer")
     own, read, runs = own_budget(study, "base"), whole.corpora[study.corpus], whole.runs.values()
     assert budget(study, "base", own["steps"], read, runs) == own | {"validation_sequences": read.validation}
@@ -71,23 +71,23 @@ def test_a_budget_leaves_out_of_the_loss_what_interventions_read() -> None:
     whole = project.load(load_config() | {"preset": "smoke", "studies": ["premature"]})
     study = whole.study("premature")
     read = whole.corpora[study.corpus]
-    asked = ARMS | {"study": "premature", "method": "gpt_slow", "against": "gpt"}
-    given = asked | budget(study, "base", 9, read, whole.runs.values())
-    assert given["validation_sequences"] == read.validation - 8
-    assert load(given, study).runs
+    arms = ARMS | {"study": "premature", "method": "gpt_slow", "against": "gpt"}
+    experiment = arms | budget(study, "base", 9, read, whole.runs.values())
+    assert experiment["validation_sequences"] == read.validation - 8
+    assert load(experiment, study).runs
     with pytest.raises(PlumblineError, match="25, and 8 behind them for its interventions, but the held-out pack of"):
-        load(given | {"validation_sequences": 25}, study)
+        load(experiment | {"validation_sequences": 25}, study)
 
 
 def test_whole_numbers_may_come_as_texts() -> None:
     """Of a nested value of its command line Snakemake makes texts alone."""
     texts = GIVEN | {"steps": "9", "warmup_steps": "2", "validation_sequences": "16", "seeds": ["1042"]}
     assert convert_numbers(texts) == GIVEN
-    assert planned(texts).experiment == planned().experiment
+    assert load_project(texts).experiment == load_project().experiment
 
 
 def test_an_experiment_changes_nothing_else() -> None:
-    with_it, without = planned(), planned({})
+    with_it, without = load_project(), load_project({})
     assert without.experiment is None
     assert with_it.targets.everything() == without.targets.everything()
     assert with_it.fingerprints.product("transfer", "table", "table2") == without.fingerprints.product(
@@ -111,17 +111,17 @@ def test_an_experiment_changes_nothing_else() -> None:
 )
 def test_what_an_experiment_cannot_be_is_said(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(PlumblineError, match=says):
-        planned(**changes)
+        load_project(**changes)
 
 
 @pytest.mark.parametrize("missing", ["seeds", "pack"])
 def test_half_an_experiment_names_what_is_missing(missing: str) -> None:
     with pytest.raises(PlumblineError, match=f"experiment: .*'{missing}'"):
-        planned({key: value for key, value in GIVEN.items() if key != missing})
+        load_project({key: value for key, value in GIVEN.items() if key != missing})
 
 
 def test_a_method_that_says_its_own_steps_is_in_no_experiment_of_others() -> None:
-    study = planned().studies["transfer"]
+    study = load_project().studies["transfer"]
     changed = overlay(study.definition, {"methods": {"qknorm": {"train": {"steps": 20}}}})
     with pytest.raises(PlumblineError, match="experiment: steps: 'qknorm' has 20 of its own"):
         load(GIVEN, dataclasses.replace(study, definition=changed))
@@ -129,14 +129,14 @@ def test_a_method_that_says_its_own_steps_is_in_no_experiment_of_others() -> Non
 
 @pytest.mark.parametrize("change", [{"warmup_steps": 3}, {"pack": "base"}, {"validation_sequences": 8}, {"steps": 8}])
 def test_experiments_that_differ_share_no_folder(change: dict[str, Any]) -> None:
-    one, other = planned().experiment, planned(**change).experiment
-    assert one is not None and other is not None
-    assert not set(one.runs) & set(other.runs)
+    first, other = load_project().experiment, load_project(**change).experiment
+    assert first is not None and other is not None
+    assert not set(first.runs) & set(other.runs)
     assert own_scale(other.scale) == "base"
 
 
 def test_a_study_with_a_scale_of_that_name_is_refused() -> None:
-    study = planned().studies["transfer"]
+    study = load_project().studies["transfer"]
     scales = study.definition["scales"] | {scale_name(GIVEN): study.definition["scales"]["base"]}
     with pytest.raises(PlumblineError, match="experiment: scale: the runs of this experiment would be those of the"):
         load(GIVEN, dataclasses.replace(study, definition=study.definition | {"scales": scales}))

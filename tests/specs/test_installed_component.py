@@ -139,7 +139,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     anew()
 
 
-def chosen(name: str = "theirs") -> dict[str, object]:
+def complete_mixer(name: str = "theirs") -> dict[str, object]:
     return complete("mixer", {"name": name}, "model.mixer")
 
 
@@ -148,7 +148,7 @@ def test_planning_runs_nothing_of_its_package_and_training_does(site: Site, capf
     ran += "raise OSError('no licence')\n"
     site.install("theirs")
     (site.folder / "theirs/__init__.py").write_text(ran)
-    assert chosen() == {"name": "theirs", "n": 3}
+    assert complete_mixer() == {"name": "theirs", "n": 3}
     assert available("mixer")["theirs"] == str(site.folder / "theirs/mixer.py")
     assert len(code_class("mixer", "theirs")) == 16
     assert not (site.folder / "theirs/ran").exists() and capfd.readouterr().out == ""
@@ -167,8 +167,8 @@ def test_what_is_loaded_is_the_file_that_was_planned_with(site: Site, tmp_path: 
     site.install("theirs")
     write(tmp_path / "nearer", {"theirs/__init__.py": "", "theirs/mixer.py": "another = True"})
     sys.path.insert(0, str(tmp_path / "nearer"))  # monkeypatch puts the path back
-    said = r"its module theirs\.mixer is .*site packages.*, but Python imports .*nearer"
-    with pytest.raises(PlumblineError, match=said):
+    message = r"its module theirs\.mixer is .*site packages.*, but Python imports .*nearer"
+    with pytest.raises(PlumblineError, match=message):
         load("mixer", "theirs")
 
 
@@ -176,7 +176,7 @@ def test_its_code_is_its_file_and_what_it_imports_of_its_package_wherever_that_l
     site.install("theirs")
     first = code_class("mixer", "theirs")
 
-    def changed(file: str, before: str, after: str) -> str:
+    def hash_changed(file: str, before: str, after: str) -> str:
         """The class of the code of a copy with a change."""
         copy = tmp_path / f"{file} changed"
         shutil.copytree(site.folder / "theirs", copy / "theirs")
@@ -185,9 +185,9 @@ def test_its_code_is_its_file_and_what_it_imports_of_its_package_wherever_that_l
         (copy / "theirs" / file).write_text(text.replace(before, after))
         return code_hash.component_class("mixers.theirs", copy / "theirs/mixer.py")
 
-    assert changed("deep.py", "2\n", "2  # a comment\n") == first
-    assert changed("sibling.py", "5", "6") != first
-    assert changed("mixer.py", "FACTOR * OTHER", "FACTOR") != first
+    assert hash_changed("deep.py", "2\n", "2  # a comment\n") == first
+    assert hash_changed("sibling.py", "5", "6") != first
+    assert hash_changed("mixer.py", "FACTOR * OTHER", "FACTOR") != first
 
 
 def test_the_code_of_a_module_by_itself_has_the_modules_beside_it_that_it_imports(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_an_editable_one_is_found_in_its_project(
     project = tmp_path / "their project"
     write(project, {place: MIXER, "pyproject.toml": "raise SystemExit"})
     site.install("theirs", {"mixers.theirs": module}, project=project, lines=lines.format(project=project))
-    assert chosen() == {"name": "theirs", "n": 3}
+    assert complete_mixer() == {"name": "theirs", "n": 3}
     assert available("mixer")["theirs"] == str(project / place)
 
 
@@ -264,20 +264,20 @@ def egg(site: Site) -> None:
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_one_is_told_to_who_chooses_it_and_to_nobody_else(site: Site, kind: str) -> None:
-    install, said = BROKEN[kind]
+    install, message = BROKEN[kind]
     install(site)
     assert study_config.load("key_norms", "smoke").runs
-    assert chosen("softmax") == {"name": "softmax"}
-    with pytest.raises(PlumblineError, match=rf"(?s){said}"):
-        chosen()
+    assert complete_mixer("softmax") == {"name": "softmax"}
+    with pytest.raises(PlumblineError, match=rf"(?s){message}"):
+        complete_mixer()
 
 
 def test_one_with_the_name_of_a_built_in_is_told_to_who_chooses_that_name(site: Site) -> None:
     site.install("theirs", {"mixers.softpick": "theirs.mixer"})
     assert study_config.load("key_norms", "smoke").runs
-    said = r"^model\.mixer\.name: the component 'mixers\.softpick' of the installed distribution theirs has the name of"
-    with pytest.raises(PlumblineError, match=said + " a built-in component; rename it, or uninstall theirs"):
-        chosen("softpick")
+    text = r"^model\.mixer\.name: the component 'mixers\.softpick' of the installed distribution theirs has the name of"
+    with pytest.raises(PlumblineError, match=text + " a built-in component; rename it, or uninstall theirs"):
+        complete_mixer("softpick")
     assert Path(available("mixer")["softpick"]).is_relative_to(components.PACKAGE)
 
 
@@ -287,4 +287,4 @@ def test_of_one_distribution_twice_on_the_path_the_first_counts(site: Site, tmp_
     older.install("theirs")
     sys.path.append(str(older.folder))
     anew()
-    assert available("mixer")["theirs"] == str(site.folder / "theirs/mixer.py") and chosen()
+    assert available("mixer")["theirs"] == str(site.folder / "theirs/mixer.py") and complete_mixer()

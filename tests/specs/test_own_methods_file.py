@@ -1,4 +1,4 @@
-"""A file of one's own that asks for a verdict: its runs, what is reused, and what is refused."""
+"""A user's own file that asks for a verdict: its runs, what is reused, and what is refused."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ MINE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with the study that is extended, and a folder for files of one's own."""
-    made = tmp_path_factory.mktemp("mine")
+    """A project with the study that is extended, and a folder for the user's own files."""
+    folder = tmp_path_factory.mktemp("mine")
     for name in ("config", "studies"):
-        shutil.copytree(ROOT / name, made / name)
-    (made / "my").mkdir()
-    return made
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "my").mkdir()
+    return folder
 
 
 def load(root: Path, name: str = "caps", **changes: Any) -> own_methods_file.OwnMethodsFile:
     path = root / "my" / f"{name}.yaml"
-    said = {key: value for key, value in (MINE | changes).items() if value != "left out"}
-    path.write_text(yaml.safe_dump(said))
+    content = {key: value for key, value in (MINE | changes).items() if value != "left out"}
+    path.write_text(yaml.safe_dump(content))
     return own_methods_file.load(f"my/{name}.yaml", "smoke", root)
 
 
 def test_its_methods_are_runs_of_its_own_and_the_reference_those_of_the_study(root: Path) -> None:
-    asked = load(root)
-    keys = set(asked.study.runs)
+    own = load(root)
+    keys = set(own.study.runs)
     assert {f"caps/base/capped/s{seed}" for seed in (42, 43, 44)} <= keys
     assert {f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44, 45, 46)} <= keys
     assert {f"transfer/base/qknorm/s{seed}" for seed in (42, 43, 44)} <= keys, (
         "an empty entry is the study's own method"
     )
     assert {"caps/large/capped/s42", "transfer/large/baseline/s42", "transfer/large/qknorm/s42"} <= keys
-    assert len(keys) == 3 + 5 + 3 + 3 and asked.against == {"capped": "baseline", "qknorm": "baseline"}
+    assert len(keys) == 3 + 5 + 3 + 3 and own.against == {"capped": "baseline", "qknorm": "baseline"}
     transfer = study_config.load("transfer", "smoke", root)
     shared = keys & transfer.runs.keys()
     assert len(shared) == 8, "seeds 42 to 44 of baseline and qknorm, and both at the larger scale"
-    assert all(asked.study.runs[key].spec.run_id == transfer.runs[key].spec.run_id for key in shared)
+    assert all(own.study.runs[key].spec.run_id == transfer.runs[key].spec.run_id for key in shared)
 
 
 def test_a_seed_more_keeps_the_others(root: Path) -> None:
@@ -61,13 +61,13 @@ def test_a_seed_more_keeps_the_others(root: Path) -> None:
 
 
 def test_each_method_may_have_a_baseline_of_its_own(root: Path) -> None:
-    asked = load(root, methods={"capped": MINE["methods"]["capped"] | {"against": "qknorm"}, "softpick": None})
-    assert asked.against == {"capped": "qknorm", "softpick": "baseline"} and asked.references == ["qknorm", "baseline"]
-    assert len(asked.runs("base", "qknorm")) == 5
+    own = load(root, methods={"capped": MINE["methods"]["capped"] | {"against": "qknorm"}, "softpick": None})
+    assert own.against == {"capped": "qknorm", "softpick": "baseline"} and own.references == ["qknorm", "baseline"]
+    assert len(own.runs("base", "qknorm")) == 5
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"extend": "transfer"}, r"unknown key 'extend'; did you mean 'extends'\?"),
         ({"extends": "transfr"}, r"no study 'transfr'; did you mean 'transfer'\?"),
@@ -105,10 +105,10 @@ def test_each_method_may_have_a_baseline_of_its_own(root: Path) -> None:
         ({"methods": {None: {}}}, "methods: None is not the name"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_the_remedy(root: Path, changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(PlumblineError, match=words) as refused:
+def test_what_cannot_be_meant_is_refused_with_the_remedy(root: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message) as refused:
         load(root, **changes)
-    assert "my/caps.yaml" in str(refused.value) or "transfr" in words
+    assert "my/caps.yaml" in str(refused.value) or "transfr" in message
 
 
 def test_a_file_with_the_name_of_a_study_is_refused(root: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_file_with_the_name_of_a_study_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (b"capped,val_loss,base,3.2\n", "printed.csv, line 2: metric: 'val_loss' is not here"),
         (b"capped,validation_loss,base,3.2 \xb1 0.1\n", "published: my/printed.csv is not UTF-8"),
@@ -127,9 +127,9 @@ def test_a_file_with_the_name_of_a_study_is_refused(root: Path) -> None:
         (b"capped,validation_loss,base\n", "line 2: 3 cells under 4 columns"),
     ],
 )
-def test_printed_numbers_are_read_before_any_run(root: Path, content: bytes, words: str) -> None:
+def test_printed_numbers_are_read_before_any_run(root: Path, content: bytes, message: str) -> None:
     (root / "my/printed.csv").write_bytes(b"method,metric,scale,value\n" + content)
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(PlumblineError, match=message):
         load(root, published="printed.csv")
 
 

@@ -15,7 +15,7 @@ from tests.model_specs import BASELINE, run
 
 
 @pytest.fixture
-def given() -> dict[str, Any]:
+def fields() -> dict[str, Any]:
     """A run spec as a file holds it, options left out."""
     return run(
         preset="demo",
@@ -43,8 +43,8 @@ def other(value: Any) -> Any:
     return [*value, {"name": "x"}] if isinstance(value, list) else value + "x"
 
 
-def test_there_and_back(given):
-    spec = RunSpec.from_dict(given)
+def test_there_and_back(fields):
+    spec = RunSpec.from_dict(fields)
     again = RunSpec.from_json(spec.to_json())
     assert again == spec
     assert again.run_id == spec.run_id
@@ -52,20 +52,20 @@ def test_there_and_back(given):
     assert json.loads(spec.to_json())["numerics"] == NUMERICS
 
 
-def test_from_a_file(given, tmp_path):
+def test_from_a_file(fields, tmp_path):
     path = tmp_path / "spec.json"
-    path.write_text(json.dumps(given, indent=2))
-    assert RunSpec.from_json(str(path)) == RunSpec.from_dict(given)
+    path.write_text(json.dumps(fields, indent=2))
+    assert RunSpec.from_json(str(path)) == RunSpec.from_dict(fields)
     with pytest.raises(PlumblineError, match="--spec: there is no file"):
         RunSpec.from_json(str(tmp_path / "absent.json"))
     with pytest.raises(PlumblineError, match="--spec is not JSON"):
         RunSpec.from_json("{")
 
 
-def test_canonical(given):
+def test_canonical(fields):
     """The order of keys, the spelling of numbers and options left at their defaults do not matter."""
-    spec = RunSpec.from_dict(given)
-    shuffled = json.loads(json.dumps(given), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    spec = RunSpec.from_dict(fields)
+    shuffled = json.loads(json.dumps(fields), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
     shuffled["model"]["residual"] = {"initial": 0.0001, "vectors": 1, "name": "layer_scale"}
     shuffled["schedule"]["floor"] = 1e-1
     shuffled["optimizer"]["gradient_clip"] = 1
@@ -76,10 +76,10 @@ def test_canonical(given):
     assert " " not in spec.to_json()
 
 
-def test_every_field_is_part_of_the_identity(given):
-    spec = RunSpec.from_dict(given)
+def test_every_field_is_part_of_the_identity(fields):
+    spec = RunSpec.from_dict(fields)
     plain = spec.to_dict()
-    seen = {spec.run_id}
+    ids = {spec.run_id}
     checked = 0
     for path, value in flat(plain).items():
         changed = copy.deepcopy(plain)
@@ -91,23 +91,23 @@ def test_every_field_is_part_of_the_identity(given):
             run_id = RunSpec.from_dict(changed).run_id
         except PlumblineError:
             continue  # no such component, or sizes that do not fit
-        assert run_id not in seen, path
-        seen.add(run_id)
+        assert run_id not in ids, path
+        ids.add(run_id)
         checked += 1
     assert checked >= 35
 
 
-def test_every_option_is_explicit(given):
-    plain = RunSpec.from_dict(given).to_dict()
+def test_every_option_is_explicit(fields):
+    plain = RunSpec.from_dict(fields).to_dict()
     assert plain["model"]["residual"] == {"name": "layer_scale", "vectors": 1, "initial": 1e-4}
     assert plain["model"]["positions"] == {"name": "rotary", "base": 10000.0}
     assert plain["interventions"] == plain["probes"] == []
 
 
-def test_the_callers_dict_is_left_alone(given):
-    before = copy.deepcopy(given)
-    RunSpec.from_dict(given)
-    assert given == before
+def test_the_callers_dict_is_left_alone(fields):
+    before = copy.deepcopy(fields)
+    RunSpec.from_dict(fields)
+    assert fields == before
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_the_callers_dict_is_left_alone(given):
         (("model", "ffn"), {"name": "swigllu"}, r"transfer/base/layerscale: model\.ffn\.name: .*did you mean 'swiglu'"),
     ],
 )
-def test_mistakes(given, path, value, message):
-    place = given
+def test_mistakes(fields, path, value, message):
+    place = fields
     for name in path[:-1]:
         place = place[name]
     place[path[-1]] = value
     with pytest.raises(PlumblineError, match=message):
-        RunSpec.from_dict(given)
+        RunSpec.from_dict(fields)
 
 
 @pytest.mark.parametrize(
@@ -157,30 +157,30 @@ def test_mistakes(given, path, value, message):
         (("model", "ffn"), r"model: no component chosen for \['ffn'\]"),
     ],
 )
-def test_missing_keys(given, path, message):
-    place = given
+def test_missing_keys(fields, path, message):
+    place = fields
     for name in path[:-1]:
         place = place[name]
     del place[path[-1]]
     with pytest.raises(PlumblineError, match=message):
-        RunSpec.from_dict(given)
+        RunSpec.from_dict(fields)
 
 
-def test_not_a_number_has_no_identity(given):
-    given["model"]["norm_eps"] = float("nan")
+def test_not_a_number_has_no_identity(fields):
+    fields["model"]["norm_eps"] = float("nan")
     with pytest.raises(ValueError, match="not JSON compliant"):
-        _ = RunSpec.from_dict(given).run_id
+        _ = RunSpec.from_dict(fields).run_id
 
 
-def test_derived_values(given):
-    spec = RunSpec.from_dict(given)
+def test_derived_values(fields):
+    spec = RunSpec.from_dict(fields)
     assert spec.key == "transfer/base/layerscale/s42"
     assert spec.sequences_per_batch == 256 // 32
     assert spec.model.slot("residual").options == {"vectors": 1, "initial": 1e-4}
     assert ModelSpec.from_dict(spec.model.to_dict()) == spec.model
 
 
-def test_a_probe_reads_at_fractions_or_every_so_many_steps(given):
+def test_a_probe_reads_at_fractions_or_every_so_many_steps(fields):
     for probes, says in (
         ([{"name": "query_key_norms"}], "either `at`"),
         ([{"name": "query_key_norms", "at": [0.5], "every": 3}], "either `at`"),
@@ -191,11 +191,11 @@ def test_a_probe_reads_at_fractions_or_every_so_many_steps(given):
         ([{"name": "query_key_norms", "at": [1.0], "sequences": 33}], "sequences .33. is more than"),
     ):
         with pytest.raises(PlumblineError, match=says):
-            RunSpec.from_dict(given | {"probes": probes})
+            RunSpec.from_dict(fields | {"probes": probes})
 
 
-def test_code_of_components_is_part_of_the_identity(given):
-    spec = RunSpec.from_dict(given)
+def test_code_of_components_is_part_of_the_identity(fields):
+    spec = RunSpec.from_dict(fields)
     assert {"model.mixer", "model.residual", "optimizer", "schedule"} <= spec.components.keys()
     require_present_code(spec)
     edited = RunSpec.from_dict(spec.to_dict() | {"components": spec.components | {"model.mixer": "0" * 16}})

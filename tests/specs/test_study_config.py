@@ -45,10 +45,10 @@ def test_dictionaries_merge_and_a_renamed_component_replaces() -> None:
     }
     before = copy.deepcopy(base)
     same = study_config.overlay(base, {"model": {"mixer": {"cap": 30.0}}})
-    named = study_config.overlay(base, {"model": {"mixer": {"name": "softmax_cap"}}})
+    result = study_config.overlay(base, {"model": {"mixer": {"name": "softmax_cap"}}})
     other = study_config.overlay(base, {"model": {"mixer": {"name": "softpick"}}, "probes": [2]})
     assert same["model"] == before["model"] | {"mixer": {"name": "softmax_cap", "cap": 30.0}}
-    assert named == before
+    assert result == before
     assert other["model"]["mixer"] == {"name": "softpick"} and other["probes"] == [2]
     constant = study_config.overlay(base, {"schedule": {"name": "constant"}})["schedule"]
     assert constant == {"name": "constant", "warmup_steps": 2}, "what all schedules share stays"
@@ -75,8 +75,8 @@ def test_the_transfer_study(preset: str) -> None:
 
 def test_seeds_of_a_method_differ_in_initialisation_alone() -> None:
     runs = study_config.load("transfer", "paper").runs
-    one, other = (runs[f"transfer/base/qknorm/s{seed}"].spec.to_dict() for seed in (42, 43))
-    assert {key for key in one if one[key] != other[key]} == {"init_seed"}
+    first, other = (runs[f"transfer/base/qknorm/s{seed}"].spec.to_dict() for seed in (42, 43))
+    assert {key for key in first if first[key] != other[key]} == {"init_seed"}
 
 
 def test_a_method_changes_what_it_names_and_nothing_else() -> None:
@@ -256,7 +256,7 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
     assert list(study.methods) == ["baseline", "capped"] and study.m == 1 and study.reference == "baseline"
     shared = study.runs.keys() & parent.runs.keys()
     for method in ("baseline", "qknorm", "softpick"):
-        of_both = [{key for key in one.runs if f"base/{method}/" in key} for one in (study, parent)]
+        of_both = [{key for key in owner.runs if f"base/{method}/" in key} for owner in (study, parent)]
         assert of_both[0] == of_both[1], "a reference has the parent's seeds"
     assert {f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)} <= shared
     assert all(study.runs[key].spec == parent.runs[key].spec for key in shared)
@@ -290,10 +290,10 @@ MEASURED: dict[str, Any] = {"device": "gpu", "runs": ["base"], "paper": {"widths
 
 
 def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None:
-    def measured(content: dict[str, Any]) -> None:
+    def add_measurement(content: dict[str, Any]) -> None:
         content["measurements"] = {"times": MEASURED}
 
-    root = changed(measured)
+    root = changed(add_measurement)
     paper, demo = (study_config.load("transfer", preset, root).measurements["times"] for preset in ("paper", "demo"))
     assert (paper.options, paper.minutes, paper.device, paper.runs) == ({"widths": [1, 2]}, 5, "gpu", ("base",))
     assert (demo.options, demo.minutes, demo.key) == ({}, 30, "measured/transfer/times")
@@ -305,7 +305,7 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
 
 
 @pytest.mark.parametrize(
-    ("entry", "asked", "says"),
+    ("entry", "names", "says"),
     [
         (MEASURED, ["tims"], "targets.table4.measurements: there is no measurement 'tims'; did you mean 'times'?"),
         (MEASURED | {"runs": ["bse"]}, [], "measurements.times.runs: there is no group of runs 'bse'; did you mean 'b"),
@@ -319,13 +319,13 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
         (MEASURED | {"demo": {"minutes": 0}}, [], "measurements.times.demo.minutes: 0 is not a number > 0"),
     ],
 )
-def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], asked: list[str], says: str) -> None:
-    def measured(content: dict[str, Any]) -> None:
+def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], names: list[str], says: str) -> None:
+    def add_measurement(content: dict[str, Any]) -> None:
         content["measurements"] = {"times": entry}
-        content["targets"]["table4"]["measurements"] = asked
+        content["targets"]["table4"]["measurements"] = names
 
     with pytest.raises(PlumblineError, match=re.escape(says)):
-        study_config.load("transfer", "demo", changed(measured))
+        study_config.load("transfer", "demo", changed(add_measurement))
 
 
 def test_a_study_that_extends_another_may_have_a_suite_of_its_own(mine) -> None:

@@ -1,4 +1,4 @@
-"""Studies are found by their folders and imported by path, each project's own; what is wrong with one is told."""
+"""Studies are found by their folders and imported by path, each project's own; what is wrong with one is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.specs.yaml_files import studies
 from tests.forget_caches import forget
 
 
-def written(root: Path, files: dict[str, str]) -> Path:
+def write_files(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = root / "studies/own" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,29 +24,29 @@ def test_each_project_has_its_own_code_of_one_name(tmp_path: Path) -> None:
     """And what was imported first is the same module when its project has its turn again."""
     table = "from ..shared import NAME\n\n\ndef name():\n    return NAME\n"
     roots = [
-        written(tmp_path / name, {"study.yaml": "", "shared.py": f"NAME = {name!r}\n", "tables/name.py": table})
+        write_files(tmp_path / name, {"study.yaml": "", "shared.py": f"NAME = {name!r}\n", "tables/name.py": table})
         for name in ("one", "two")
     ]
-    made = [study_parts.function("own", "tables", "name", root) for root in (*roots, *roots)]
-    assert [function() for function in made] == ["one", "two", "one", "two"]
-    assert made[0] is made[2] and made[1] is made[3]
+    functions = [study_parts.function("own", "tables", "name", root) for root in (*roots, *roots)]
+    assert [function() for function in functions] == ["one", "two", "one", "two"]
+    assert functions[0] is functions[2] and functions[1] is functions[3]
 
 
 def test_a_folder_that_holds_no_study_is_told_and_stops_nothing(tmp_path: Path) -> None:
-    written(tmp_path, {"notes.md": "", "studie.yaml": ""})
+    write_files(tmp_path, {"notes.md": "", "studie.yaml": ""})
     assert "own" not in studies(tmp_path)
-    [told] = study_folders.list_non_studies(tmp_path)
-    assert told.startswith(f"{tmp_path}/studies/own is no study: it has no study.yaml and no published, and nothing")
-    assert told.endswith("did you mean 'study.yaml'?")
+    [warning] = study_folders.list_non_studies(tmp_path)
+    assert warning.startswith(f"{tmp_path}/studies/own is no study: it has no study.yaml and no published, and nothing")
+    assert warning.endswith("did you mean 'study.yaml'?")
 
 
 def test_what_python_has_cached_of_a_study_of_another_branch_is_none(tmp_path: Path) -> None:
-    written(tmp_path, {"__pycache__/tables.cpython-311.pyc": ""})
+    write_files(tmp_path, {"__pycache__/tables.cpython-311.pyc": ""})
     assert "own" not in study_folders.folders(tmp_path) and not study_folders.list_non_studies(tmp_path)
 
 
 def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:
-    root = written(tmp_path, {"study.yaml": "", "audit.py": "import nothing_of_this_name\n"})
+    root = write_files(tmp_path, {"study.yaml": "", "audit.py": "import nothing_of_this_name\n"})
     with pytest.raises(PlumblineError, match=r"the study 'own' cannot be imported \(.*own/audit.py\): ModuleNotFound"):
         study_parts.part("own", "audit", root)
 
@@ -54,7 +54,7 @@ def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:
 def test_code_that_is_no_python_is_told_with_its_file_and_line(tmp_path: Path) -> None:
     """When it is planned, and when another module imports it."""
     files = {"study.yaml": "", "tables/name.py": "def name():\n    return\n", "tables/other.py": "\n\ndef (\n"}
-    root = written(tmp_path, files | {"audit.py": "from .tables import other\n"})
+    root = write_files(tmp_path, files | {"audit.py": "from .tables import other\n"})
     with pytest.raises(PlumblineError, match=r"own/tables/other.py:3 is not Python: invalid syntax$"):
         study_parts.file("own", "tables", "other", root)
     with pytest.raises(PlumblineError, match=r"own/tables/other.py:3 is not Python: invalid syntax$"):
@@ -65,7 +65,7 @@ def test_code_that_is_no_python_is_told_with_its_file_and_line(tmp_path: Path) -
 
 def test_what_is_misspelt_and_so_read_by_nobody_is_named(tmp_path: Path) -> None:
     files = {"study.yaml": "", "findngs.yaml": "", "tabels/name.py": "", "claim.py": "", "published/clams.yaml": ""}
-    root = written(tmp_path, files | {"shared.py": "", "findings_of_others.yaml": "", "published/table1.csv": ""})
+    root = write_files(tmp_path, files | {"shared.py": "", "findings_of_others.yaml": "", "published/table1.csv": ""})
     place = root / "studies/own"
     assert study_folders.misspelt(place) == [
         f"nothing reads {place}/claim.py; did you mean 'claims'?",
@@ -79,7 +79,7 @@ def test_what_is_misspelt_and_so_read_by_nobody_is_named(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("line", ["from ....other import x", "from plumbline.studies.other import x"])
 def test_an_import_of_another_study_is_refused_when_it_is_planned(tmp_path: Path, line: str) -> None:
-    root = written(tmp_path, {"study.yaml": "", "tables/name.py": f"def name():\n    {line}\n"})
+    root = write_files(tmp_path, {"study.yaml": "", "tables/name.py": f"def name():\n    {line}\n"})
     with pytest.raises(PlumblineError, match=r"copy what another (one|study) has"):
         code_hash.product_files(study_parts.file("own", "tables", "name", root))
 

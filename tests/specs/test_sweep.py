@@ -90,7 +90,7 @@ def test_an_intervention_is_found_by_its_name(written: Written) -> None:
     method = {"swept": {"interventions": listed, "sweep": axes | {"cap": SWEPT["sweep"]["cap"]}}}
     study = study_config.load("transfer", "smoke", written({"methods": method}))
     spec = study.runs["transfer/base/swept.eta_3e-05-cap_10-factor_0.5/s42"].spec
-    assert [one["name"] for one in spec.interventions] == ["freeze", "learning_rate_factor"]
+    assert [entry["name"] for entry in spec.interventions] == ["freeze", "learning_rate_factor"]
     assert spec.interventions[1]["factor"] == 0.5
 
 
@@ -121,10 +121,10 @@ def test_a_study_that_extends_another_sweeps_and_is_compared_with_a_point(writte
 
 def test_the_page_of_interpretations_says_the_grid(written: Written) -> None:
     study = study_config.load("transfer", "smoke", written())
-    said = write_interpretations(study, corpus.load(study.corpus, "smoke"))
-    line = next(line for line in said.splitlines() if line.startswith("- `swept` is run at every point of"))
+    page = write_interpretations(study, corpus.load(study.corpus, "smoke"))
+    line = next(line for line in page.splitlines() if line.startswith("- `swept` is run at every point of"))
     assert "eta (`optimizer.learning_rate`) 3e-05, 0.003; cap (`model.mixer.cap`) 10, 30: 4 runs" in line
-    assert said.count("`swept.low_cap`") == 1, "a variant stands there once"
+    assert page.count("`swept.low_cap`") == 1, "a variant stands there once"
 
 
 def eta(**keys: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""YAML files with closed keys: each mistake is told with file, key and remedy."""
+"""YAML files with closed keys: each mistake is reported with file, key and remedy."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def root(repository: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def change(path: Path, at: str, value: Any) -> None:
+def change(path: Path, dotted: str, value: Any) -> None:
     """Set the key at a dotted path of a YAML file."""
     content = yaml.safe_load(path.read_text())
-    *parents, last = at.split(".")
+    *parents, last = dotted.split(".")
     inner = content
     for key in parents:
         inner = inner[key]
@@ -59,7 +59,7 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "value", "says"),
+    ("key", "value", "says"),
     [
         ("preste", "demo", r"top level: unknown key 'preste'; did you mean 'preset'\? \(known: \['data', "),
         ("preset", "huge", r"preset: 'huge' is not one of \['paper', 'mini', 'evening', 'demo', 'smoke'\]"),
@@ -68,15 +68,15 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
         ("evaluation.missing", "ignore", r"evaluation.missing: 'ignore' is not one of \['error', 'proxy'\]"),
     ],
 )
-def test_config_yaml(root: Path, at: str, value: Any, says: str) -> None:
+def test_config_yaml(root: Path, key: str, value: Any, says: str) -> None:
     path = root / "config/config.yaml"
-    change(path, at, value)
+    change(path, key, value)
     with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {says}"):
         yaml_files.load_config(path)
 
 
 @pytest.mark.parametrize(
-    ("at", "value", "says"),
+    ("key", "value", "says"),
     [
         ("recipe.train.stepz", 3, "recipe.train: unknown key 'stepz'; did you mean 'steps'"),
         ("scales.base.huge", {}, "scales.base: .*'huge'"),
@@ -89,9 +89,9 @@ def test_config_yaml(root: Path, at: str, value: Any, says: str) -> None:
         ("targets.table2.kind", "tabel", r"targets.table2.kind: 'tabel' is not one of \['table', 'figure'\]"),
     ],
 )
-def test_a_study(root: Path, at: str, value: Any, says: str) -> None:
+def test_a_study(root: Path, key: str, value: Any, says: str) -> None:
     path = root / "studies/transfer/study.yaml"
-    change(path, at, value)
+    change(path, key, value)
     with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {says}"):
         yaml_files.load_study("transfer", root)
 
@@ -179,10 +179,10 @@ def test_a_folder_of_the_projects_own_is_known_by_where_it_is(root: Path, spelli
     (root / "link").symlink_to("results")
     (root / "twice").symlink_to(root)
     work = spelling.format(name=root.name, root=root)
-    given = yaml_files.load_config() | {"work": work}
-    yaml_files.check(given, ConfigFile, "config.yaml")
+    config = yaml_files.load_config() | {"work": work}
+    yaml_files.check(config, ConfigFile, "config.yaml")
     with pytest.raises(PlumblineError, match=r"work: '.*' is /.*, and so in (results|config), a folder of the project"):
-        yaml_files.require_work(given, root)
+        yaml_files.require_work(config, root)
 
 
 def test_work_elsewhere_is_taken_through_a_link_too(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -201,21 +201,21 @@ def test_other_paths_are_taken(work: str) -> None:
 
 
 def test_folders_and_names_are_told_in_words(root: Path) -> None:
-    given = yaml_files.load_config()
+    config = yaml_files.load_config()
     for key, value, says in (
-        ("evaluation", given["evaluation"] | {"folder": "it's"}, f'evaluation.folder: "it\'s" {CARRIED}'),
+        ("evaluation", config["evaluation"] | {"folder": "it's"}, f'evaluation.folder: "it\'s" {CARRIED}'),
         ("machine", "h 100", "machine: 'h 100' is no name of a machine"),
         ("main_study", "Transfer\n", "main_study: .* is no name: lower-case letters"),
     ):
         with pytest.raises(PlumblineError, match=f"^config.yaml: {says}"):
-            yaml_files.check(given | {key: value}, ConfigFile, "config.yaml")
+            yaml_files.check(config | {key: value}, ConfigFile, "config.yaml")
     change(root / "config/corpora/climbmix.yaml", "local.folder", "-texts")
     with pytest.raises(PlumblineError, match=r"climbmix.yaml: local.folder: '-texts' is no path"):
         corpus.load("climbmix", "smoke", root=root)
 
 
 @pytest.mark.parametrize(
-    ("place", "key", "meant"),
+    ("place", "key", "correct"),
     [
         ((), "titel", "title"),
         ((), "copus", "corpus"),
@@ -225,14 +225,14 @@ def test_folders_and_names_are_told_in_words(root: Path) -> None:
         (("targets", "table1"), "knd", "kind"),
     ],
 )
-def test_a_misspelt_required_key(place: tuple[str, ...], key: str, meant: str) -> None:
+def test_a_misspelt_required_key(place: tuple[str, ...], key: str, correct: str) -> None:
     """The key was told to be missing, and not that another one stands in its place."""
     content = at = copy.deepcopy(yaml_files.load_study("transfer"))
     for name in place:
         at = at[name]
-    at[key] = at.pop(meant)
+    at[key] = at.pop(correct)
     where = ".".join(place) or "top level"
-    with pytest.raises(PlumblineError, match=rf"^study.yaml: {where}: unknown key '{key}'; did you mean '{meant}'\?"):
+    with pytest.raises(PlumblineError, match=rf"^study.yaml: {where}: unknown key '{key}'; did you mean '{correct}'\?"):
         yaml_files.check(content, StudyFile, "study.yaml")
 
 
@@ -258,7 +258,7 @@ def test_numbers_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "value", "says"),
+    ("key", "value", "says"),
     [
         ("presets.smoke.packs.bsae", "some", r"presets.smoke.packs.bsae: "),
         (
@@ -270,8 +270,8 @@ def test_numbers_are_numbers(tmp_path: Path) -> None:
         ("corpus", "other", r"corpus: 'other' must be the file's name, 'climbmix'"),
     ],
 )
-def test_a_corpus(root: Path, at: str, value: Any, says: str) -> None:
-    change(root / "config/corpora/climbmix.yaml", at, value)
+def test_a_corpus(root: Path, key: str, value: Any, says: str) -> None:
+    change(root / "config/corpora/climbmix.yaml", key, value)
     with pytest.raises(PlumblineError, match=rf"corpora/climbmix.yaml: {says}"):
         corpus.load("climbmix", "smoke", root=root)
 

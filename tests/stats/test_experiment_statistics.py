@@ -24,7 +24,7 @@ from plumbline.stats.sessions import false_keeps
 DESIGN = SequentialDesign(bank=5, most=8)
 
 
-def compared(gain: float, seed: int) -> tuple[list[Look], str]:
+def draw_comparison(gain: float, seed: int) -> tuple[list[Look], str]:
     """The looks of one drawn comparison until its end, and what ended it."""
     rng = np.random.default_rng(seed)
     base, own, edges = rng.standard_normal(5), rng.standard_normal(8) + gain, boundary(DESIGN)
@@ -48,11 +48,11 @@ def test_noncentral_t_is_scipys() -> None:
 
 def test_a_keep_is_where_the_interval_excludes_no_gain() -> None:
     for seed in range(12):
-        looks, end = compared(1.5, seed)
-        found = estimate(DESIGN, looks, end)  # type: ignore[arg-type]
-        assert (found.low >= 0) == (end == "keep")
-        assert found.low <= found.median <= found.high
-        assert found.p <= DESIGN.alpha or end != "keep"
+        looks, end = draw_comparison(1.5, seed)
+        result = estimate(DESIGN, looks, end)  # type: ignore[arg-type]
+        assert (result.low >= 0) == (end == "keep")
+        assert result.low <= result.median <= result.high
+        assert result.p <= DESIGN.alpha or end != "keep"
 
 
 def test_the_interval_is_the_boundary_turned_around() -> None:
@@ -62,9 +62,9 @@ def test_the_interval_is_the_boundary_turned_around() -> None:
 
     path, edge = [at(1, 1.0), at(2, 1.5), at(3, 1.6)], boundary(DESIGN).keep[3]
     for t, end in ((edge - 0.01, "undecided"), (edge + 0.01, "keep")):
-        found = estimate(DESIGN, [*path, at(4, t)], end)  # type: ignore[arg-type]
-        assert (found.low > 0) == (end == "keep")
-        width = (found.high - found.low) * math.sqrt(DESIGN.information(4)) / 2.0
+        result = estimate(DESIGN, [*path, at(4, t)], end)  # type: ignore[arg-type]
+        assert (result.low > 0) == (end == "keep")
+        width = (result.high - result.low) * math.sqrt(DESIGN.information(4)) / 2.0
         assert width == pytest.approx(edge + 2.806, abs=0.02)  # the upper end's, which may act from the first look on
     early = estimate(DESIGN, [at(1, -0.5)], "discard")
     assert early.low == -math.inf, "one run keeps nothing, and so says nothing from below"
@@ -77,25 +77,25 @@ def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -
         for k, t in ((1, 1.0), (2, 2.0), (3, 3.5))
     ]
     plain = 3.5 * 2.0 / math.sqrt(looks[-1].information)
-    kept = [*looks[:2], replace(looks[2], gain=plain)]
-    found = estimate(DESIGN, kept, "keep")
-    assert 0.5 * plain < found.median < plain
+    ending = [*looks[:2], replace(looks[2], gain=plain)]
+    result = estimate(DESIGN, ending, "keep")
+    assert 0.5 * plain < result.median < plain
     moved = [*looks[:2], replace(looks[2], gain=plain + 7, minimum_gain=7.0)]
-    assert estimate(DESIGN, moved, "keep").median == pytest.approx(found.median + 7)
+    assert estimate(DESIGN, moved, "keep").median == pytest.approx(result.median + 7)
 
 
 @pytest.mark.parametrize("gain", [0.0, 1.5])
 def test_at_the_true_gain_a_result_is_as_far_out_as_chance_would_have_it(gain: float) -> None:
     """The stage-wise p-value at the truth is uniform: that makes the median unbiased."""
-    found = []
+    chances = []
     for seed in range(200):
-        looks, _ = compared(gain, 1000 + seed)
-        found.append(chance_reached(DESIGN, gain, looks[-1].k, looks[-1].t))
-    assert stats.kstest(found, "uniform").pvalue > 0.001
+        looks, _ = draw_comparison(gain, 1000 + seed)
+        chances.append(chance_reached(DESIGN, gain, looks[-1].k, looks[-1].t))
+    assert stats.kstest(chances, "uniform").pvalue > 0.001
 
 
 def test_an_estimate_of_another_experiment_is_refused() -> None:
-    looks, end = compared(1.5, 0)
+    looks, end = draw_comparison(1.5, 0)
     with pytest.raises(PlumblineError, match="degrees of freedom"):
         estimate(SequentialDesign(bank=6, most=8), looks, end)  # type: ignore[arg-type]
     with pytest.raises(PlumblineError, match="stopped_by"):
@@ -105,8 +105,8 @@ def test_an_estimate_of_another_experiment_is_refused() -> None:
 
 
 def test_sigma_is_pooled_without_its_means() -> None:
-    found = pooling.pool_spreads([[1.0, 2.0, 3.0], [101.0, 102.0, 103.0], [7.0]])
-    assert found == (pytest.approx(1.0), 4)
+    spread = pooling.pool_spreads([[1.0, 2.0, 3.0], [101.0, 102.0, 103.0], [7.0]])
+    assert spread == (pytest.approx(1.0), 4)
     assert pooling.pool_spreads([]) == (0.0, 0)
     with pytest.raises(PlumblineError, match="group 2"):
         pooling.pool_spreads([[1.0, 2.0], [math.nan, 1.0]])
@@ -117,9 +117,9 @@ def test_fresh_runs_are_tested_as_students_t_has_it() -> None:
     bank, fresh = rng.normal(0, 1, (3, 5)), rng.normal(0.3, 1, (3, 4))
     expected = stats.ttest_ind(fresh, bank, axis=1, alternative="greater")
     np.testing.assert_allclose(p_of_fresh_runs(bank, fresh), expected.pvalue)
-    told = estimate_single_test(statistic(bank[0], fresh[0], higher=True), alpha=0.05)
+    result = estimate_single_test(statistic(bank[0], fresh[0], higher=True), alpha=0.05)
     interval = stats.ttest_ind(fresh[0], bank[0]).confidence_interval(0.9)
-    assert (told.p, told.low, told.high) == pytest.approx((expected.pvalue[0], interval.low, interval.high))
+    assert (result.p, result.low, result.high) == pytest.approx((expected.pvalue[0], interval.low, interval.high))
 
 
 def test_the_gain_that_is_resolved_is_found_with_a_chance_of_80_percent() -> None:
@@ -137,19 +137,19 @@ def test_bartletts_test_is_scipys() -> None:
 
 
 def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
-    found = false_keeps(DESIGN, 40)
+    keeps = false_keeps(DESIGN, 40)
     first = false_keeps(DESIGN, 1).mean
     assert first == pytest.approx(compute_characteristics(DESIGN, 0).kept, abs=0.01)
-    assert found.mean < 0.5 * 40 * first, "a bad bank is made anew"
-    assert false_keeps(DESIGN, 40, fresh_runs=5).mean < 0.65 * found.mean, "most are not confirmed"
+    assert keeps.mean < 0.5 * 40 * first, "a bad bank is made anew"
+    assert false_keeps(DESIGN, 40, fresh_runs=5).mean < 0.65 * keeps.mean, "most are not confirmed"
 
 
 def test_a_sentinel_tells_of_drift() -> None:
     assert [number for number in range(1, 12) if is_due(number)] == [5, 10]
     when, values = [1, 2, 3, 9, 15], [3.00, 3.02, 2.99, 3.08, 3.15]
     line = stats.linregress(when, values)
-    found = measure_drift(values, when)
-    assert (found.p, found.total) == (pytest.approx(line.pvalue), pytest.approx(14 * line.slope))
+    drift = measure_drift(values, when)
+    assert (drift.p, drift.total) == (pytest.approx(line.pvalue), pytest.approx(14 * line.slope))
     with pytest.raises(PlumblineError, match="two times"):
         measure_drift([1.0, 2.0], [3, 3])
     with pytest.raises(PlumblineError, match="three runs"):
@@ -159,7 +159,7 @@ def test_a_sentinel_tells_of_drift() -> None:
 def test_the_same_comparison_ends_the_same_way_by_either_code() -> None:
     """`ends` of drawn paths, which the simulations use, and the looks one after another, which users have."""
     for seed in range(20):
-        looks, end = compared(1.0, seed)
+        looks, end = draw_comparison(1.0, seed)
         t = np.full((1, 8), np.nan)
         t[0, : len(looks)] = [look.t for look in looks]
         kept, discarded, runs = find_ends(boundary(DESIGN), t)

@@ -1,4 +1,4 @@
-"""The sampling error of items: closed forms, coverage by simulation, seeds and items together, and what is said."""
+"""The sampling error of items: closed forms, coverage by simulation, seeds and items together, and the sentence."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from plumbline.stats.significance import significance
 
 def answers(name: str, **tasks: list[float]) -> pd.Series:
     """A run's answers."""
-    values = {(task, f"i{n}"): value for task, given in tasks.items() for n, value in enumerate(given)}
+    values = {(task, f"i{n}"): value for task, marks in tasks.items() for n, value in enumerate(marks)}
     return pd.Series(values, name=name, dtype=float).rename_axis(["task", "item"])
 
 
-def crossed(rows: int, columns: int, right_rows: int, right_columns: int) -> tuple[list[float], list[float]]:
+def cross_answers(rows: int, columns: int, right_rows: int, right_columns: int) -> tuple[list[float], list[float]]:
     """Two sides' answers that have nothing to do with each other, to the digit: one by the row of a grid of items, the
     other by the column."""
     grid = [(row, column) for row in range(rows) for column in range(columns)]
@@ -39,7 +39,7 @@ def crossed(rows: int, columns: int, right_rows: int, right_columns: int) -> tup
 
 
 def test_where_nothing_is_paired_it_is_the_closed_form_of_two_binomials() -> None:
-    first, second = crossed(10, 10, 4, 3), crossed(5, 8, 1, 6)
+    first, second = cross_answers(10, 10, 4, 3), cross_answers(5, 8, 1, 6)
     got = item_distance(answers("m", a=first[0], b=second[0]), [answers("r", a=first[1], b=second[1])])
     of_a, of_b = (0.4 * 0.6 + 0.3 * 0.7) / 99, (0.2 * 0.8 + 0.75 * 0.25) / 39  # n - 1: the variances are estimates
     assert got.delta == pytest.approx(((0.4 - 0.3) + (0.2 - 0.75)) / 2)
@@ -48,12 +48,12 @@ def test_where_nothing_is_paired_it_is_the_closed_form_of_two_binomials() -> Non
 
 
 def test_the_reference_is_the_mean_of_its_seeds_item_by_item() -> None:
-    given = [answers("r1", a=[0, 0, 1, 1] * 4), answers("r2", a=[0, 1, 1, 1] * 4), answers("r3", a=[0, 0, 0, 1] * 4)]
+    seeds = [answers("r1", a=[0, 0, 1, 1] * 4), answers("r2", a=[0, 1, 1, 1] * 4), answers("r3", a=[0, 0, 0, 1] * 4)]
     method = answers("m", a=[1, 0, 1, 1] * 4)[::-1]  # the order of items is nobody's business
     d = np.array([1, -1 / 3, 1 / 3, 0] * 4)
-    got = item_distance(method, given)
+    got = item_distance(method, seeds)
     assert (got.delta, got.se) == pytest.approx((d.mean(), d.std(ddof=1) / 4))
-    assert got.delta == pytest.approx(method.mean() - np.mean([one.mean() for one in given]))
+    assert got.delta == pytest.approx(method.mean() - np.mean([seed.mean() for seed in seeds]))
 
 
 def test_equal_answers_have_no_error_and_no_test() -> None:
@@ -89,8 +89,8 @@ def test_sixteen_items_a_task_cover_the_truth_as_often_as_they_say() -> None:
     worlds = 1500
     kinds_TWN = [rng.choice(16, size=(worlds, 16), p=shares_K) for shares_K in shares_TK]
     got = [sampling_error([gap_K[kinds_WN[world]] for kinds_WN in kinds_TWN]) for world in range(worlds)]
-    off_W = np.array([abs(one.delta - truth) for one in got])
-    reach_W = stats.t.isf(0.025, [one.df for one in got]) * [one.se for one in got]
+    off_W = np.array([abs(gap.delta - truth) for gap in got])
+    reach_W = stats.t.isf(0.025, [gap.df for gap in got]) * [gap.se for gap in got]
     assert np.mean(off_W <= reach_W) == pytest.approx(0.95, abs=4 * math.sqrt(0.05 * 0.95 / worlds))
     sides = [who_KR[kinds_WN] @ side for kinds_WN in kinds_TWN for side in ([1, 0, 0, 0], [0, 1 / 3, 1 / 3, 1 / 3])]
     unpaired_W = np.sqrt(sum(side_WN.var(axis=1, ddof=1) / 16 for side_WN in sides)) / 12
@@ -128,23 +128,23 @@ def test_the_smaller_degrees_of_freedom_hold_the_level_where_more_would_not() ->
     more = (seeds + items) ** 2 / (seeds**2 / (n - 1) + items**2 / 150)
     assert np.mean(two_sided_t(t, more) < level) > 6 * level
     assert np.mean(two_sided_t(t, n - 1) < level) < level
-    for one in range(20):
-        floor = NoiseFloor(mean=0.0, sigma=math.sqrt(seeds[one] / (1 + 1 / n)), n=n)
-        alone = MeanDifference(delta=t[one], se=math.sqrt(items[one]), df=150.0)
+    for i in range(20):
+        floor = NoiseFloor(mean=0.0, sigma=math.sqrt(seeds[i] / (1 + 1 / n)), n=n)
+        alone = MeanDifference(delta=t[i], se=math.sqrt(items[i]), df=150.0)
         both = add_seed_error(alone, floor)
-        assert both.df == 2 and both.p >= max(alone.p, float(two_sided_t(floor.prediction(t[one]), n - 1)))
+        assert both.df == 2 and both.p >= max(alone.p, float(two_sided_t(floor.prediction(t[i]), n - 1)))
 
 
 def test_verdicts_count_the_methods_that_have_none_and_miss_a_floor() -> None:
-    found = {
+    distances = {
         "a": MeanDifference(delta=0.03, se=0.01, df=90.0),
         "b": MeanDifference(delta=0.03, se=math.nan, df=math.nan),
     }
-    frame = item_verdicts(found, NoiseFloor(mean=0.5, sigma=0.005, n=6), m=19)
+    frame = item_verdicts(distances, NoiseFloor(mean=0.5, sigma=0.005, n=6), m=19)
     assert frame.loc["a", "p_items_bonferroni"] == pytest.approx(19 * two_sided_t(3.0, 90))
     total = 0.03 / math.sqrt(0.01**2 + 0.005**2 * 7 / 6)
     assert frame.loc["a", "p_seeds_and_items"] == pytest.approx(two_sided_t(total, 5)) and frame.loc["b"].isna().all()
-    without = item_verdicts(found, NoiseFloor(mean=0.5, sigma=math.nan, n=1), m=19).loc["a"]
+    without = item_verdicts(distances, NoiseFloor(mean=0.5, sigma=math.nan, n=1), m=19).loc["a"]
     assert (
         without[["t_seeds_and_items", "p_seeds_and_items_bonferroni"]].isna().all()
         and without["p_items"] == frame.loc["a", "p_items"]
@@ -208,6 +208,6 @@ def test_an_f_test_of_three_seeds_against_six_sees_half_of_threefold_spreads() -
     draws = np.random.default_rng(0).standard_normal((20_000, 9))
     here = 9 * draws[:, :3].var(axis=1, ddof=1)
     elsewhere = (draws[:, 3:6].var(axis=1, ddof=1) + draws[:, 6:].var(axis=1, ddof=1)) / 2
-    seen = float(np.mean(stats.f.sf(here / elsewhere, 2, 4) <= 0.05))
-    assert wider_power(2, 4, times=3) == pytest.approx(seen, abs=0.01) and round(seen, 2) == 0.52
+    share = float(np.mean(stats.f.sf(here / elsewhere, 2, 4) <= 0.05))
+    assert wider_power(2, 4, times=3) == pytest.approx(share, abs=0.01) and round(share, 2) == 0.52
     assert wider_power(2, 4, times=1) == pytest.approx(0.05)

@@ -21,51 +21,51 @@ def columns(n: int, noise: float, seed: int = 0) -> tuple[dict[str, float], dict
 
 
 def test_by_hand_ties_and_missing_values() -> None:
-    one = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 3.0, "only here": 9.0, "missing": 4.0}
+    first = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 3.0, "only here": 9.0, "missing": 4.0}
     other = {"a": 1.0, "b": 3.0, "c": 2.0, "d": 4.0, "missing": math.nan, "only there": 1.0}
-    found = order_agreement(one, other)
+    result = order_agreement(first, other)
     # ab, ac, ad, bd alike; bc not; cd tied.
-    assert (found.methods, found.pairs, found.alike, found.share) == (4, 6, 4.5, 0.75)
-    assert order_agreement(one, {name: -value for name, value in one.items()}).alike == 0.5, "the tie alone"
+    assert (result.methods, result.pairs, result.alike, result.share) == (4, 6, 4.5, 0.75)
+    assert order_agreement(first, {name: -value for name, value in first.items()}).alike == 0.5, "the tie alone"
     assert math.isnan(order_agreement({"a": 1.0}, {"a": 2.0}).share)
     few = order_agreement({"a": 1.0, "b": 2.0, "c": 3.0}, {"a": 1.0, "b": 2.0, "c": 3.0})
     assert few.share == 1 and math.isnan(few.low) and math.isnan(few.p)
 
 
 def test_without_ties_it_is_kendalls_tau_and_its_p() -> None:
-    one, other = columns(12, 0.8)
-    found = order_agreement(one, other)
-    tau = stats.kendalltau(list(one.values()), list(other.values()), alternative="greater")
-    assert 2 * found.share - 1 == pytest.approx(tau.statistic)
-    assert found.p == pytest.approx(tau.pvalue, abs=0.005)
+    first, other = columns(12, 0.8)
+    result = order_agreement(first, other)
+    tau = stats.kendalltau(list(first.values()), list(other.values()), alternative="greater")
+    assert 2 * result.share - 1 == pytest.approx(tau.statistic)
+    assert result.p == pytest.approx(tau.pvalue, abs=0.005)
 
 
 def test_chance_is_where_random_orders_stay() -> None:
-    found = order_agreement(*columns(5, 0.5, seed=3))
+    result = order_agreement(*columns(5, 0.5, seed=3))
     shares = [
         np.mean([p[i] < p[j] for i, j in itertools.combinations(range(5), 2)]) for p in itertools.permutations(range(5))
     ]
-    assert found.chance == pytest.approx(np.quantile(shares, 0.95), abs=0.1)
-    assert found.p == pytest.approx(np.mean(np.array(shares) >= found.share - 1e-12), abs=0.015)
+    assert result.chance == pytest.approx(np.quantile(shares, 0.95), abs=0.1)
+    assert result.p == pytest.approx(np.mean(np.array(shares) >= result.share - 1e-12), abs=0.015)
 
 
 def test_its_interval_holds_the_true_share_of_the_population() -> None:
     """With correlated normal values the true share is 1/2 + arcsin(r) / pi."""
     rng = np.random.default_rng(0)
-    r, held = 0.7, 0
+    r, covered = 0.7, 0
     true = 0.5 + math.asin(r) / math.pi
     for _ in range(60):
         values = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], size=20)
-        one, other = ({f"m{i}": value for i, value in enumerate(column)} for column in values.T)
-        found = order_agreement(one, other, draws=600)
-        held += found.low <= true <= found.high
-    assert 48 <= held <= 60  # 95 % would be 57; a bootstrap of 20 methods covers a little less
+        first, other = ({f"m{i}": value for i, value in enumerate(column)} for column in values.T)
+        result = order_agreement(first, other, draws=600)
+        covered += result.low <= true <= result.high
+    assert 48 <= covered <= 60  # 95 % would be 57; a bootstrap of 20 methods covers a little less
 
 
 def test_pairs_that_do_not_count() -> None:
-    one, other = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}, {"a": 2.0, "b": 1.0, "c": 3.0, "d": 4.0}
+    first, other = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}, {"a": 2.0, "b": 1.0, "c": 3.0, "d": 4.0}
     counted = np.ones((4, 4))
     counted[0, 1] = counted[1, 0] = 0  # the one pair that is not alike
-    found = order_agreement(one, other, counted=counted)
-    assert (found.alike, found.pairs, found.share, found.low) == (5, 5, 1.0, 1.0)
-    assert math.isnan(order_agreement(one, other, counted=np.zeros((4, 4))).share)
+    result = order_agreement(first, other, counted=counted)
+    assert (result.alike, result.pairs, result.share, result.low) == (5, 5, 1.0, 1.0)
+    assert math.isnan(order_agreement(first, other, counted=np.zeros((4, 4))).share)

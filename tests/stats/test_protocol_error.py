@@ -37,8 +37,8 @@ def integral(n: int, m: int, statistic: str, alpha: float = 0.05) -> tuple[float
 @pytest.mark.parametrize("statistic", ["normal", "prediction"])
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_where_nothing_works_the_simulation_is_the_integral(statistic, n: int) -> None:
-    found = simulate_protocol(statistic, "bonferroni", m=19, n=n)
-    for share, exact in zip((found.survivor, found.improver), integral(n, 19, statistic), strict=True):
+    result = simulate_protocol(statistic, "bonferroni", m=19, n=n)
+    for share, exact in zip((result.survivor, result.improver), integral(n, 19, statistic), strict=True):
         assert abs(share - exact) < 4 * standard_error(exact)
 
 
@@ -57,7 +57,7 @@ def test_corrections_are_those_of_the_tables(correction) -> None:
 
 
 def test_one_world_is_a_table() -> None:
-    """What is counted is what the columns of Table 2 say of the same numbers."""
+    """What is counted is what the columns of Table 2 state about the same numbers."""
     reference_WN, methods_WM = draw_studies(5, 3, 400, 0)
     counted = {"normal": [], "prediction": []}
     for reference_N, methods_M in zip(reference_WN, methods_WM, strict=True):
@@ -69,11 +69,11 @@ def test_one_world_is_a_table() -> None:
 
 
 def test_a_larger_gain_is_found_more_often_and_an_endless_one_always() -> None:
-    found = simulate_protocol("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).found
-    assert list(found.values()) == sorted(found.values()) and found[1000.0] == 1.0
-    one = simulate_protocol("normal", "bonferroni", m=1, n=400, gains=(1.5,), worlds=4000)
-    assert one.survivor == pytest.approx(0.05, abs=4 * standard_error(0.05, 4000))
-    assert one.found[1.5] == pytest.approx(stats.norm.sf(1.96 - 1.5), abs=4 * standard_error(0.32, 4000))
+    shares = simulate_protocol("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).found
+    assert list(shares.values()) == sorted(shares.values()) and shares[1000.0] == 1.0
+    single = simulate_protocol("normal", "bonferroni", m=1, n=400, gains=(1.5,), worlds=4000)
+    assert single.survivor == pytest.approx(0.05, abs=4 * standard_error(0.05, 4000))
+    assert single.found[1.5] == pytest.approx(stats.norm.sf(1.96 - 1.5), abs=4 * standard_error(0.32, 4000))
 
 
 @pytest.mark.parametrize("wrong", [{"m": 0}, {"n": 1}, {"worlds": 0}, {"alpha": 1.0}])

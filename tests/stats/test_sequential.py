@@ -37,7 +37,7 @@ GRID = [
 ]
 
 
-def drawn(design: SequentialDesign, worlds: int, gain: float = 0.0, seed: int = 0) -> np.ndarray:
+def draw_paths(design: SequentialDesign, worlds: int, gain: float = 0.0, seed: int = 0) -> np.ndarray:
     """T of every look of so many drawn comparisons; in pairs the spread of a difference is 1."""
     rng = np.random.default_rng([seed, design.most])
     spread = np.sqrt(0.5) if design.plan == "paired" else 1.0
@@ -48,36 +48,36 @@ def drawn(design: SequentialDesign, worlds: int, gain: float = 0.0, seed: int = 
 
 @pytest.mark.parametrize(("df", "first_keep"), KNOWN)
 def test_the_boundary_has_the_known_values(df: float, first_keep: int) -> None:
-    found = boundary(PooledDesign(bank=5, most=8, past_df=df, first_keep=first_keep))
-    np.testing.assert_allclose(found.keep, KNOWN[df, first_keep], atol=0.01)
-    assert found.error < 0.01
+    result = boundary(PooledDesign(bank=5, most=8, past_df=df, first_keep=first_keep))
+    np.testing.assert_allclose(result.keep, KNOWN[df, first_keep], atol=0.01)
+    assert result.error < 0.01
 
 
 @pytest.mark.parametrize("design", GRID)
 def test_what_is_integrated_is_what_drawn_runs_do(design: SequentialDesign) -> None:
     worlds, edges = 40_000, boundary(design)
-    null = drawn(design, worlds)
+    null = draw_paths(design, worlds)
     crossed = (null >= np.array(edges.keep)).any(axis=1).mean()
     assert abs(crossed - design.alpha) < 4 * np.sqrt(design.alpha / worlds), "non-binding: whoever never discards"
-    for gain, t in ((0.0, null), (1.5, drawn(design, worlds, 1.5, seed=1))):
-        said = compute_characteristics(design, gain)
+    for gain, t in ((0.0, null), (1.5, draw_paths(design, worlds, 1.5, seed=1))):
+        theory = compute_characteristics(design, gain)
         kept, discarded, runs = find_ends(edges, t)
-        for share, expected in ((kept.mean(), said.kept), (discarded.mean(), sum(said.discard))):
+        for share, expected in ((kept.mean(), theory.kept), (discarded.mean(), sum(theory.discard))):
             assert abs(share - expected) < 4 * np.sqrt(0.25 / worlds)
-        assert abs(runs.mean() - said.runs) < 4 * runs.std() / np.sqrt(worlds)
+        assert abs(runs.mean() - theory.runs) < 4 * runs.std() / np.sqrt(worlds)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", [DEFAULT, SequentialDesign(bank=3, most=3)])
 def test_the_boundary_by_drawn_runs_is_the_integrated_one(design: SequentialDesign) -> None:
     """The whole rule made again from drawn paths: the second derivation."""
-    t = np.concatenate([drawn(design, 400_000, seed=seed) for seed in range(5)])
-    worlds, spent, found = len(t), 0, [np.nan] * design.most
+    t = np.concatenate([draw_paths(design, 400_000, seed=seed) for seed in range(5)])
+    worlds, spent, edges = len(t), 0, [np.nan] * design.most
     for look in range(design.first_keep, design.most + 1):
         share = round(design.alpha * look / design.most * worlds) - spent
-        found[look - 1] = float(-np.partition(-t[:, look - 1], share)[share])
-        t, spent = t[t[:, look - 1] <= found[look - 1]], spent + share
-    np.testing.assert_allclose(found, boundary(design).keep, atol=0.01)
+        edges[look - 1] = float(-np.partition(-t[:, look - 1], share)[share])
+        t, spent = t[t[:, look - 1] <= edges[look - 1]], spent + share
+    np.testing.assert_allclose(edges, boundary(design).keep, atol=0.01)
 
 
 def test_a_null_change_costs_some_two_runs_and_gains_are_found() -> None:
@@ -111,7 +111,7 @@ def test_values_of_any_size_have_a_statistic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "own", "said"),
+    ("base", "own", "message"),
     [
         ([1.0, float("nan")], [2.0], "baseline has a value that is no finite number"),
         ([1.0, 2.0], [float("inf")], "candidate has a value that is no finite number"),
@@ -120,13 +120,13 @@ def test_values_of_any_size_have_a_statistic() -> None:
         ([0.1, 0.1, 0.1], [0.3], "does the seed reach the trainer"),
     ],
 )
-def test_what_no_statistic_is_of_is_refused(base: list[float], own: list[float], said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_what_no_statistic_is_of_is_refused(base: list[float], own: list[float], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         statistic(base, own, higher=True)
 
 
 @pytest.mark.parametrize(
-    ("terms", "said"),
+    ("terms", "message"),
     [
         ({"bank": 0}, "bank"),
         ({"most": 1}, "first_keep"),
@@ -136,8 +136,8 @@ def test_what_no_statistic_is_of_is_refused(base: list[float], own: list[float],
         ({"plan": "random"}, "plan"),
     ],
 )
-def test_a_design_without_a_boundary_is_refused(terms: dict[str, object], said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_a_design_without_a_boundary_is_refused(terms: dict[str, object], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         SequentialDesign(**{"bank": 5, "most": 8, **terms})  # type: ignore[arg-type]
 
 

@@ -49,7 +49,7 @@ class StudyWorlds:
 
     @property
     def untestable(self) -> dict[str, str]:
-        """Claims that nothing here can tell."""
+        """Claims that nothing here can decide."""
         return {name: check.untested for name, check in self.checks.items() if check.function is None}
 
     def claims(self, kind: Kind) -> set[str]:
@@ -70,11 +70,11 @@ class StudyWorlds:
 @contextmanager
 def folder() -> Iterator[Path]:
     """A folder for one world."""
-    with tempfile.TemporaryDirectory() as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
 
 
-def _patched(patch: Callable[[pytest.MonkeyPatch], object], judge: Callable[[], str]) -> Callable[[], str]:
+def _judge_patched(patch: Callable[[pytest.MonkeyPatch], object], judge: Callable[[], str]) -> Callable[[], str]:
     """Judge while the code is otherwise."""
 
     def verdict() -> str:
@@ -96,13 +96,13 @@ def transfer() -> StudyWorlds:
     def one(name: str, facts: runs.Facts, published: PrintedNumbers = tests.PUBLISHED) -> str:
         return str(tests.judge_frames(hold_frames(facts), [name], published=published).loc[name, "verdict"])
 
-    def world(name: str, kind: Kind, of: str, change: runs.Change) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: runs.Change) -> JudgedWorld:
         return JudgedWorld(
-            claim=name, kind=kind, name=of, verdict=lambda: one(name, runs.change_facts(right(), change))
+            claim=name, kind=kind, name=label, verdict=lambda: one(name, runs.change_facts(right(), change))
         )
 
     def code(name: str) -> JudgedWorld:
-        verdict = _patched(definitions.FALSE[name], lambda: one(name, {}))
+        verdict = _judge_patched(definitions.FALSE[name], lambda: one(name, {}))
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
     def print_of(name: str) -> JudgedWorld:
@@ -127,9 +127,9 @@ def premature() -> StudyWorlds:
     from tests.studies.premature import claims_made_false
     from tests.studies.premature import test_premature_claims as tests
 
-    def world(name: str, kind: Kind, of: str, change: claims_made_false.Change) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: claims_made_false.Change) -> JudgedWorld:
         verdict = lambda: str(tests.of_runs_where(change, name).loc[name, "verdict"])  # noqa: E731
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=verdict)
 
     def theory(name: str) -> str:
         evidence = tests.Evidence(tests.load_frames(tests.published_once(), "gpt"), tests.study_at(), tests.PUBLISHED)
@@ -137,7 +137,7 @@ def premature() -> StudyWorlds:
         return judge_claims(claims, ClaimChecks({name: tests.CHECKS[name]}), evidence)[0]["verdict"]
 
     def code(name: str) -> JudgedWorld:
-        verdict = _patched(lambda monkeypatch: monkeypatch.setattr(*tests.WRONG[name]), lambda: theory(name))
+        verdict = _judge_patched(lambda monkeypatch: monkeypatch.setattr(*tests.WRONG[name]), lambda: theory(name))
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
     worlds = [world(name, "false", name, change) for name, change in claims_made_false.FALSE.items()]
@@ -159,19 +159,19 @@ def query_free() -> StudyWorlds:
     from tests.studies.query_free import test_query_free_claims as tests
     from tests.studies.query_free.synthetic_runs import Transfer, as_the_document_says, write_runs, write_transfer
 
-    def world(name: str, kind: Kind, of: str, change: runs.Change, transfer: Transfer) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: runs.Change, transfer: Transfer) -> JudgedWorld:
         def verdict() -> str:
             with folder() as root:
                 root_of_measurement = write_transfer(transfer, write_runs(change(as_the_document_says()), root))
                 return str(tests.verdicts(root_of_measurement, name)[name])
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=verdict)
 
     def same(world: runs.World) -> runs.World:
         return world
 
     def code(name: str, patch: Callable[[pytest.MonkeyPatch], object]) -> JudgedWorld:
-        verdict = _patched(patch, world(name, "false", name, same, Transfer()).verdict)
+        verdict = _judge_patched(patch, world(name, "false", name, same, Transfer()).verdict)
         return JudgedWorld(claim=name, kind="false", name="other code", verdict=verdict)
 
     def document(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,17 +226,17 @@ def quack() -> StudyWorlds:
         with folder() as root:
             return str(tests.judge_runs(written(root), [name]).loc[name, "verdict"])
 
-    def world(name: str, kind: Kind, of: str, mutant: synthetic_runs.Mutant) -> JudgedWorld:
-        def made(root: Path) -> Written:
+    def world(name: str, kind: Kind, label: str, mutant: synthetic_runs.Mutant) -> JudgedWorld:
+        def write_runs(root: Path) -> Written:
             return Written(root, mutant(synthetic_runs.right()))
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=lambda: one(name, made))
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, write_runs))
 
-    def slower(name: str, kind: Kind, of: str, seconds: float) -> JudgedWorld:
-        def made(root: Path) -> Written:
+    def slower(name: str, kind: Kind, label: str, seconds: float) -> JudgedWorld:
+        def write_runs(root: Path) -> Written:
             return Written(root, {}).measured("step_time", times(qk_norm=1.0, quack=seconds))
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=lambda: one(name, made))
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=lambda: one(name, write_runs))
 
     def code(name: str) -> JudgedWorld:
         def patch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ def quack() -> StudyWorlds:
 
         def verdict() -> str:
             try:
-                return _patched(patch, lambda: one(name, lambda root: Written(root, {}, "smoke")))()
+                return _judge_patched(patch, lambda: one(name, lambda root: Written(root, {}, "smoke")))()
             finally:
                 lemma1_numbers.compute_rows.cache_clear()
 
@@ -270,19 +270,19 @@ def key_norms() -> StudyWorlds:
     def arms() -> dict[str, synthetic_runs.Arm]:
         return synthetic_runs.as_the_document_says(count_layers(study_config.load("key_norms", "paper")))
 
-    def world(name: str, kind: Kind, of: str, change: Callable[[dict], dict]) -> JudgedWorld:
+    def world(name: str, kind: Kind, label: str, change: Callable[[dict], dict]) -> JudgedWorld:
         def verdict() -> str:
             with folder() as root:
                 verdicts = tests.verdicts(synthetic_runs.World(root, arms=change(arms())), tests.with_values(name))
                 return str(verdicts[name])
 
-        return JudgedWorld(claim=name, kind=kind, name=of, verdict=verdict)
+        return JudgedWorld(claim=name, kind=kind, name=label, verdict=verdict)
 
     def same(verdicts: dict) -> dict:
         return verdicts
 
     def code(name: str, kind: Kind, patch: Callable[[pytest.MonkeyPatch], None]) -> JudgedWorld:
-        verdict = _patched(patch, world(name, kind, name, same).verdict)
+        verdict = _judge_patched(patch, world(name, kind, name, same).verdict)
         return JudgedWorld(claim=name, kind=kind, name="other code", verdict=verdict)
 
     def print_of(name: str, values: dict) -> JudgedWorld:

@@ -26,7 +26,7 @@ TABLES = [(study, name) for study in STUDIES for name in study_parts.targets(stu
 
 
 @cache
-def made(study: str, name: str) -> tuple[Table, RunFrames]:
+def make_table(study: str, name: str) -> tuple[Table, RunFrames]:
     """Make a table as the workflow does, and give the frames that it was made from."""
     loaded, config, published = _world(study)
     frames = loaded(*config.definition["targets"][name]["runs"])

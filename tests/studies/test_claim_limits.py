@@ -16,12 +16,12 @@ from plumbline.specs.study_config import load
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ("transfer", "premature", "query_free", "quack", "key_norms")
-#: Modules of a study, beside its claims, in which limits of claims stand.
+#: Modules of a study, besides its claims, in which limits of claims stand.
 BESIDE = {"query_free": ("run_values",), "quack": ("run_grid",)}
 #: Modules of the engine's rules, which hold for every study.
 ENGINE = ("claim_checkers", "claim_tolerances")
 
-#: Numbers in capitals that are no limits of ours, and why.
+#: Numbers in capitals that are not our limits, and why.
 NO_LIMIT = {
     "the paper's own": {
         "transfer": {"claim_evidence.SIGNIFICANT_Z", "claim_evidence.LEVEL"},

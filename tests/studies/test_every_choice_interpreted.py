@@ -44,7 +44,7 @@ def list_components(part: dict[str, Any]) -> set[str]:
 
 
 def layers(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Everything that may choose a component beside the recipe."""
+    """Everything that may choose a component besides the recipe."""
     entries = [*definition["methods"].values(), *definition.get("arms", {}).values(), *definition["scales"].values()]
     all_entries = [*entries, *(variant for entry in entries for variant in entry.get("variants", {}).values())]
     return all_entries + [entry[preset] for entry in entries for preset in PRESETS if preset in entry]

@@ -1,4 +1,4 @@
-"""What stands beside a verdict for a limit, derived a second time from the printed numbers alone."""
+"""What stands next to a verdict for a limit, derived a second time from the printed numbers alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PER_NAT = {
     for name in ("sigmoid_attn", "ssmax", "attnres")
 }
 
-#: Study, claim -> what its limits must say, by printed numbers.
+#: Study, claim -> what its limits must state, by printed numbers.
 EXPECTED = {
     ("transfer", "loss_ranking_misses"): {
         f"% above of {name}": (100 * (LOSSES[name] / LOSSES["baseline"] - 1), 5)

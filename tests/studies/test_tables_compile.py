@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.results.tables import tex_table, write_table
 from plumbline.results.tables.paper_columns import choose_paper_columns
-from tests.studies.made_tables import TABLES, made
+from tests.studies.made_tables import TABLES, make_table
 
 #: One table of each study, which is not slow.
 QUICK = {
@@ -47,7 +47,7 @@ def compile_table(program: str, study: str, name: str, folder: Path) -> tuple[st
     """Compile a table's three files twice; gives what was printed of the table for a paper, and of the whole."""
     if shutil.which(program) is None:
         pytest.skip(f"there is no {program} (Debian: texlive-latex-recommended, texlive-luatex)")
-    table, frames = made(study, name)
+    table, frames = make_table(study, name)
     write_table.write(table, frames, folder / "table.csv")
     (folder / "document.tex").write_text(DOCUMENT % (tex_table.PACKAGES, f"{study}-{name}"))
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_pdflatex(study: str, name: str, tmp_path: Path) -> None:
     for output, smallest in ((for_paper, OF_ALL_TASKS if name == "task_deltas" else SMALLEST), (whole, OF_ALL_TASKS)):
         for width, line in re.findall(r"takes ([\d.]+)pt\s*of ([\d.]+)pt", output):
             assert float(line) / float(width) >= smallest, (width, line)
-    table, _ = made(study, name)
+    table, _ = make_table(study, name)
     assert len(choose_paper_columns(table)) <= (13 if name == "task_deltas" else 11)
     assert len(tex_table.write_caption(table)) <= 170
     assert "[U+" not in (tmp_path / "table.all.tex").read_text()

@@ -14,11 +14,11 @@ class Watched(PrintedNumbers):
 
 
 class _Noted(set[str]):
-    """Has every file, and notes who is asked for."""
+    """Has every file, and notes which one is requested."""
 
-    def __init__(self, seen: set[str]) -> None:
+    def __init__(self, names: set[str]) -> None:
         super().__init__()
-        self.seen = seen
+        self.seen = names
 
     def __contains__(self, name: object) -> bool:
         self.seen.add(str(name))

@@ -55,14 +55,14 @@ def of_user(
     spec: str,
     chosen: TrainerSettings,
     operations: int | None,
-    said: str,
+    stderr: str,
 ) -> None:
     """`child` as another user with a umask, once all is imported that a run imports: `warm` is carried out first.
 
-    The interpreter may lie where that user cannot read. What it says goes into the file `said`: the standard error of
+    The interpreter may lie where that user cannot read. What it says goes into the file `stderr`: the standard error of
     the server that forks it may be that of a test long gone.
     """
-    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     torch.set_num_threads(1)
     pretrain(RunSpec.from_json(spec), warm, StopRequest())
     os.setgroups([])
@@ -82,13 +82,13 @@ def _compile_by(name: str) -> None:
 
 
 def _die_before(operations: int) -> None:
-    left = operations
+    budget = operations
 
     def deadly(original):
         def call(*arguments, **options):
-            nonlocal left
-            left -= 1
-            if left <= 0:
+            nonlocal budget
+            budget -= 1
+            if budget <= 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return original(*arguments, **options)
 
@@ -108,8 +108,8 @@ def _stop_after(step: int, stop: StopRequest) -> None:
     TrainingLoop.train_step = train_step  # type: ignore[method-assign]
 
 
-def _die_writing(step: int, at: int) -> None:
-    """Die in the step number `at`, while the checkpoint after `step` is still being written."""
+def _die_writing(step: int, last_step: int) -> None:
+    """Die in the step number `last_step`, while the checkpoint after `step` is still being written."""
     writing, write, train_step = threading.Event(), weight_files.write, TrainingLoop.train_step
 
     def half(directory: Path, files: list[weight_files.TensorFile]) -> None:
@@ -121,7 +121,7 @@ def _die_writing(step: int, at: int) -> None:
         threading.Event().wait()
 
     def deadly(self: TrainingLoop) -> tuple[bool, bool]:
-        if self.step + 1 == at and writing.wait(60):
+        if self.step + 1 == last_step and writing.wait(60):
             os.kill(os.getpid(), signal.SIGKILL)
         return train_step(self)
 
@@ -129,15 +129,15 @@ def _die_writing(step: int, at: int) -> None:
     TrainingLoop.train_step = deadly  # type: ignore[method-assign]
 
 
-def _fall(how: str) -> None:
+def _fall(way: str) -> None:
     """In the third step be `killed`, or fall to an error, of the disk or of its own."""
     train_step = TrainingLoop.train_step
 
     def fall(self: TrainingLoop) -> tuple[bool, bool]:
         if self.step + 1 == 3:
-            if how == "killed":
+            if way == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
-            if how == "disk":
+            if way == "disk":
                 raise OSError(errno.EIO, os.strerror(errno.EIO), "shard-00000.bin")
             raise ZeroDivisionError("nothing to divide by")
         return train_step(self)
@@ -158,16 +158,16 @@ def _clamp_scores(by_rank: list[float], chosen: TrainerSettings) -> None:
     _until_release.UntilRelease.begin = begin  # type: ignore[method-assign]
 
 
-def of_a_terminal(words: list[str], said: str) -> None:
+def of_a_terminal(args: list[str], stderr_file: str) -> None:
     """Carry out `python -m plumbline.train` with these words, its standard error in a file; no checkpoint of it is
     ever written to its end."""
-    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    os.dup2(os.open(stderr_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
 
     def never(directory: Path, files: list[weight_files.TensorFile]) -> None:
         print("writing", file=sys.stderr, flush=True)
         threading.Event().wait()
 
     weight_files.write = never
-    sys.argv = ["plumbline.train", *words]
+    sys.argv = ["plumbline.train", *args]
     torch.set_num_threads(1)
     command_line.run(trainer.main)

@@ -40,8 +40,8 @@ def weights(work: Path) -> dict[str, torch.Tensor]:
     return load_file(work / "out/model.safetensors")
 
 
-def roles(of: RunSpec) -> dict[str, ParameterRole]:
-    return create(of.model, 0).parameter_roles
+def roles(run: RunSpec) -> dict[str, ParameterRole]:
+    return create(run.model, 0).parameter_roles
 
 
 def is_upper_query_or_key(role: ParameterRole) -> bool:
@@ -67,7 +67,7 @@ class Silent:
         """Drop it."""
 
 
-def attached(chosen: RunSpec, model: torch.nn.Module, validation: Any = None) -> list[Intervention]:
+def attach_hooks(chosen: RunSpec, model: torch.nn.Module, validation: Any = None) -> list[Intervention]:
     """The interventions of a spec on a bare model of one process."""
     hooks = build(chosen.interventions)
     ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))

@@ -55,7 +55,7 @@ def write_pack(manifest: Path, tokens_ST: np.ndarray) -> None:
 
 def settings(packs: Path, work: Path, **overrides: Any) -> TrainerSettings:
     """Settings of a run whose state and outputs lie under `work`."""
-    given = {
+    defaults = {
         "training_pack": packs / "train.json",
         "validation_pack": packs / "validation.json",
         "state": work / "state",
@@ -63,7 +63,7 @@ def settings(packs: Path, work: Path, **overrides: Any) -> TrainerSettings:
         "device": "cpu",
         "report_seconds": 0.0,
     }
-    return TrainerSettings(**(given | overrides))
+    return TrainerSettings(**(defaults | overrides))
 
 
 def train(spec: RunSpec, chosen: TrainerSettings, stop: StopRequest | None = None) -> int:

@@ -52,56 +52,56 @@ def before_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], No
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def gate(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Writers wait for `go` before they write tensors; `most` of them were at it at a time, `begun` in all."""
-    found = SimpleNamespace(go=threading.Event(), most=0, now=0, begun=0)
+    state = SimpleNamespace(go=threading.Event(), most=0, now=0, begun=0)
     original = weight_files.write
 
     def write(*arguments: Any) -> None:
-        found.now, found.begun = found.now + 1, found.begun + 1
-        found.most = max(found.most, found.now)
-        assert found.go.wait(LONG)
+        state.now, state.begun = state.now + 1, state.begun + 1
+        state.most = max(state.most, state.now)
+        assert state.go.wait(LONG)
         original(*arguments)
-        found.now -= 1
+        state.now -= 1
 
     monkeypatch.setattr(weight_files, "write", write)
-    return found
+    return state
 
 
-def saved_steps(state: Path) -> list[int]:
+def list_steps(state: Path) -> list[int]:
     return sorted(int(path.name[5:]) for path in state.glob("step-*"))
 
 
 def contents(checkpoint: Path) -> dict[str, Any]:
-    """All that a checkpoint's files say, to the byte, but for the time that training took."""
-    found = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix != ".json"}
+    """All that a checkpoint's files state, to the byte, except for the time that training took."""
+    files = {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.suffix != ".json"}
     loop, metadata = read(checkpoint / "loop.json"), read(checkpoint / "metadata.json")
     del loop["seconds"], metadata["files"]["loop.json"], metadata["sha256"]
-    return found | {"loop": loop, "metadata": metadata}
+    return files | {"loop": loop, "metadata": metadata}
 
 
-def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probed: Path, held, before_step) -> None:
+def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probed: Path, gate, before_step) -> None:
     """The checkpoint after step 4 is not written before step 8 begins, the next one waits for it."""
     spec, state = run_spec(probes=PROBES), tmp_path / "beside/state"
-    held.go.set()
+    gate.go.set()
     assert train(spec, settings(packs, tmp_path / "once", checkpoint_steps=4, background_io=False)) == 0
-    held.go.clear()
-    held.most = held.begun = 0
+    gate.go.clear()
+    gate.most = gate.begun = 0
     there: list[list[int]] = []
 
     def notice(step: int) -> None:
-        there.append(saved_steps(state))
+        there.append(list_steps(state))
         if step == 8:
-            assert held.begun == 1
-            held.go.set()
+            assert gate.begun == 1
+            gate.go.set()
 
     before_step(notice)
     assert train(spec, settings(packs, tmp_path / "beside", checkpoint_steps=4, background_io=True)) == 0
     # Whether the one after step 8 is written by the time that step 9 begins is the writer's affair.
-    assert there[:8] == [[]] * 8 and 4 in there[8] and (held.most, held.begun) == (1, 3)
+    assert there[:8] == [[]] * 8 and 4 in there[8] and (gate.most, gate.begun) == (1, 3)
     for step in (4, 8, 12):
-        one, other = (tmp_path / name / f"state/step-{step:07d}" for name in ("once", "beside"))
-        assert damage(other) is None and contents(other) == contents(one)
+        first, other = (tmp_path / name / f"state/step-{step:07d}" for name in ("once", "beside"))
+        assert damage(other) is None and contents(other) == contents(first)
     assert products(tmp_path / "beside") == products(probed)
 
 
@@ -131,48 +131,48 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
         before_step(notice)
         with pytest.raises(PlumblineError, match=r"no disk space to save under .*state.*intact.*resumes"):
             train(run_spec(), chosen)
-    assert steps[-1] in (4, 5) and saved_steps(chosen.state) == [2] and not list(chosen.state.glob(".step-*"))
+    assert steps[-1] in (4, 5) and list_steps(chosen.state) == [2] and not list(chosen.state.glob(".step-*"))
     (start,) = read(chosen.state / "starts.json")
     assert start["ended"] == "disk full"
     assert train(run_spec(), chosen) == 0 and products(tmp_path) == products(undisturbed)
 
 
-@pytest.mark.parametrize("at", [4, 5])
+@pytest.mark.parametrize("last", [4, 5])
 def test_a_stop_waits_for_the_writer(
-    packs: Path, tmp_path: Path, undisturbed: Path, held, before_step, at: int
+    packs: Path, tmp_path: Path, undisturbed: Path, gate, before_step, last: int
 ) -> None:
     """The checkpoint after step 4 is being written; asked to stop after it, there is nothing more to save."""
     stop = StopRequest()
 
     def ask(step: int) -> None:
-        if step == at + 1:
+        if step == last + 1:
             stop.asked = True
-            threading.Timer(0.2, held.go.set).start()
+            threading.Timer(0.2, gate.go.set).start()
 
     before_step(ask)
     chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
     newest = RollingCheckpoints(chosen.state, keep=3).newest()
-    assert newest is not None and newest.step == at and held.begun == at - 3
+    assert newest is not None and newest.step == last and gate.begun == last - 3
     before_step(lambda step: None)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
-    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [at]
+    assert read(tmp_path / "out/manifest.json")["resumed_from"] == [last]
     assert products(tmp_path) == products(undisturbed)
 
 
-def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path: Path, held, before_step) -> None:
+def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path: Path, gate, before_step) -> None:
     """It is there before the lock is given back."""
 
     def fail(step: int) -> None:
         if step == 6:
-            threading.Timer(0.2, held.go.set).start()
+            threading.Timer(0.2, gate.go.set).start()
             raise ZeroDivisionError
 
     before_step(fail)
     chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     with pytest.raises(ZeroDivisionError):
         train(run_spec(), chosen)
-    assert saved_steps(chosen.state) == [4] and damage(chosen.state / "step-0000004") is None
+    assert list_steps(chosen.state) == [4] and damage(chosen.state / "step-0000004") is None
     assert not (chosen.state / "run_lock.json").exists()
 
 
@@ -181,21 +181,21 @@ def test_killed_while_writing(packs: Path, tmp_path: Path, undisturbed: Path) ->
     process = start_child(run_spec(), chosen, {"DIE_WRITING": "6", "DIE_IN_STEP": "8"})
     process.join(LONG)
     assert process.exitcode == -signal.SIGKILL
-    assert saved_steps(chosen.state) == [3] and (chosen.state / ".step-0000006").is_dir()
+    assert list_steps(chosen.state) == [3] and (chosen.state / ".step-0000006").is_dir()
     assert train(run_spec(), chosen) == 0
     assert read(tmp_path / "out/manifest.json")["resumed_from"] == [3]
     assert products(tmp_path) == products(undisturbed) and not list(chosen.state.glob(".step-*"))
 
 
-def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path: Path, held) -> None:
+def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path: Path, gate) -> None:
     """They ask one another after 1, 2, 4 ... steps, so that those who have written need no word from the slowest."""
-    asked: list[list[float]] = []
+    sums: list[list[float]] = []
     ranks: Any = SimpleNamespace(
         rank=0, device=torch.device("cpu"), leader=True, gather=lambda value: [value], barrier=lambda: None,
-        broadcast=lambda value: value, sum=lambda values: asked.append(values) or values,
+        broadcast=lambda value: value, sum=lambda values: sums.append(values) or values,
     )  # fmt: skip
-    told: list[tuple[str, int, int]] = []
-    progress: Any = SimpleNamespace(event=lambda kind, step, saved: told.append((kind, step, saved)))
+    events: list[tuple[str, int, int]] = []
+    progress: Any = SimpleNamespace(event=lambda kind, step, saved: events.append((kind, step, saved)))
     run_lock: Any = SimpleNamespace(check=lambda: None)
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     saving, rows = BackgroundSaving(checkpoints, ranks, run_lock, progress), torch.arange(6.0)
@@ -208,19 +208,19 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     rows.zero_()
     for step in range(8, 14):
         saving.note_progress(step)
-    assert asked == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
-    held.go.set()
+    assert sums == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
+    gate.go.set()
     saving.let_end()
     saving.note_progress(14)
-    assert len(asked) == 3, "it is not yet time"
+    assert len(sums) == 3, "it is not yet time"
     saving.note_progress(15)
     saving.let_end()
     saving.note_progress(16)
-    assert asked[3:] == [[0.0]] and told == [("checkpoint", 16, 7)] and not saving.under_way
+    assert sums[3:] == [[0.0]] and events == [("checkpoint", 16, 7)] and not saving.under_way
     whole = checkpoints.newest()
     assert whole is not None and whole.step == 7
-    kept = (whole.path / "shards/rank-00000.safetensors").read_bytes()
-    assert kept.endswith(torch.arange(6.0).numpy().tobytes())
+    shard = (whole.path / "shards/rank-00000.safetensors").read_bytes()
+    assert shard.endswith(torch.arange(6.0).numpy().tobytes())
 
 
 def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None:
@@ -253,7 +253,7 @@ def test_a_copy_has_twelve_bytes_a_parameter(packs: Path, tmp_path: Path, monkey
     """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
     original, sizes = HostCopies.copied, []
 
-    def copied(self: HostCopies, files: list[weight_files.TensorFile]) -> Any:
+    def copy_files(self: HostCopies, files: list[weight_files.TensorFile]) -> Any:
         copies, wait = original(self, files)
         (parameters,) = (
             sum(map(torch.numel, each.tensors.values())) for each in copies if each.path.name == "model.safetensors"
@@ -261,7 +261,7 @@ def test_a_copy_has_twelve_bytes_a_parameter(packs: Path, tmp_path: Path, monkey
         sizes.append(sum(value.nbytes for each in copies for value in each.tensors.values()) / parameters)
         return copies, wait
 
-    monkeypatch.setattr(HostCopies, "copied", copied)
+    monkeypatch.setattr(HostCopies, "copied", copy_files)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, background_io=True)) == 0
     assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)
 
@@ -277,10 +277,10 @@ def absent_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPatch, absent_gpu: None) -> None:
-    """It gets none beside it, and is told where the thread could get none."""
+    """It gets none in addition, and is told where the thread could get none."""
     may_go, by_main = threading.Event(), []
 
-    def pinned(value: torch.Tensor) -> torch.Tensor:
+    def pin(value: torch.Tensor) -> torch.Tensor:
         by_main.append(threading.current_thread() is threading.main_thread())
         if not by_main[-1]:
             may_go.wait(10)
@@ -288,7 +288,7 @@ def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPa
                 raise RuntimeError("no pinned memory")
         return torch.empty_like(value)
 
-    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pin)
     tensors = {"first": torch.ones(3), "second": torch.zeros(2)}
     copies, files = HostCopies(torch.device("cuda")), [weight_files.TensorFile(path=Path("x"), tensors=tensors)]
     copies.prepare(files)
@@ -308,7 +308,7 @@ def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
     """Memory of a processor stands in for what a GPU copies into; the run, and its checkpoints, are the same."""
     got: list[bool] = []
 
-    def pinned(value: torch.Tensor) -> torch.Tensor:
+    def pin(value: torch.Tensor) -> torch.Tensor:
         got.append(threading.current_thread() is threading.main_thread())
         return torch.empty_like(value)
 
@@ -317,7 +317,7 @@ def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
 
     original = HostCopies.__init__
     monkeypatch.setattr(HostCopies, "__init__", begun)
-    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pinned)
+    monkeypatch.setattr("plumbline.train.checkpoint.background_saving._allocate_pinned", pin)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3, background_io=True)) == 0
     with safe_open(tmp_path / "state/step-0000012/model.safetensors", "pt") as weights:
         parameters = len(weights.keys())

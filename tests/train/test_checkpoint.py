@@ -26,9 +26,9 @@ def test_a_checkpoint_is_found_again(tmp_path: Path) -> None:
     assert checkpoints.newest() is None and not checkpoints.has_any()
     write(checkpoints, 5)
     path = write(checkpoints, 12)
-    found = checkpoints.newest()
-    assert found is not None and (found.path, found.step) == (path, 12)
-    assert sorted(found.metadata["files"]) == ["model.safetensors", "shards/rank-00000.safetensors"]
+    checkpoint = checkpoints.newest()
+    assert checkpoint is not None and (checkpoint.path, checkpoint.step) == (path, 12)
+    assert sorted(checkpoint.metadata["files"]) == ["model.safetensors", "shards/rank-00000.safetensors"]
 
 
 def test_beyond_seven_digits_the_newest_is_still_the_newest(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_beyond_seven_digits_the_newest_is_still_the_newest(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "harm", "said"),
+    ("name", "harm", "message"),
     [
         ("model.safetensors", lambda content: content[:-1], "has 2047 bytes, not 2048"),
         ("model.safetensors", lambda content: content[:7] + b"\x80" + content[8:], "does not have its checksum"),
@@ -49,7 +49,7 @@ def test_beyond_seven_digits_the_newest_is_still_the_newest(tmp_path: Path) -> N
         (METADATA, lambda content: content.replace(b'"step": 9', b'"step": 8'), "not as it was written"),
     ],
 )
-def test_damage_is_named_and_an_earlier_checkpoint_used(tmp_path: Path, name, harm, said, capfd) -> None:
+def test_damage_is_named_and_an_earlier_checkpoint_used(tmp_path: Path, name, harm, message, capfd) -> None:
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     write(checkpoints, 3)
     path = write(checkpoints, 9)
@@ -58,9 +58,9 @@ def test_damage_is_named_and_an_earlier_checkpoint_used(tmp_path: Path, name, ha
         (path / name).unlink()
     else:
         (path / name).write_bytes(changed)
-    assert said in (damage(path) or "")
+    assert message in (damage(path) or "")
     assert checkpoints.newest().step == 3  # type: ignore[union-attr]
-    assert said in capfd.readouterr().err and (tmp_path / "step-0000009.damaged").is_dir()
+    assert message in capfd.readouterr().err and (tmp_path / "step-0000009.damaged").is_dir()
     write(checkpoints, 9)  # the place is free again
     assert checkpoints.newest().step == 9  # type: ignore[union-attr]
 

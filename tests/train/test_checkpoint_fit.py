@@ -1,4 +1,4 @@
-"""Checkpoints whose checksums fit and whose tensors do not: an earlier one is taken, and the run comes out the same."""
+"""Checkpoints whose checksums fit and whose tensors do not: an earlier one is taken, and the run ends the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stopped(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work / "state"
 
 
-def signed(checkpoint: Path) -> None:
+def sign(checkpoint: Path) -> None:
     """Let the metadata say that a checkpoint is what lies there."""
     content = json.loads((checkpoint / METADATA).read_text())
     del content["sha256"]
@@ -52,7 +52,7 @@ def tensors(name: str, change: Callable[[Tensors], Tensors]) -> Callable[[Path],
 
 
 def one(name: str, change: Callable[[torch.Tensor], torch.Tensor], key: str = KEY) -> Callable[[Path], object]:
-    return tensors(name, lambda held: held | {key: change(held[key])})
+    return tensors(name, lambda state: state | {key: change(state[key])})
 
 
 def loop(**changed: object) -> Callable[[Path], object]:
@@ -71,25 +71,25 @@ def random(**changes: Callable[[object], object]) -> Callable[[Path], object]:
     return apply
 
 
-def sharded(checkpoint: Path) -> None:
+def shard(checkpoint: Path) -> None:
     """As one rank of sharded training writes it, one weight as one row of it."""
-    held = {
+    state = {
         f"{kind}.{key}": value
         for kind, name in (("model", MODEL), ("optimizer", OPTIMIZER))
         for key, value in load_file(checkpoint / name).items()
     }
-    held[f"model.{KEY}"] = held[f"model.{KEY}"][:1].clone()
-    places = {key: {"shape": list(value.shape), "first": 0} for key, value in held.items()}
+    state[f"model.{KEY}"] = state[f"model.{KEY}"][:1].clone()
+    places = {key: {"shape": list(value.shape), "first": 0} for key, value in state.items()}
     (checkpoint / "shards").mkdir()
     header = {HEADER: json.dumps({"ranks": 1, "tensors": places})}
-    save_file(held, checkpoint / "shards" / shard_name(0), metadata=header)
+    save_file(state, checkpoint / "shards" / shard_name(0), metadata=header)
     for name in (MODEL, OPTIMIZER):
         (checkpoint / name).unlink()
 
 
 ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a row, which would be spread over the matrix": (one(MODEL, lambda v: v[:1]), "is F32 of shape [1, 32], and the"),
-    "a row, sharded": (sharded, "is F32 of shape [1, 32], and the run's is F32 of [16, 32]"),
+    "a row, sharded": (shard, "is F32 of shape [1, 32], and the run's is F32 of [16, 32]"),
     "turned over": (one(MODEL, lambda v: v.T), "is F32 of shape [32, 16]"),
     "half the digits": (one(MODEL, lambda v: v.half()), "is F16 of shape [16, 32]"),
     "not finite": (one(MODEL, lambda v: v * torch.nan), "has values that are not finite, and was saved as finite"),
@@ -119,8 +119,8 @@ def test_what_is_no_state_of_the_run_is_set_aside_and_an_earlier_one_taken(
     change, says = ATTACKS[attack]
     newest = shutil.copytree(stopped, tmp_path / "state") / "step-0000008"
     change(newest)
-    signed(newest)
+    sign(newest)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=4)) == 0
-    said = capfd.readouterr().err
-    assert f"checkpoint {newest} is damaged (" in said and says in said and "resumed at step 4" in said
+    stderr = capfd.readouterr().err
+    assert f"checkpoint {newest} is damaged (" in stderr and says in stderr and "resumed at step 4" in stderr
     assert products(tmp_path) == products(undisturbed) and newest.with_name("step-0000008.damaged").is_dir()

@@ -36,8 +36,8 @@ def test_a_run_goes_on(
     assert products(tmp_path) == products(undisturbed)
     assert [start["ended"] for start in read(tmp_path / "state/starts.json")] == ["completed"]
     assert read(tmp_path / "out/manifest.json")["wall_seconds"] < 600
-    told = [json.loads(line) for line in (tmp_path / "state/progress.jsonl").read_text().splitlines()]
-    assert all(event["eta_seconds"] < 600 for event in told if "eta_seconds" in event)
+    events = [json.loads(line) for line in (tmp_path / "state/progress.jsonl").read_text().splitlines()]
+    assert all(event["eta_seconds"] < 600 for event in events if "eta_seconds" in event)
 
 
 @pytest.mark.parametrize("hours", [1, -1])
@@ -52,7 +52,7 @@ def test_what_a_person_sees_of_time_goes_on(tmp_path: Path, monkeypatch: pytest.
 def test_status_forecasts_no_more_than_the_trainer_said(packs: Path, tmp_path: Path, monkeypatch) -> None:
     """The trainer's last word lies an hour ahead."""
     state, clock = tmp_path / "work/smoke/state/a/b/c/s1", time.time
-    seen: list[float] = []
+    forecasts: list[float] = []
     original = loop_module.TrainingLoop.train_step
 
     def train_step(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
@@ -60,9 +60,9 @@ def test_status_forecasts_no_more_than_the_trainer_said(packs: Path, tmp_path: P
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(time, "time", lambda: clock() - 3600)
                 os.utime(state / run_lock.NAME, (clock() - 3600,) * 2)
-                seen.append(status.make_row(state, tmp_path / "out")["eta_seconds"])
+                forecasts.append(status.make_row(state, tmp_path / "out")["eta_seconds"])
         return original(self)
 
     monkeypatch.setattr(loop_module.TrainingLoop, "train_step", train_step)
     assert train(run_spec(), settings(packs, tmp_path, state=state)) == 0
-    assert len(seen) == 1 and seen[0] < 600
+    assert len(forecasts) == 1 and forecasts[0] < 600

@@ -54,17 +54,17 @@ def test_the_manifest_names_each_steps_code(packs: Path, tmp_path: Path, monkeyp
 
 
 def test_starts_that_were_gone_back_behind_made_nothing() -> None:
-    def starts(*given: tuple[str, int]) -> list[dict[str, Any]]:
-        return [{"code_sha256": code, "torch": "2", "step": step} for code, step in given]
+    def starts(*entries: tuple[str, int]) -> list[dict[str, Any]]:
+        return [{"code_sha256": code, "torch": "2", "step": step} for code, step in entries]
 
-    def told(*given: tuple[str, int]) -> list[tuple[str, list[int]]]:
-        return [(entry["code_sha256"], entry["steps"]) for entry in provenance.list_code_versions(starts(*given))]
+    def codes(*entries: tuple[str, int]) -> list[tuple[str, list[int]]]:
+        return [(entry["code_sha256"], entry["steps"]) for entry in provenance.list_code_versions(starts(*entries))]
 
-    assert told(("a", 0)) == [("a", [0])] and provenance.find_code_hash(starts(("a", 0))) == "a"
-    assert told(("a", 0), ("a", 5)) == [("a", [0, 5])] and provenance.find_code_hash(starts(("a", 0), ("a", 5))) == "a"
-    assert told(("a", 0), ("b", 8), ("c", 4)) == [("a", [0]), ("c", [4])]
-    assert told(("a", 0), ("b", 0)) == [("b", [0])] and provenance.find_code_hash(starts(("a", 0), ("b", 0))) == "b"
-    assert told(("a", 0), ("b", 3), ("a", 6)) == [("a", [0, 6]), ("b", [3])]
+    assert codes(("a", 0)) == [("a", [0])] and provenance.find_code_hash(starts(("a", 0))) == "a"
+    assert codes(("a", 0), ("a", 5)) == [("a", [0, 5])] and provenance.find_code_hash(starts(("a", 0), ("a", 5))) == "a"
+    assert codes(("a", 0), ("b", 8), ("c", 4)) == [("a", [0]), ("c", [4])]
+    assert codes(("a", 0), ("b", 0)) == [("b", [0])] and provenance.find_code_hash(starts(("a", 0), ("b", 0))) == "b"
+    assert codes(("a", 0), ("b", 3), ("a", 6)) == [("a", [0, 6]), ("b", [3])]
     assert provenance.find_code_hash(starts(("a", 0), ("b", 3), ("a", 6))) == "mixed"
 
 
@@ -91,11 +91,11 @@ def test_packs_of_two_tokenizers_or_two_splits_train_no_run(own_packs: Path, tmp
         PlumblineError, match=r"train\.json and .* are cut with two tokenizers \(sha256\): 0{64} and 1{64}"
     ):
         train(SPEC, chosen)
-    said = {"corpus": {"name": "made-up", "source": "local", "split_rule": "held out: 3 percent"}}
-    path.write_text(json.dumps(whole | said))
+    facts = {"corpus": {"name": "made-up", "source": "local", "split_rule": "held out: 3 percent"}}
+    path.write_text(json.dumps(whole | facts))
     train_path = own_packs / "train.json"
-    said["corpus"]["split_rule"] = "held out: 5 percent"
-    train_path.write_text(json.dumps(read(train_path) | said))
+    facts["corpus"]["split_rule"] = "held out: 5 percent"
+    train_path.write_text(json.dumps(read(train_path) | facts))
     with pytest.raises(
         PlumblineError, match=r"are of documents that were held out by two rules: .* 5 percent.* 3 percent"
     ):

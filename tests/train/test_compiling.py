@@ -1,4 +1,4 @@
-"""Compiled training: the same run but for rounding, and one that goes on, and says so, where the compiler fails."""
+"""Compiled training: the same run except for rounding, and one that goes on, and says so, where the compiler fails."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv(name, "")
     plain = torch.compile
 
-    def use(made: Any) -> None:
-        monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=made))
+    def use(compiler: Any) -> None:
+        monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=compiler))
 
     return use
 
 
-def compiled(packs: Path, work: Path, **given: Any) -> TrainerSettings:
-    return settings(packs, work, compile=True, compile_cache=work / "cache", **given)
+def make_settings(packs: Path, work: Path, **options: Any) -> TrainerSettings:
+    return settings(packs, work, compile=True, compile_cache=work / "cache", **options)
 
 
 def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Path, backend: Any) -> None:
@@ -49,7 +49,7 @@ def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Pa
         return graph
 
     backend(counting)
-    assert train(run_spec(), compiled(packs, tmp_path, micro_batch=4)) == 0
+    assert train(run_spec(), make_settings(packs, tmp_path, micro_batch=4)) == 0
     assert shapes == [[(4, 32)]]
     assert_alike(tmp_path, undisturbed)
     manifest = read(tmp_path / "out/manifest.json")
@@ -68,7 +68,7 @@ def test_interventions_see_recomputed_layers(packs: Path, tmp_path: Path, backen
 
     backend(counting)
     assert train(of, settings(packs, tmp_path / "plain")) == 0
-    assert train(of, compiled(packs, tmp_path / "compiled", recompute_activations=True)) == 0
+    assert train(of, make_settings(packs, tmp_path / "compiled", recompute_activations=True)) == 0
     assert len(graphs) == 2 and read(tmp_path / "compiled/out/manifest.json")["compiled"] is True
     assert_alike(tmp_path / "compiled", tmp_path / "plain")
 
@@ -93,7 +93,7 @@ def test_where_the_compiler_fails_a_run_says_so_and_goes_on(
         raise RuntimeError(message)
 
     backend(broken)
-    assert train(run_spec(), compiled(packs, tmp_path)) == 0
+    assert train(run_spec(), make_settings(packs, tmp_path)) == 0
     reason = f"torch.compile fails: RuntimeError: {why}"
     assert f"continuing without being compiled: {reason}\n" in capsys.readouterr().err
     assert products(tmp_path) == products(undisturbed)
@@ -104,14 +104,14 @@ def test_where_the_compiler_fails_a_run_says_so_and_goes_on(
 def test_a_compiler_switched_off(packs: Path, tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
     backend(lambda graph, inputs: pytest.fail("it compiled"))
-    assert train(run_spec(), compiled(packs, tmp_path)) == 0
+    assert train(run_spec(), make_settings(packs, tmp_path)) == 0
     manifest = read(tmp_path / "out/manifest.json")
     assert (manifest["compiled"], manifest["not_compiled"]) == (False, "TORCHDYNAMO_DISABLE is set")
 
 
 def test_a_cache_that_cannot_be_made_is_said_and_done_without(packs: Path, tmp_path: Path, backend: Any) -> None:
     (tmp_path / "cache").touch()
-    assert train(run_spec(), compiled(packs, tmp_path)) == 0
+    assert train(run_spec(), make_settings(packs, tmp_path)) == 0
     manifest = read(tmp_path / "out/manifest.json")
     assert manifest["compiled"] is False and "no folder for compiled code" in manifest["not_compiled"]
 
@@ -126,16 +126,16 @@ def test_a_run_that_is_over_is_not_compiled_again(packs: Path, tmp_path: Path, b
 
     backend(counting)
     for _ in range(2):
-        assert train(run_spec(), compiled(packs, tmp_path)) == 0
+        assert train(run_spec(), make_settings(packs, tmp_path)) == 0
         assert len(graphs) == 1 and read(tmp_path / "out/manifest.json")["compiled"] is True
         (tmp_path / "out/manifest.json").unlink()
 
 
 def test_a_run_that_diverged_tells_how_it_was_trained(packs: Path, tmp_path: Path, backend: Any) -> None:
-    """Too: giving its products again is a start of its own, in which nothing was compiled."""
+    """Too: giving its products again is a separate start, in which nothing was compiled."""
     backend(lambda graph, inputs: graph)
     for starts in (1, 2):
-        assert train(spec(optimizer__learning_rate=1e30), compiled(packs, tmp_path)) == 0
+        assert train(spec(optimizer__learning_rate=1e30), make_settings(packs, tmp_path)) == 0
         manifest = read(tmp_path / "out/manifest.json")
         assert read(tmp_path / "out/outcome.json")["outcome"] == "diverged"
         assert len(manifest["starts"]) == starts and manifest["compiled"] is True
@@ -150,28 +150,28 @@ def test_other_processors_share_nothing(tmp_path: Path, backend: Any, monkeypatc
 
     def folders(*changed: tuple[int, str]) -> set[Path]:
         """Of what is compiled, with that of this processor."""
-        told = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
-        monkeypatch.setattr(Path, "read_text", lambda path: told if path == Path("/proc/cpuinfo") else read_text(path))
+        text = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
+        monkeypatch.setattr(Path, "read_text", lambda path: text if path == Path("/proc/cpuinfo") else read_text(path))
         compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent == tmp_path
         return set(tmp_path.iterdir())
 
-    one = folders()
-    assert len(one) == 1 and folders((2, "cpu MHz : 3000")) == one
-    assert len(folders((1, "flags : sse2"), (4, "flags : sse2")) - one) == 1
+    first = folders()
+    assert len(first) == 1 and folders((2, "cpu MHz : 3000")) == first
+    assert len(folders((1, "flags : sse2"), (4, "flags : sse2")) - first) == 1
 
 
 def test_other_versions_share_nothing(tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an upgrade in place torch would load what was compiled with its old headers."""
-    model, found = create(run_spec().model, 0), set()
+    model, paths = create(run_spec().model, 0), set()
     for version in (torch.__version__, "2.12.9", torch.__version__):
         monkeypatch.setattr(torch, "__version__", version)
         compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         assert folder.parent == tmp_path and f"-torch{version}-cpython" in folder.name
         assert Path(os.environ["TRITON_CACHE_DIR"]).parent == folder
-        found.add(folder)
-    assert len(found) == 2 == len(list(tmp_path.iterdir()))
+        paths.add(folder)
+    assert len(paths) == 2 == len(list(tmp_path.iterdir()))
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), torch.OutOfMemoryError("too much")])
@@ -182,7 +182,7 @@ def test_what_is_not_the_compilers_fault_is_raised(packs: Path, tmp_path: Path, 
         if isinstance(error, torch.OutOfMemoryError):
             raise error
 
-        def run(*given: torch.Tensor) -> Any:
+        def run(*args: torch.Tensor) -> Any:
             raise error
 
         return run
@@ -190,7 +190,7 @@ def test_what_is_not_the_compilers_fault_is_raised(packs: Path, tmp_path: Path, 
     backend(failing)
     of_memory = isinstance(error, torch.OutOfMemoryError)
     with pytest.raises(PlumblineError if of_memory else ValueError, match="--micro-batch" if of_memory else "mine"):
-        train(run_spec(), compiled(packs, tmp_path))
+        train(run_spec(), make_settings(packs, tmp_path))
     assert not (tmp_path / "out/manifest.json").exists()
 
 
@@ -202,7 +202,7 @@ def test_two_ranks_train_as_one(
     packs: Path, tmp_path: Path, undisturbed: Path, strategy: Any, backends: str, reason: str | None
 ) -> None:
     """Each layer a graph that knows what to compute again; and a rank that cannot compile, whom the others follow."""
-    chosen = compiled(packs, tmp_path, micro_batch=2, strategy=strategy, recompute_activations=strategy == "fsdp")
+    chosen = make_settings(packs, tmp_path, micro_batch=2, strategy=strategy, recompute_activations=strategy == "fsdp")
     assert train_ranks(2, run_spec(), chosen, COMPILE_BACKENDS=backends) == [0, 0]
     manifest = read(tmp_path / "out/manifest.json")
     assert (manifest["compiled"], manifest["not_compiled"]) == (reason is None, reason)

@@ -54,7 +54,7 @@ class Noisy(Intervention):
         return 0.1 * (self.norm * torch.rand(self.norm.shape)).sum()
 
 
-#: What runs are of: an optimizer of each kind, and what looks at the weights in some steps.
+#: What runs are of: an optimizer of each kind, and what reads the weights in some steps.
 KINDS: dict[str, dict[str, Any]] = {
     "adamw": {},
     "muon": {"optimizer": MUON},
@@ -77,7 +77,7 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
-    """Gradients of one step that are no numbers, all others as they are."""
+    """Gradients of one step that are not numbers, all others as they are."""
     original = TrainingLoop.train_step
 
     def train_step(self: TrainingLoop) -> tuple[bool, bool]:
@@ -96,18 +96,18 @@ def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TrainingLoop, "train_step", train_step)
 
 
-def left(work: Path) -> dict[str, Any]:
-    """All that a run left but for clock times: outputs, and every checkpoint with its random states."""
-    found: dict[str, Any] = dict(products(work))
+def read_outputs(work: Path) -> dict[str, Any]:
+    """All that a run left except for clock times: outputs, and every checkpoint with its random states."""
+    contents: dict[str, Any] = dict(products(work))
     outcome = work / "out" / "outcome.json"
-    found["outcome"] = read(outcome) if outcome.exists() else None
+    contents["outcome"] = read(outcome) if outcome.exists() else None
     for path in sorted((work / "state").rglob("*")):
         name = str(path.relative_to(work / "state"))
         if path.suffix in (".safetensors", ".npy"):
-            found[name] = sha256_file(path)
+            contents[name] = sha256_file(path)
         elif path.name == "loop.json":
-            found[name] = {key: value for key, value in read(path).items() if key != "seconds"}
-    return found
+            contents[name] = {key: value for key, value in read(path).items() if key != "seconds"}
+    return contents
 
 
 @pytest.mark.usefixtures("noisy")
@@ -121,8 +121,8 @@ def test_a_run_is_the_same_to_the_byte(packs: Path, tmp_path: Path, kind: str) -
         )
         assert train(spec, chosen) == 0
         assert read(chosen.out / "manifest.json")["metric_lag_steps"] == metric_lag_steps
-    whole = left(tmp_path / "now")
-    assert whole == left(tmp_path / "late") and len([name for name in whole if name.endswith("loop.json")]) == 4
+    whole = read_outputs(tmp_path / "now")
+    assert whole == read_outputs(tmp_path / "late") and len([name for name in whole if name.endswith("loop.json")]) == 4
     chosen = settings(packs, tmp_path / "parts", metric_lag_steps=LATE, checkpoint_steps=3, keep_checkpoints=9)
     with pytest.MonkeyPatch.context() as patch:
         for number in (5, 7, 12):
@@ -161,9 +161,9 @@ def test_a_divergence_seen_late(packs: Path, tmp_path: Path, kind: str, numbers:
                     train(the_run(kind), settings(packs, work, metric_lag_steps=metric_lag_steps, checkpoint_steps=3))
                     == 0
                 )
-        found = left(now)
-        assert found == left(late)
-        outcome = found["outcome"]
+        contents = read_outputs(now)
+        assert contents == read_outputs(late)
+        outcome = contents["outcome"]
         assert (outcome["outcome"], outcome["step"], outcome["weights_step"]) == ("diverged", number, number - 1)
 
 
@@ -176,7 +176,7 @@ def test_a_run_that_had_diverged_is_not_stopped(packs: Path, tmp_path: Path, mon
 
 
 class Copies(TorchDispatchMode):
-    """Notes operations that take values from the host to the device, but for batches (which the loader pins) and for
+    """Notes operations that take values from the host to the device, except for batches (which the loader pins) and for
     scalars (which travel with a launch)."""
 
     def __init__(self) -> None:
@@ -185,9 +185,9 @@ class Copies(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-        held = [value for value in given if value.ndim and not value.is_meta and not is_batch(value)]
-        if held and isinstance(out, torch.Tensor) and out.is_meta:
+        tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        real = [value for value in tensors if value.ndim and not value.is_meta and not is_batch(value)]
+        if real and isinstance(out, torch.Tensor) and out.is_meta:
             self.found.append(str(func))
         return out
 
@@ -205,7 +205,7 @@ def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch)
     spec = step_time.on_random_tokens(spec, step_time.TimingSettings(sequences=spec.sequences_per_batch))
     patch.setattr(deferred_metrics, "start_copy", lambda values: list)
     loop = pretrain.build_loop(spec, chosen, StopRequest(), RankGroup(rank=0, world=1, device=torch.device("meta")))
-    loop.parts.model.register_forward_pre_hook(lambda model, given: (torch.empty_like(given[0], device="meta"),))
+    loop.parts.model.register_forward_pre_hook(lambda model, args: (torch.empty_like(args[0], device="meta"),))
     return loop
 
 
@@ -218,7 +218,7 @@ def test_no_step_reads_its_device(packs: Path, tmp_path: Path, method: str, monk
     """Nor sends it any."""
     spec = METHODS[method] if method in STUDY.methods else run_spec(optimizer=MUON)
     loop = on_meta(spec, packs, tmp_path, monkeypatch)
-    monkeypatch.setattr(torch, "tensor", lambda *given, **how: pytest.fail("made of the host's values"))
+    monkeypatch.setattr(torch, "tensor", lambda *args, **options: pytest.fail("made of the host's values"))
     with Copies() as copies:
         for _ in range(2):
             assert loop.train_step() == (False, False)

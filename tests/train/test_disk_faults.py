@@ -52,9 +52,9 @@ def broken(monkeypatch: pytest.MonkeyPatch):
     def install(number: int, *endings: str) -> Any:
         patch = pytest.MonkeyPatch()
         patches.append(patch)
-        # Who may not read a file is told all the same whose it is.
-        asked = [(os, "stat")] if number != errno.EACCES else []
-        for module, name in [(builtins, "open"), (io, "open"), (os, "open"), *asked]:
+        # Who may not read a file is informed all the same whose it is.
+        more = [(os, "stat")] if number != errno.EACCES else []
+        for module, name in [(builtins, "open"), (io, "open"), (os, "open"), *more]:
             original = getattr(module, name)
 
             def fail(path: Any, *arguments: Any, original: Any = original, **options: Any) -> Any:
@@ -176,8 +176,8 @@ def test_a_damaged_record_costs_no_progress(
 ) -> None:
     (interrupted / "state" / name).write_text("")
     assert train(run_spec(), settings(packs, interrupted)) == 0
-    said = capfd.readouterr().err
-    assert f"{name} is damaged" in said and "resumed at step 7" in said
+    stderr = capfd.readouterr().err
+    assert f"{name} is damaged" in stderr and "resumed at step 7" in stderr
     assert (interrupted / "state" / f"{name}.damaged").exists() and products(interrupted) == products(undisturbed)
 
 
@@ -215,26 +215,26 @@ def test_a_stop_before_the_first_step(packs: Path, tmp_path: Path, undisturbed: 
         "create": (pretrain_module, "create"),
         "compile": (CompiledModel, "attempt"),
     }[where]
-    original = (lambda *given: "no compiler") if where == "compile" else getattr(*place)
+    original = (lambda *args: "no compiler") if where == "compile" else getattr(*place)
     chosen = settings(packs, tmp_path, compile=where == "compile")
     for _ in range(4):
         stop = StopRequest()
 
-        def ask(*given: Any, stop: StopRequest = stop, **named: Any) -> Any:
+        def ask(*args: Any, stop: StopRequest = stop, **options: Any) -> Any:
             stop.asked = True
-            return original(*given, **named)
+            return original(*args, **options)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(*place, ask)
             assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
     assert ends(chosen.state) == ["stopped"] * 4
     assert train(run_spec(), settings(packs, tmp_path)) == 0 and products(tmp_path) == products(undisturbed)
-    said = capfd.readouterr().err
-    assert "killed" not in said and said.count("run me again") == 4
+    stderr = capfd.readouterr().err
+    assert "killed" not in stderr and stderr.count("run me again") == 4
 
 
 def test_a_start_that_fails_before_its_loop_was_not_killed(packs: Path, tmp_path: Path, monkeypatch) -> None:
-    def fail(*given: Any) -> None:
+    def fail(*args: Any) -> None:
         raise RuntimeError("no driver")
 
     monkeypatch.setattr(pretrain_module, "create", fail)
@@ -292,20 +292,20 @@ def test_faults_at_other_steps_are_progress(tmp_path: Path) -> None:
 # Suspended
 
 
-@pytest.mark.parametrize("at", range(7))
-def test_a_trainer_suspended_inside_its_outputs(packs: Path, tmp_path: Path, undisturbed: Path, at: int) -> None:
+@pytest.mark.parametrize("number", range(7))
+def test_a_trainer_suspended_inside_its_outputs(packs: Path, tmp_path: Path, undisturbed: Path, number: int) -> None:
     """Another trainer takes the lock and leaves its outputs between any two file operations of this one."""
     from plumbline.train import run_outputs
 
     theirs = {"metrics.parquet", "model.safetensors", "manifest.json", "outcome.json"}
-    taken: list[set[str]] = []
+    files: list[set[str]] = []
     calls = 0
 
     def take_over() -> None:
         nonlocal calls
         calls += 1
-        if calls == at + 1:
-            taken.append({name for name in theirs if (tmp_path / "out" / name).exists()})
+        if calls == number + 1:
+            files.append({name for name in theirs if (tmp_path / "out" / name).exists()})
             holder(tmp_path / "state", token="other")
             (tmp_path / "out").mkdir(exist_ok=True)
             for name in theirs:
@@ -328,7 +328,7 @@ def test_a_trainer_suspended_inside_its_outputs(packs: Path, tmp_path: Path, und
             before(run_outputs, "fsync_directory")
         with pytest.raises(PlumblineError, match=r"was taken over by"):
             train(run_spec(), settings(packs, tmp_path))
-    assert taken
+    assert files
     assert {name for name in theirs if (tmp_path / "out" / name).read_text() == "theirs"} == theirs
     assert not list((tmp_path / "out").glob(".*"))
 
@@ -344,8 +344,8 @@ def test_state_belongs_to_its_run(packs: Path, interrupted: Path, undisturbed: P
     of_other = products(interrupted)
     shutil.rmtree(interrupted / "out")
     assert train(run_spec(), chosen) == 0
-    said = capfd.readouterr().err
-    assert "this run's state is back from" in said and "resumed at step 7" in said
+    stderr = capfd.readouterr().err
+    assert "this run's state is back from" in stderr and "resumed at step 7" in stderr
     assert products(interrupted) == products(undisturbed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained again"))
@@ -375,12 +375,12 @@ def test_a_kill_while_runs_change_places_loses_nothing(tmp_path: Path, moves: in
         StateRecords(path).claim(identity(run))
         (path / f"step-{run}").write_text(run)
         (path / "starts.json").write_text(f'"{run}"')
-    left = moves
+    budget = moves
 
     def rename(source: Any, target: Any, original: Any = os.rename) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
+        nonlocal budget
+        budget -= 1
+        if budget < 0:
             raise KeyboardInterrupt
         original(source, target)
 
@@ -408,11 +408,11 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
     original = loop_module.TrainingLoop.train_step
 
     def overflow(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
-        asked = original(self)
+        result = original(self)
         if self.step == spec.train.steps:
             with torch.no_grad():
                 next(self.parts.model.parameters()).view(-1)[3] = float("inf")
-        return asked
+        return result
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.TrainingLoop, "train_step", overflow)
@@ -437,9 +437,9 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
 
 
 def _in_table6(frames: finished_runs.RunFrames, row: str) -> tuple[Any, ...]:
-    """What the study's table of divergences says of a run."""
-    made = table6(frames, study_config.load("transfer", "smoke"), PrintedNumbers.of("transfer"))
-    return tuple(made.cell(row, column).value for column in ("outcome", "first_nan_step", "divergence_reason"))
+    """What the study's table of divergences states about a run."""
+    table = table6(frames, study_config.load("transfer", "smoke"), PrintedNumbers.of("transfer"))
+    return tuple(table.cell(row, column).value for column in ("outcome", "first_nan_step", "divergence_reason"))
 
 
 def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path, tmp_path: Path) -> None:
@@ -513,19 +513,19 @@ def test_ctrl_c_saves_and_a_second_one_ends_at_once(packs: Path, tmp_path: Path)
 
 @in_the_foreground
 def test_a_second_ctrl_c_gives_no_traceback_and_is_no_kill(packs: Path, tmp_path: Path) -> None:
-    """It comes while the checkpoint is written that the first one asked for."""
-    words = command(packs, tmp_path, run_spec(train__steps=100000).to_json())[3:]
-    said = tmp_path / "said"
-    process = PROCESSES.Process(target=of_a_terminal, args=([*words, "--report-seconds", "0"], str(said)))
+    """It comes while the checkpoint is written that the first one requested."""
+    args = command(packs, tmp_path, run_spec(train__steps=100000).to_json())[3:]
+    stderr_file = tmp_path / "said"
+    process = PROCESSES.Process(target=of_a_terminal, args=([*args, "--report-seconds", "0"], str(stderr_file)))
     process.start()
     for line in (" step 3/", "writing"):
         deadline = time.monotonic() + 120
-        while not (said.exists() and line in said.read_text()) and time.monotonic() < deadline:
+        while not (stderr_file.exists() and line in stderr_file.read_text()) and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGINT)
     process.join(120)
     process.kill()
-    assert process.exitcode == -signal.SIGINT and "Traceback" not in said.read_text()
+    assert process.exitcode == -signal.SIGINT and "Traceback" not in stderr_file.read_text()
     assert ends(tmp_path / "state") == ["interrupted"] and not (tmp_path / "state/run_lock.json").exists()
 
 

@@ -75,8 +75,8 @@ def test_sharded_layers_are_gathered_once_a_step() -> None:
                 for last in (False, False, True):
                     with gradient_sync(model, last):
                         model(tokens_BT, loss=True).backward()
-            made = [name for name, _ in calls.made]
-            assert made.count("_allgather_base_") == made.count("_reduce_scatter_base_") == spec.layers + 1
+            names = [name for name, _ in calls.made]
+            assert names.count("_allgather_base_") == names.count("_reduce_scatter_base_") == spec.layers + 1
         for _ in range(2):  # of validation
             with Calls() as calls, torch.no_grad():
                 model(tokens_BT, loss=True)

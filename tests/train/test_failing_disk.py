@@ -1,4 +1,4 @@
-"""Attacks by a file system that fails (EIO), goes away (ESTALE) or may only be read (EROFS) while a run is at work: it
+"""Attacks by a file system that fails (EIO), goes away (ESTALE) or may only be read (EROFS) while a run goes on: it
 ends as by a full disk, in a sentence that names the file, and no start of it counts against the run."""
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def failing(patch: pytest.MonkeyPatch, name: str, number: int, place: str) -> No
     name."""
     original = getattr(os, name)
 
-    def call(what: Any, *rest: Any, **options: Any) -> Any:
-        if isinstance(what, int):
-            path, named = os.readlink(f"/proc/self/fd/{what}"), ()
+    def call(target: Any, *rest: Any, **options: Any) -> Any:
+        if isinstance(target, int):
+            path, paths = os.readlink(f"/proc/self/fd/{target}"), ()
         else:
-            path, named = os.fspath(rest[0] if name in ("rename", "replace") else what), (os.fspath(what),)
+            path, paths = os.fspath(rest[0] if name in ("rename", "replace") else target), (os.fspath(target),)
         if re.search(place, path):
-            raise OSError(number, os.strerror(number), *named)
-        return original(what, *rest, **options)
+            raise OSError(number, os.strerror(number), *paths)
+        return original(target, *rest, **options)
 
     patch.setattr(os, name, call)
 
@@ -133,8 +133,8 @@ def test_outputs_on_a_disk_that_fails_are_left_by_the_next_start(
 
 
 def test_outputs_that_could_not_be_left(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(f_flag=os.ST_RDONLY)
-    monkeypatch.setattr(os, "statvfs", lambda path: found)
+    flags = SimpleNamespace(f_flag=os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda path: flags)
     with pytest.raises(PlumblineError, match=rf"{tmp_path}/out cannot be .*Read-only.* or name another folder"):
         train(run_spec(), settings(packs, tmp_path))
     assert not (tmp_path / "state/starts.json").exists()
@@ -152,10 +152,10 @@ def test_what_safetensors_says_of_a_disk_gets_a_name(tmp_path: Path, monkeypatch
 def test_a_disk_fails_the_thread_that_reads_ahead(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = os.pread
 
-    def pread(*given: int) -> bytes:
+    def pread(*args: int) -> bytes:
         if threading.current_thread().name.startswith("next batch"):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return original(*given)
+        return original(*args)
 
     monkeypatch.setattr(os, "pread", pread)
     with pytest.raises(PlumblineError, match=r"/train\.bin cannot be read .*not damage"):
@@ -170,13 +170,13 @@ def test_a_lock_that_cannot_be_read_was_taken_by_nobody(tmp_path: Path, monkeypa
     def fail(path: Path, *arguments: Any, **options: Any) -> Any:
         raise OSError(errno.EIO, "sick", str(path))
 
-    with RunLock(tmp_path, limit=60.0, wait=0.0) as taken:
+    with RunLock(tmp_path, limit=60.0, wait=0.0) as lock:
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_text", fail)
             patch.setattr(Path, "read_bytes", fail)
             with pytest.raises(PlumblineError, match=r"run_lock\.json cannot be read .*sick"):
-                taken.check()
-        taken.check()
+                lock.check()
+        lock.check()
         monkeypatch.setattr(Path, "unlink", fail)
 
 
@@ -188,14 +188,14 @@ def test_a_shard_that_is_cut_short_while_it_is_read_kills_nobody(packs: Path, tm
     )
     for name in ("validation.json", "validation.bin"):
         (tmp_path / name).write_bytes((packs / name).read_bytes())
-    words = [sys.executable, "-c", program, str(tmp_path / "validation.json")]
-    done = subprocess.run(words, capture_output=True, text=True)
+    command = [sys.executable, "-c", program, str(tmp_path / "validation.json")]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and "validation.bin was cut short while it was read" in done.stderr
 
 
 @pytest.mark.parametrize("steps", [40, 4000])
 def test_numbers_that_find_no_room_are_told_with_their_file(tmp_path: Path, steps: int) -> None:
-    """numpy by itself says that so many were "requested" and so many "written", or, where few are lost, nothing."""
+    """numpy by itself states that so many were "requested" and so many "written", or, where few are lost, nothing."""
     metrics = RunMetrics()
     for step in range(steps):
         metrics.train(step, 1.0, 1.0, 0.1, step)

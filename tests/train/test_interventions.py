@@ -33,14 +33,14 @@ from tests.train.small_runs import read, settings, train
 
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Of every step that is made: the rate that was asked for, and those of the slowed and the other parameters."""
-    made: list[dict[str, Any]] = []
+    """Of every step that is made: the rate that was requested, and those of the slowed and the other parameters."""
+    steps: list[dict[str, Any]] = []
     original = run_optimizer.RunOptimizer.step
 
     def step(self: run_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
         original(self, number, learning_rate, skip)
         groups = self.inner.param_groups
-        made.append(
+        steps.append(
             {
                 "step": number,
                 "base": learning_rate,
@@ -51,7 +51,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         )
 
     monkeypatch.setattr(run_optimizer.RunOptimizer, "step", step)
-    return made
+    return steps
 
 
 def test_a_multiplier_of_one_is_the_control_to_the_bit(packs: Path, tmp_path: Path, unslowed: Path) -> None:
@@ -159,30 +159,30 @@ def test_an_odd_number_of_layers_counts_the_middle_one_as_upper(packs: Path, tmp
 def test_the_rate_is_a_quarter_until_the_release_and_then_ramps(packs: Path, tmp_path: Path, rates: list) -> None:
     """Released at the window's start (4) and two evaluations, where the score is clamped to reach any limit."""
     assert train(spec(slow(**ALWAYS)), settings(packs, tmp_path)) == 0
-    assert [made["step"] for made in rates] == list(range(1, 25))
-    assert all(made["other"] == {made["base"]} for made in rates)
+    assert [entry["step"] for entry in rates] == list(range(1, 25))
+    assert all(entry["other"] == {entry["base"]} for entry in rates)
     share = [1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6]
     expected = [0.25] * 8 + [0.25 + 0.75 * part for part in share] + [1.0] * 11
-    assert [made["slow"] for made in rates] == [{made["base"] * factor} for made, factor in zip(rates, expected)]
-    assert {factor for made in rates for factor in made["decay"]} == {0.1}
+    assert [entry["slow"] for entry in rates] == [{entry["base"] * factor} for entry, factor in zip(rates, expected)]
+    assert {factor for entry in rates for factor in entry["decay"]} == {0.1}
     logged = frames.read(tmp_path / "out/metrics.parquet", "metrics")
-    assert logged[logged.split == "train"].learning_rate.tolist() == [made["base"] for made in rates]
+    assert logged[logged.split == "train"].learning_rate.tolist() == [entry["base"] for entry in rates]
     assert read(tmp_path / "out/outcome.json")["interventions"] == [{"released": 8, "fraction": 8 / 24, "why": "score"}]
 
 
 def test_decay_can_be_kept_at_its_own_rate(packs: Path, tmp_path: Path, rates: list) -> None:
     """lr x wd is then what it is without the intervention."""
     assert train(spec(slow(scale_weight_decay=False, **ALWAYS)), settings(packs, tmp_path)) == 0
-    for made in rates:
-        (rate,), (decay,) = made["slow"], made["decay"]
-        assert rate * decay == pytest.approx(made["base"] * 0.1, rel=1e-12)
+    for entry in rates:
+        (rate,), (decay,) = entry["slow"], entry["decay"]
+        assert rate * decay == pytest.approx(entry["base"] * 0.1, rel=1e-12)
     assert rates[0]["decay"] == {0.4} and rates[-1]["decay"] == {0.1}
 
 
 def test_a_score_that_never_gets_there_is_forced_at_the_end_of_the_window(packs: Path, tmp_path: Path, rates) -> None:
     assert train(spec(slow(**NEVER)), settings(packs, tmp_path)) == 0
     assert read(tmp_path / "out/outcome.json")["interventions"] == [{"released": 12, "fraction": 0.5, "why": "forced"}]
-    assert [made["slow"] == {0.25 * made["base"]} for made in rates[:13]] == [True] * 12 + [False]
+    assert [entry["slow"] == {0.25 * entry["base"]} for entry in rates[:13]] == [True] * 12 + [False]
 
 
 @pytest.mark.parametrize("clamped, released, why", [(1.0, 8, "score"), (0.0, 24, "forced")])
@@ -204,16 +204,16 @@ def test_fixed_releases_need_no_score(packs: Path, tmp_path: Path, rates: list, 
     monkeypatch.setattr(_until_release, "lower_copy_score", lambda *arguments, **options: pytest.fail("was read"))
     chosen = spec(slow(release="fixed", release_at=0.25, ramp=0.0))
     assert train(chosen, settings(packs, tmp_path)) == 0
-    factors = [made["slow"] == {0.25 * made["base"]} for made in rates]
+    factors = [entry["slow"] == {0.25 * entry["base"]} for entry in rates]
     assert factors == [True] * 6 + [False] * 18
-    assert all(made["slow"] == {made["base"]} for made in rates[6:])
+    assert all(entry["slow"] == {entry["base"]} for entry in rates[6:])
     assert read(tmp_path / "out/outcome.json")["interventions"] == [{"released": 6, "fraction": 0.25, "why": "fixed"}]
     assert len(frames.read(tmp_path / "out/points/online.parquet", "probes")) == 0
 
 
 def test_half_the_rate_for_all_is_half_the_rate_in_the_recipe(packs: Path, tmp_path: Path, rates: list) -> None:
     assert train(spec({"name": "learning_rate_factor"}), settings(packs, tmp_path / "factor")) == 0
-    assert all(made["slow"] == {0.5 * made["base"]} and not made["other"] for made in rates)
+    assert all(entry["slow"] == {0.5 * entry["base"]} and not entry["other"] for entry in rates)
     assert read(tmp_path / "factor/out/outcome.json")["interventions"] == [
         {"released": None, "fraction": None, "why": None}
     ]
@@ -250,9 +250,9 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
     ]  # fmt: skip
     assert [event["score"] for event in events] == logged.value.tolist()
     assert train(spec(slow(**ALWAYS), train__steps=12), settings(packs, tmp_path)) == 0
-    said = capfd.readouterr().err
-    assert "slow_query_key: until the lower-copy score is at least 0 times its null (context 32; the absolute" in said
-    assert "slow_query_key: released after step 4 (33.33% of training): lower-copy score 0." in said
+    stderr = capfd.readouterr().err
+    assert "slow_query_key: until the lower-copy score is at least 0 times its null (context 32; the absolute" in stderr
+    assert "slow_query_key: released after step 4 (33.33% of training): lower-copy score 0." in stderr
 
 
 def test_scores_come_with_what_probes_read(packs: Path, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_scores_come_with_what_probes_read(packs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "intervention, said",
+    "intervention, message",
     [
         (slow(multiplier=0.0), r"slow_query_key.multiplier \(0\) must be above 0.*'freeze'"),
         (slow(roles="query,keys"), r"roles: there is no role 'keys'; did you mean 'key'"),
@@ -285,8 +285,8 @@ def test_scores_come_with_what_probes_read(packs: Path, tmp_path: Path) -> None:
         ({"name": "learning_rate_factor", "factor": -1.0}, r"learning_rate_factor.factor \(-1\)"),
     ],
 )
-def test_what_cannot_be_meant_is_told_before_the_first_step(packs: Path, tmp_path: Path, intervention, said) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_what_cannot_be_meant_is_told_before_the_first_step(packs: Path, tmp_path: Path, intervention, message) -> None:
+    with pytest.raises(PlumblineError, match=message):
         train(spec(intervention), settings(packs, tmp_path))
     assert read(tmp_path / "state/fault.json")["reason"]
 

@@ -20,7 +20,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions.qk_clip import QKClip, largest_scores
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import run_spec, small
-from tests.train.intervention_cases import ADAMW, KINDS, MANY_HEADS, MUON, attached
+from tests.train.intervention_cases import ADAMW, KINDS, MANY_HEADS, MUON, attach_hooks
 from tests.train.small_runs import read, settings, train
 
 #: Of 0.25, 1, 1 and 0.01.
@@ -32,13 +32,13 @@ def clip(**options: Any) -> dict[str, Any]:
     return {"name": "qk_clip"} | options
 
 
-def chosen(model: dict[str, Any], *interventions: dict[str, Any], **overrides: Any) -> RunSpec:
+def make_spec(model: dict[str, Any], *interventions: dict[str, Any], **overrides: Any) -> RunSpec:
     return run_spec(model=model, interventions=list(interventions), **overrides)
 
 
-def sharpened(of: RunSpec) -> Decoder:
+def make_sharp(spec: RunSpec) -> Decoder:
     """In float64, with logits that differ, and biases that are there."""
-    model = create(of.model, of.init_seed).double()
+    model = create(spec.model, spec.init_seed).double()
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for name, role in model.parameter_roles.items():
@@ -50,9 +50,9 @@ def sharpened(of: RunSpec) -> Decoder:
     return model
 
 
-def on(model: Decoder, of: RunSpec) -> QKClip:
+def on(model: Decoder, spec: RunSpec) -> QKClip:
     """The intervention, before step 1."""
-    (hook,) = attached(of, model)
+    (hook,) = attach_hooks(spec, model)
     hook.begin(1)
     return hook
 
@@ -61,21 +61,21 @@ def logits(model: Decoder, layer: int, x_BTD: torch.Tensor | None = None) -> tup
     """Scaled scores (B, H, T, T) of a layer with nothing above the diagonal, and the input of its attention: its own,
     or the given one."""
     attention = model.blocks[layer].attention
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
 
-    def replace(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        found["x"] = given[0] if x_BTD is None else x_BTD
-        return (found["x"], *given[1:])
+    def replace(_: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        tensors["x"] = args[0] if x_BTD is None else x_BTD
+        return (tensors["x"], *args[1:])
 
-    def see(mixer: Softmax, given: tuple[Any, ...]) -> None:
-        found["z"] = mixer.scores(given[0], given[1]).tril()
+    def see(mixer: Softmax, args: tuple[Any, ...]) -> None:
+        tensors["z"] = mixer.scores(args[0], args[1]).tril()
 
     handles = [attention.register_forward_pre_hook(replace), attention.mixer.register_forward_pre_hook(see)]
     with torch.no_grad():
         model(TOKENS)
     for handle in handles:
         handle.remove()
-    return found["z"], found["x"]
+    return tensors["z"], tensors["x"]
 
 
 def largest(model: Decoder, layer: int) -> torch.Tensor:
@@ -95,21 +95,21 @@ def test_the_largest_score_is_over_visible_entries_with_its_sign(time: int) -> N
     k_BGTW = torch.randn(2, 2, time, 8, generator=generator, dtype=torch.float64)
     q_BHTW[:, 3] = -k_BGTW[:, 1]  # below zero where a token sees itself
     attention_mask = AttentionMask.for_call(torch.zeros(2, time, dtype=torch.int64), None, None)
-    found = largest_scores(mixer, q_BHTW, k_BGTW, attention_mask)
+    scores = largest_scores(mixer, q_BHTW, k_BGTW, attention_mask)
     for head in range(4):
         z = [
             float(q_BHTW[b, head, i] @ k_BGTW[b, head // 2, j]) / math.sqrt(8)
             for b in range(2) for i in range(time) for j in range(i + 1)
         ]  # fmt: skip
-        assert found[head].item() == pytest.approx(max(z), rel=1e-12)
+        assert scores[head].item() == pytest.approx(max(z), rel=1e-12)
     if time == 1:
-        assert found[3] < 0
+        assert scores[3] < 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_sees_every_micro_batch_and_forgets_them_after_the_step(kind: str) -> None:
-    of = chosen(KINDS[kind], clip())
-    model = sharpened(of)
+    of = make_spec(KINDS[kind], clip())
+    model = make_sharp(of)
     hook = on(model, of)
     expected = torch.stack([largest(model, layer) for layer in (0, 1)])
     for part in TOKENS.split(1):
@@ -129,11 +129,11 @@ def test_logits_of_the_same_inputs_shrink_by_exactly_gamma(kind: str, positions:
     """Each head by its own gamma: threshold over its largest logit, or 1. Nothing but queries and keys changes.
     (Rotations are made in float32.)"""
     slots = KINDS[kind] | {"positions": {"name": positions}}
-    of = chosen(slots, clip())
-    model = sharpened(of)
+    of = make_spec(slots, clip())
+    model = make_sharp(of)
     tops = torch.stack([largest(model, layer) for layer in (0, 1)])
     threshold = tops.flatten().sort().values[3].item() * 1.0001  # half of the heads are below
-    hook = on(model, chosen(slots, clip(threshold=threshold)))
+    hook = on(model, make_spec(slots, clip(threshold=threshold)))
     before = {layer: logits(model, layer) for layer in (0, 1)}
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
     model(TOKENS)
@@ -165,25 +165,25 @@ def test_logits_of_the_same_inputs_shrink_by_exactly_gamma(kind: str, positions:
     ],
 )
 def test_how_queries_and_keys_share_gamma(kind: str, expected: dict[str, list[float]]) -> None:
-    of = chosen(KINDS[kind], clip())
-    model = sharpened(of)
+    of = make_spec(KINDS[kind], clip())
+    model = make_sharp(of)
     hook = on(model, of)
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
     hook.clip(torch.tensor([[1.0] * 4, [0.25, 1.0, 1.0, 0.01]], dtype=torch.float64))
     for name, role in model.parameter_roles.items():
         factors = expected.get(role.owner or role.role, [1.0]) if role.layer == 1 else [1.0]
         rows = torch.tensor(factors, dtype=torch.float64).repeat_interleave(len(start[name]) // len(factors))
-        wanted = start[name] * rows.reshape(-1, *[1] * (start[name].ndim - 1))
-        torch.testing.assert_close(model.get_parameter(name), wanted, rtol=1e-12, atol=0)
+        scaled = start[name] * rows.reshape(-1, *[1] * (start[name].ndim - 1))
+        torch.testing.assert_close(model.get_parameter(name), scaled, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("optimizer", [ADAMW, MUON])
 def test_momentum_stays_and_the_update_comes_first(optimizer: dict[str, Any]) -> None:
     """A step with the intervention is the step without it, then the clip by what was seen before it."""
-    of = chosen(MANY_HEADS, clip(threshold=0.5), optimizer=optimizer)
+    of = make_spec(MANY_HEADS, clip(threshold=0.5), optimizer=optimizer)
     ends = []
     for with_clip in (True, False):
-        model = sharpened(of).float()
+        model = make_sharp(of).float()
         hook = on(model, of)
         built = RunOptimizer(model, model.parameter_roles, of.optimizer, [hook] if with_clip else [])
         loss = model(TOKENS).logsumexp(-1).sum()
@@ -202,7 +202,7 @@ def test_momentum_stays_and_the_update_comes_first(optimizer: dict[str, Any]) ->
 def test_below_the_threshold_a_run_is_the_control_to_the_bit(packs: Path, tmp_path: Path) -> None:
     runs = {"control": [], "clip": [clip(threshold=1e6)]}
     for name, interventions in runs.items():
-        assert train(chosen(MANY_HEADS, *interventions), settings(packs, tmp_path / name)) == 0
+        assert train(make_spec(MANY_HEADS, *interventions), settings(packs, tmp_path / name)) == 0
     first, second = (sha256_file(tmp_path / name / "out/model.safetensors") for name in runs)
     assert first == second
     (report,) = read(tmp_path / "clip/out/outcome.json")["interventions"]
@@ -213,7 +213,7 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
     fast = {"optimizer__learning_rate": 0.03, "train__steps": 24, "schedule": {"name": "constant", "warmup_steps": 0}}
     tops = {}
     for name, threshold in (("free", 1e9), ("held", 1.0)):
-        of = chosen(MANY_HEADS, clip(threshold=threshold), **fast)
+        of = make_spec(MANY_HEADS, clip(threshold=threshold), **fast)
         assert train(of, settings(packs, tmp_path / name, micro_batch=4)) == 0
         logged = frames.read(tmp_path / name / "out/points/online.parquet", "probes")
         tops[name] = logged[logged.probe == "qk_clip_largest"].value.tolist()
@@ -226,7 +226,7 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "changes, options, said",
+    "changes, options, message",
     [
         ({}, {"threshold": 0.0}, r"qk_clip.threshold \(0\) must be above 0"),
         ({"mixer": {"name": "sigmoid"}}, {}, r"qk_clip: the weights of model.mixer 'sigmoid' are not the softmax"),
@@ -234,18 +234,18 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
         ({"projections": {"name": "identity_query"}}, {}, r"qk_clip: .*'identity_query'.* roles \['key'\]"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
-        train(chosen(MANY_HEADS | changes, clip(**options)), settings(packs, tmp_path))
+def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: Any, options: Any, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
+        train(make_spec(MANY_HEADS | changes, clip(**options)), settings(packs, tmp_path))
 
 
 def test_a_divided_softmax_is_clipped_by_the_logits_that_enter_it() -> None:
-    found = []
+    maxima = []
     for mixer in ({"name": "scaled_softmax", "divisor": 4.0}, {"name": "softmax"}):
-        of = chosen(MANY_HEADS | {"mixer": mixer}, clip())
-        model = sharpened(of)
+        of = make_spec(MANY_HEADS | {"mixer": mixer}, clip())
+        model = make_sharp(of)
         hook = on(model, of)
         model(TOKENS)
         hook.extra_loss(1, TOKENS)
-        found.append(hook.largest_LH[0])
-    torch.testing.assert_close(4.0 * found[0], found[1])
+        maxima.append(hook.largest_LH[0])
+    torch.testing.assert_close(4.0 * maxima[0], maxima[1])

@@ -50,9 +50,9 @@ def queries_and_keys(time: int, scale: float = 1.0) -> tuple[torch.Tensor, torch
 
 @pytest.fixture
 def mixer() -> Softmax:
-    made = Softmax(small(heads=4, key_value_heads=2, head_width=8), 0)
-    made.smallest_chunk = 4
-    return made
+    layer = Softmax(small(heads=4, key_value_heads=2, head_width=8), 0)
+    layer.smallest_chunk = 4
+    return layer
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 4.0])
@@ -94,7 +94,7 @@ class Quiet:
     def say(self, text: str) -> None: ...
 
 
-def attached(model: Decoder, **options: Any) -> EntropyFloor:
+def attach_floor(model: Decoder, **options: Any) -> EntropyFloor:
     """The intervention on a bare model, before step 1 of 24."""
     chosen = spec(floor(**options))
     (hook,) = build(chosen.interventions)
@@ -103,7 +103,7 @@ def attached(model: Decoder, **options: Any) -> EntropyFloor:
     return hook
 
 
-def sharpened(seed: int = 0) -> Decoder:
+def make_sharp(seed: int = 0) -> Decoder:
     """A model whose attention is not nearly uniform."""
     model = create(spec().model, seed)
     with torch.no_grad():
@@ -117,9 +117,9 @@ def sharpened(seed: int = 0) -> Decoder:
 def test_the_term_is_the_hinge_on_the_mean_over_the_upper_layers(recompute: bool) -> None:
     """Its gradient reaches the upper layers' queries and keys, and everything below by way of their inputs, but
     nothing of the last layer's that comes after its scores. The same where blocks are computed again."""
-    model = sharpened()
+    model = make_sharp()
     model.recompute = recompute
-    hook = attached(model, floor=0.9, weight=0.3)
+    hook = attach_floor(model, floor=0.9, weight=0.3)
     tokens = torch.arange(96).reshape(3, 32) * 7 % 97
     logits = model(tokens)
     upper = [normalised_entropy(model.blocks[layer].attention.mixer, *hook.inputs[layer]) for layer in (2, 3)]
@@ -138,7 +138,7 @@ def test_the_term_is_the_hinge_on_the_mean_over_the_upper_layers(recompute: bool
 
 def test_above_the_floor_and_in_evaluation_there_is_nothing_to_pay() -> None:
     model = create(spec().model, 0)
-    hook = attached(model)
+    hook = attach_floor(model)
     tokens = torch.arange(64).reshape(2, 32)
     model(tokens)
     assert hook.extra_loss(1, tokens) is None
@@ -153,7 +153,7 @@ def test_above_the_floor_and_in_evaluation_there_is_nothing_to_pay() -> None:
 
 def test_the_weight_is_off_at_once_or_ramped() -> None:
     model = create(spec().model, 0)
-    off, ramp = attached(model, weight=0.1), attached(model, weight=0.1, after_release="ramp")
+    off, ramp = attach_floor(model, weight=0.1), attach_floor(model, weight=0.1, after_release="ramp")
     assert [off.weight(step) for step in (1, 12, 13, 24)] == [0.1, 0.1, 0.0, 0.0]
     assert [ramp.weight(step) for step in (1, 12, 18, 24)] == [0.1, 0.1, 0.0, 0.0]
     assert [ramp.weight(step) for step in (13, 15, 17)] == pytest.approx([0.1 * 5 / 6, 0.05, 0.1 / 6])
@@ -178,7 +178,7 @@ def test_a_floor_keeps_attention_flatter(packs: Path, tmp_path: Path, unslowed: 
     for work in (unslowed, tmp_path / "whole"):
         model = create(chosen.model, 0)
         model.load_state_dict(load_file(work / "out/model.safetensors"))
-        hook = attached(model)
+        hook = attach_floor(model)
         model(torch.arange(320).reshape(10, 32) * 5 % 97)
         entropies.append(
             sum(float(normalised_entropy(hook.mixers[layer], *hook.inputs[layer]).detach()) for layer in (2, 3)) / 2
@@ -240,8 +240,8 @@ def test_only_softmax_has_this_entropy(packs: Path, tmp_path: Path, mixer: dict[
 
 
 @pytest.mark.parametrize(
-    "options, said", [({"floor": 1.5}, r"floor \(1.5\) must lie"), ({"weight": -0.1}, r"weight \(-0.1\) must be 0")]
+    "options, message", [({"floor": 1.5}, r"floor \(1.5\) must lie"), ({"weight": -0.1}, r"weight \(-0.1\) must be 0")]
 )
-def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         train(spec(floor(**options)), settings(packs, tmp_path))

@@ -26,7 +26,7 @@ from tests.train.intervention_cases import (
     MANY_HEADS,
     MUON,
     SHARED_KEYS,
-    attached,
+    attach_hooks,
     parameter,
     weights,
 )
@@ -43,21 +43,21 @@ def ablation(tau: float) -> dict[str, Any]:
     return {"name": "query_key_rate", "tau": tau}
 
 
-def chosen(model: dict[str, Any], *interventions: dict[str, Any], optimizer: str = "adamw") -> RunSpec:
+def make_spec(model: dict[str, Any], *interventions: dict[str, Any], optimizer: str = "adamw") -> RunSpec:
     return run_spec(model=model, optimizer=OPTIMIZERS[optimizer], interventions=list(interventions))
 
 
-def trainer(of: RunSpec) -> tuple[Decoder, RunOptimizer]:
+def trainer(spec: RunSpec) -> tuple[Decoder, RunOptimizer]:
     """A model and its optimizer before step 1. Biases are not where they start, so that decay moves them."""
-    model = create(of.model, of.init_seed)
-    hooks = attached(of, model)
+    model = create(spec.model, spec.init_seed)
+    hooks = attach_hooks(spec, model)
     with torch.no_grad():
         for name, role in model.parameter_roles.items():
             if role.role == "bias":
                 model.get_parameter(name).add_(0.1)
     for hook in hooks:
         hook.begin(1)
-    return model, RunOptimizer(model, model.parameter_roles, of.optimizer, hooks)
+    return model, RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
 
 
 def step(model: Decoder, optimizer: RunOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
@@ -73,21 +73,21 @@ def step(model: Decoder, optimizer: RunOptimizer, number: int = 1) -> dict[str, 
 
 def rates(model: Decoder, hook: Quack) -> dict[str, list[float]]:
     """Role -> multiplier of each block of the first layer's matrix; all rows of a block have the same one."""
-    found, by_row = {}, hook.row_multipliers(1)
+    by_role, by_row = {}, hook.row_multipliers(1)
     for role, (own, *_) in hook.heads.names.items():
         rows_NX = by_row[own[0]].unflatten(0, (hook.heads.blocks[role], -1))
         assert (rows_NX == rows_NX[:, :1]).all()
         assert all(torch.equal(by_row[name], by_row[own[0]]) for name in own), "a bias goes with its matrix"
-        found[role] = rows_NX[:, 0].tolist()
-    return found
+        by_role[role] = rows_NX[:, 0].tolist()
+    return by_role
 
 
-def started(model: dict[str, Any], **options: Any) -> tuple[Decoder, Quack]:
-    of = chosen(model, quack(**options))
-    made = create(of.model, of.init_seed)
-    (hook,) = attached(of, made)
+def start_quack(model: dict[str, Any], **options: Any) -> tuple[Decoder, Quack]:
+    of = make_spec(model, quack(**options))
+    decoder = create(of.model, of.init_seed)
+    (hook,) = attach_hooks(of, decoder)
     hook.begin(1)
-    return made, hook
+    return decoder, hook
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,10 +96,10 @@ def started(model: dict[str, Any], **options: Any) -> tuple[Decoder, Quack]:
 def test_the_first_step_is_the_ablations(kind: str, optimizer: str, tau: float) -> None:
     """With the same tau, decay and biases included; and it moves queries and keys tau times as far as the control."""
     control, fixed, ours = (
-        step(*trainer(chosen(KINDS[kind], *interventions, optimizer=optimizer)))
+        step(*trainer(make_spec(KINDS[kind], *interventions, optimizer=optimizer)))
         for interventions in ([], [ablation(tau)], [quack(tau=tau)])
     )
-    model = create(chosen(KINDS[kind]).model, 0)
+    model = create(make_spec(KINDS[kind]).model, 0)
     for name, role in model.parameter_roles.items():
         assert control[name].abs().max() > 0
         if {role.role, role.owner} & QUERY_KEY:
@@ -114,7 +114,7 @@ def test_the_first_step_is_the_ablations(kind: str, optimizer: str, tau: float) 
 def test_a_head_of_keys_twice_as_long_halves_the_rate_of_its_queries(tau: float) -> None:
     """And the other way round; no other head, layer or matrix feels it."""
     for role, other in (("key", "query"), ("query", "key")):
-        model, hook = started(MANY_HEADS, tau=tau)
+        model, hook = start_quack(MANY_HEADS, tau=tau)
         assert rates(model, hook) == {"query": [tau] * 4, "key": [tau] * 4}
         with torch.no_grad():
             parameter(model, role).unflatten(0, (4, 8))[2].mul_(2.0)
@@ -126,7 +126,7 @@ def test_a_head_of_keys_twice_as_long_halves_the_rate_of_its_queries(tau: float)
 
 def test_shared_keys_take_the_smallest_ratio_of_their_query_heads() -> None:
     """Heads 0 and 1 read the first head of keys, heads 2 and 3 the second."""
-    model, hook = started(SHARED_KEYS)
+    model, hook = start_quack(SHARED_KEYS)
     with torch.no_grad():
         parameter(model, "query").unflatten(0, (4, 8))[1].mul_(4.0)
         parameter(model, "query").unflatten(0, (4, 8))[2].mul_(0.5)
@@ -146,22 +146,22 @@ def test_shared_keys_take_the_smallest_ratio_of_their_query_heads() -> None:
 )
 def test_latent_rates_fall_with_what_a_matrix_is_multiplied_with(role: str, halved: set[str]) -> None:
     """Where the content term is the larger one, so that it is W_dq's."""
-    model, hook = started(LATENT)
+    model, hook = start_quack(LATENT)
     with torch.no_grad():
         for own in ("query_up", "key_up"):
             parameter(model, own).mul_(8.0)
     hook.begin(1)
-    assert all(set(found) == {1.0} for found in rates(model, hook).values())
+    assert all(set(by_name) == {1.0} for by_name in rates(model, hook).values())
     with torch.no_grad():
         parameter(model, role).mul_(2.0)
-    found = rates(model, hook)
-    assert {name for name, values in found.items() if set(values) == {0.5}} == halved
-    assert {name for name, values in found.items() if set(values) == {1.0}} == found.keys() - halved
+    by_name = rates(model, hook)
+    assert {name for name, values in by_name.items() if set(values) == {0.5}} == halved
+    assert {name for name, values in by_name.items() if set(values) == {1.0}} == by_name.keys() - halved
 
 
 def test_latent_rates_are_those_of_algorithm_2() -> None:
     """Written out head by head from the factors as the paper has them, at weights that have moved."""
-    model, hook = started(LATENT, largest_ratio=1e9)
+    model, hook = start_quack(LATENT, largest_ratio=1e9)
     roles = ("query_down", "query_up", "query_rotary", "key_value_down", "key_up", "key_rotary")
 
     def factors() -> dict[str, list[float]]:
@@ -197,7 +197,7 @@ def test_norms_that_stay_give_the_ablations_run(kind: str, optimizer: str, monke
     """Several steps with momentum and decay; with norms that move it is another run."""
     runs = {}
     for name, intervention in (("fixed", ablation(0.5)), ("ours", quack(tau=0.5)), ("frozen", quack(tau=0.5))):
-        model, optimizer_of = trainer(chosen(KINDS[kind], intervention, optimizer=optimizer))
+        model, optimizer_of = trainer(make_spec(KINDS[kind], intervention, optimizer=optimizer))
         if name == "frozen":
             (hook,) = optimizer_of.interventions
             monkeypatch.setattr(hook.heads, "norms", lambda norm, start=hook.start: start)
@@ -223,11 +223,11 @@ class Ones(Intervention):
 def test_rates_of_one_keep_every_bit(packs: Path, tmp_path: Path, monkeypatch, optimizer: str) -> None:
     from plumbline.train import interventions
 
-    control, held = chosen(SHARED_KEYS, optimizer=optimizer), chosen(SHARED_KEYS, quack(), optimizer=optimizer)
+    control, method = make_spec(SHARED_KEYS, optimizer=optimizer), make_spec(SHARED_KEYS, quack(), optimizer=optimizer)
     assert train(control, settings(packs, tmp_path / "control")) == 0
     ones = {"query": torch.ones(2, 4, dtype=torch.float64), "key": torch.ones(2, 2, dtype=torch.float64)}
     monkeypatch.setattr(QueryKeyMatrices, "norms", lambda self, norm: ones)
-    assert train(held, settings(packs, tmp_path / "held")) == 0
+    assert train(method, settings(packs, tmp_path / "held")) == 0
     monkeypatch.setattr(interventions, "build", lambda specs: [Ones()])
     assert train(control, settings(packs, tmp_path / "ones")) == 0
     first, *others = (sha256_file(tmp_path / name / "out/model.safetensors") for name in ("control", "held", "ones"))
@@ -236,9 +236,9 @@ def test_rates_of_one_keep_every_bit(packs: Path, tmp_path: Path, monkeypatch, o
 
 def test_several_multipliers_of_a_row_multiply() -> None:
     """A quarter and a half of the rate, by row and by parameter, whatever their order."""
-    control = step(*trainer(chosen(MANY_HEADS)))
+    control = step(*trainer(make_spec(MANY_HEADS)))
     for interventions in ([quack(tau=0.25), ablation(0.5)], [ablation(0.5), quack(tau=0.5), quack(tau=0.5)]):
-        changes = step(*trainer(chosen(MANY_HEADS, *interventions)))
+        changes = step(*trainer(make_spec(MANY_HEADS, *interventions)))
         name = "blocks.1.attention.projections.query.weight"
         torch.testing.assert_close(changes[name], 0.125 * control[name], rtol=1e-3, atol=1e-7)
 
@@ -246,7 +246,7 @@ def test_several_multipliers_of_a_row_multiply() -> None:
 @pytest.mark.parametrize("norm", ["frobenius", "spectral"])
 def test_norms_are_those_of_linear_algebra(norm: str) -> None:
     for model in (SHARED_KEYS, LATENT):
-        _, hook = started(model, norm=norm)
+        _, hook = start_quack(model, norm=norm)
         for role, blocks in hook.heads.blocks.items():
             for layer, own in enumerate(hook.heads.names[role]):
                 matrix = hook.heads.parameters[own[0]].detach().double().unflatten(0, (blocks, -1))
@@ -256,7 +256,7 @@ def test_norms_are_those_of_linear_algebra(norm: str) -> None:
 
 def test_a_ratio_has_a_limit_and_its_hits_are_counted(packs: Path, tmp_path: Path) -> None:
     """Keys that vanish would make the rate of their queries infinite."""
-    model, hook = started(MANY_HEADS, tau=0.5, largest_ratio=4.0)
+    model, hook = start_quack(MANY_HEADS, tau=0.5, largest_ratio=4.0)
     with torch.no_grad():
         parameter(model, "key").unflatten(0, (4, 8))[0].mul_(0.25)
         parameter(model, "key").unflatten(0, (4, 8))[1].mul_(0.125)
@@ -265,7 +265,7 @@ def test_a_ratio_has_a_limit_and_its_hits_are_counted(packs: Path, tmp_path: Pat
     report = hook.report(1)
     assert report["ratios_clamped"] == 2 and report["ratio_lowest"] == 1.0 and report["ratio_highest"] > 1e300
     json.dumps(hook.state(), allow_nan=False)
-    assert train(chosen(MANY_HEADS, quack(largest_ratio=1.0)), settings(packs, tmp_path)) == 0
+    assert train(make_spec(MANY_HEADS, quack(largest_ratio=1.0)), settings(packs, tmp_path)) == 0
     (report,) = read(tmp_path / "out/outcome.json")["interventions"]
     assert report["ratios_clamped"] > 0 and report["ratio_lowest"] < 1.0 < report["ratio_highest"]
 
@@ -284,7 +284,7 @@ def test_queries_and_keys_drift_less_than_without_norms(packs: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "changes, options, said",
+    "changes, options, message",
     [
         ({}, {"tau": 0.0}, r"quack.tau \(0\) must be above 0"),
         ({}, {"largest_ratio": 0.5}, r"quack.largest_ratio \(0.5\) must be 1"),
@@ -297,14 +297,14 @@ def test_queries_and_keys_drift_less_than_without_norms(packs: Path, tmp_path: P
         ({"query_key": {"name": "qk_norm"}}, {}, r"query_key 'qk_norm', a head's attention logits are not linear"),
     ],
 )
-def test_what_cannot_be_meant_is_told_before_the_first_step(packs, tmp_path: Path, changes, options, said) -> None:
-    with pytest.raises(PlumblineError, match=f"interventions: quack.*{said}" if not options else said):
-        train(chosen(MANY_HEADS | changes, quack(**options)), settings(packs, tmp_path))
+def test_what_cannot_be_meant_is_told_before_the_first_step(packs, tmp_path: Path, changes, options, message) -> None:
+    with pytest.raises(PlumblineError, match=f"interventions: quack.*{message}" if not options else message):
+        train(make_spec(MANY_HEADS | changes, quack(**options)), settings(packs, tmp_path))
     assert read(tmp_path / "state/fault.json")["reason"]
 
 
 def test_weights_that_start_at_zero_have_no_ratio() -> None:
-    model, hook = started(MANY_HEADS)
+    model, hook = start_quack(MANY_HEADS)
     with torch.no_grad():
         parameter(model, "key", 1).unflatten(0, (4, 8))[2].zero_()
     with pytest.raises(PlumblineError, match="weights of role 'key' start at zero"):
@@ -313,4 +313,4 @@ def test_weights_that_start_at_zero_have_no_ratio() -> None:
 
 def test_the_ablation_needs_something_to_slow() -> None:
     with pytest.raises(PlumblineError, match=r"query_key_rate.tau \(0\) must be above 0"):
-        attached(chosen(MANY_HEADS, ablation(0.0)), create(chosen(MANY_HEADS).model, 0))
+        attach_hooks(make_spec(MANY_HEADS, ablation(0.0)), create(make_spec(MANY_HEADS).model, 0))

@@ -64,15 +64,15 @@ def test_stopped_anywhere_resumes_the_bits(
 def test_norms_at_the_start_are_taken_once(packs: Path, tmp_path: Path, whole, monkeypatch) -> None:
     """They are in the checkpoint, and it is these that a resumed run goes by: others give another run."""
     of, uninterrupted = whole
-    taken = []
+    calls = []
     original = QueryKeyMatrices.norms
-    monkeypatch.setattr(QueryKeyMatrices, "norms", lambda self, norm: taken.append(None) or original(self, norm))
+    monkeypatch.setattr(QueryKeyMatrices, "norms", lambda self, norm: calls.append(None) or original(self, norm))
     chosen = settings(packs, tmp_path, checkpoint_seconds=1e9, micro_batch=4)
     assert train(of, chosen, StopAt(9)) == EXIT_RUN_AGAIN
     (checkpoint,) = (tmp_path / "state").glob("step-*")
     loop = read(checkpoint / "loop.json")
     state = loop["interventions"][1]
-    assert len(taken) == loop["step"] + 1, "once a step, and once at the start"
+    assert len(calls) == loop["step"] + 1, "once a step, and once at the start"
     assert {role: [len(norms) for norms in layers] for role, layers in state["start"].items()} in (
         {"query": [4, 4], "key": [2, 2]},
         {"query_down": [1, 1], "query_up": [4, 4], "query_rotary": [4, 4], "key_value_down": [1, 1],
@@ -80,13 +80,13 @@ def test_norms_at_the_start_are_taken_once(packs: Path, tmp_path: Path, whole, m
     )  # fmt: skip
     load_state = Quack.load_state
 
-    def halved(self: Quack, given: dict[str, Any]) -> None:
-        load_state(self, given)
+    def load_halved(self: Quack, state: dict[str, Any]) -> None:
+        load_state(self, state)
         self.start = {role: norms / 2 for role, norms in self.start.items()}
 
-    monkeypatch.setattr(Quack, "load_state", halved)
+    monkeypatch.setattr(Quack, "load_state", load_halved)
     assert train(of, chosen) == 0
-    assert len(taken) == 12 + 1
+    assert len(calls) == 12 + 1
     mine, other = weights(tmp_path), weights(uninterrupted)
     assert any(not torch.allclose(mine[name], value, atol=1e-4) for name, value in other.items())
 
@@ -96,8 +96,8 @@ def assert_alike(work: Path, reference: Path) -> None:
     mine, other = (frames.read(path / "out/points/online.parquet", "probes") for path in (work, reference))
     assert mine[["step", "probe"]].equals(other[["step", "probe"]])
     torch.testing.assert_close(torch.tensor(mine.value), torch.tensor(other.value), rtol=1e-3, atol=1e-5)
-    for one, two in zip(*(read(path / "out/outcome.json")["interventions"] for path in (work, reference))):
-        assert one == pytest.approx(two, rel=1e-4)
+    for first, two in zip(*(read(path / "out/outcome.json")["interventions"] for path in (work, reference))):
+        assert first == pytest.approx(two, rel=1e-4)
     own, expected = weights(work), weights(reference)
     for name, value in expected.items():
         torch.testing.assert_close(own[name], value, rtol=1e-3, atol=1e-4)

@@ -21,16 +21,16 @@ def rule(**options: Any) -> ReleaseRule:
 
 
 def scores(chosen: ReleaseRule, **reached: int) -> list[tuple[int, float, float]]:
-    """Scores at the rule's evaluations: 0.004 at first, then what each keyword says from that evaluation on (its
+    """Scores at the rule's evaluations: 0.004 at first, then what each keyword states from that evaluation on (its
     number on the grid), as ``at_0_006=6``."""
-    found = []
+    rows = []
     for number, step in enumerate(chosen.evaluations(STEPS)):
         score = 0.004
         for name, first in reached.items():
             if number >= first:
                 score = float(name.removeprefix("at_").replace("_", ".", 1))
-        found.append((step, score, NULL))
-    return found
+        rows.append((step, score, NULL))
+    return rows
 
 
 def percent(step: int | None) -> str:
@@ -39,10 +39,10 @@ def percent(step: int | None) -> str:
 
 @pytest.mark.parametrize("name", ["slow_query_key", "entropy_floor", "learning_rate_factor"])
 def test_a_rule_and_what_follows_one_have_the_same_defaults(name: str) -> None:
-    known = components.options("intervention", name)
-    made = ReleaseRule(release=known["release"].default)
+    options = components.options("intervention", name)
+    default = ReleaseRule(release=options["release"].default)
     own = {field.name for field in dataclasses.fields(ReleaseRule)} - {"context"}
-    assert {key: known[key].default for key in own} == {key: getattr(made, key) for key in own}
+    assert {key: options[key].default for key in own} == {key: getattr(default, key) for key in own}
 
 
 def test_the_grid_is_that_of_the_printed_releases() -> None:
@@ -58,7 +58,7 @@ def test_the_counter_counts_inside_the_window_only(patience: int, printed: str) 
     logged = scores(chosen)
     assert all(score >= 0.003 for _, score, _ in logged)
     assert percent(find_release_step(logged, chosen, STEPS)) == printed
-    counters = [found.counter for found in apply_rule(logged, chosen, STEPS)]
+    counters = [row.counter for row in apply_rule(logged, chosen, STEPS)]
     assert counters[:8] == [0] * 6 + [1, 2]
 
 
@@ -91,7 +91,7 @@ def test_forced_at_the_end_of_the_window_and_not_before() -> None:
     assert percent(find_release_step(logged, rule(), STEPS)) == "12.00"
     assert find_release_step(logged[:-1], rule(), STEPS) is None
     assert percent(find_release_step(logged, rule(window_end=0.08), STEPS)) == "7.99"
-    # An end that is no evaluation of the log's: at the end all the same.
+    # An end that is not an evaluation of the log's: at the end all the same.
     assert find_release_step(logged, rule(window_end=0.0826), STEPS) == round(0.0826 * STEPS) == 394
     assert 394 not in [step for step, _, _ in logged] and 394 in rule(window_end=0.0826).evaluations(STEPS)
 
@@ -103,7 +103,7 @@ def test_one_evaluation_below_begins_the_count_anew() -> None:
     assert percent(find_release_step(logged, chosen, STEPS)) == "4.99"
     logged[7] = (logged[7][0], math.nan, NULL)
     assert percent(find_release_step(logged, chosen, STEPS)) == "4.99"
-    assert [found.counter for found in apply_rule(logged, chosen, STEPS)][6:11] == [1, 0, 1, 2, 3]
+    assert [row.counter for row in apply_rule(logged, chosen, STEPS)][6:11] == [1, 0, 1, 2, 3]
 
 
 def test_at_another_context_the_limit_goes_by_the_null() -> None:
@@ -137,7 +137,7 @@ def test_a_run_of_few_steps_is_evaluated_once_a_step() -> None:
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, message",
     [
         ({"window_start": 0.2}, r"window_start \(0.2\) and window_end \(0.12\)"),
         ({"window_end": 1.2}, "must be fractions of training"),
@@ -147,8 +147,8 @@ def test_a_run_of_few_steps_is_evaluated_once_a_step() -> None:
         ({"patience": 0}, r"patience \(0\) must be"),
     ],
 )
-def test_a_rule_that_cannot_be_meant_is_refused(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_a_rule_that_cannot_be_meant_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         rule(**options)
 
 

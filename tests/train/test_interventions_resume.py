@@ -18,7 +18,7 @@ from plumbline.core.files import atomic_write_json
 from plumbline.train.interventions import _until_release
 from tests.train.intervention_cases import ALWAYS, slow, spec, weights
 from tests.train.small_runs import products, read, settings, train, train_ranks
-from tests.train.test_checkpoint_fit import signed
+from tests.train.test_checkpoint_fit import sign
 from tests.train.test_pretrain import StopAt
 
 
@@ -72,8 +72,8 @@ def test_a_state_that_is_none_of_the_run_is_refused(
     shutil.rmtree(tmp_path / "state/step-0000012")
     newest = tmp_path / "state/step-0000008"
     loop = read(newest / "loop.json")
-    atomic_write_json(newest / "loop.json", loop | {"interventions": [change(one) for one in loop["interventions"]]})
-    signed(newest)
+    atomic_write_json(newest / "loop.json", loop | {"interventions": [change(hook) for hook in loop["interventions"]]})
+    sign(newest)
     for _ in range(2):
         with pytest.raises(
             PlumblineError, match=rf"{newest}: its state of .* cannot be put back \(.*{says}.*move that"
@@ -90,8 +90,8 @@ def test_two_ranks_decide_as_one(packs: Path, tmp_path: Path, strategy: str) -> 
     assert train(spec(limited), settings(packs, tmp_path / "one")) == 0
     chosen = settings(packs, tmp_path / "two", micro_batch=2, strategy=strategy)
     assert train_ranks(2, spec(limited), chosen) == [0, 0]
-    one, two = (read(tmp_path / name / "out/outcome.json") for name in ("one", "two"))
-    assert one["interventions"] == two["interventions"]
+    first, two = (read(tmp_path / name / "out/outcome.json") for name in ("one", "two"))
+    assert first["interventions"] == two["interventions"]
     scores, expected = (frames.read(tmp_path / name / "out/points/online.parquet", "probes") for name in ("two", "one"))
     assert scores.step.tolist() == expected.step.tolist() == [0, 2, 4, 6, 8, 10, 12]
     torch.testing.assert_close(torch.tensor(scores.value), torch.tensor(expected.value), rtol=1e-3, atol=1e-6)
@@ -117,9 +117,9 @@ def test_reading_the_score_leaves_no_trace(packs: Path, tmp_path: Path, monkeypa
     def drawing(model: torch.nn.Module, *arguments: Any, **options: Any) -> tuple[float, float]:
         modes.append((model.training, any(value.grad is not None for value in model.parameters())))
         random.random(), np.random.rand(), torch.rand(3)
-        found = original(model, *arguments, **options)
+        result = original(model, *arguments, **options)
         modes.append((model.training, any(value.grad is not None for value in model.parameters())))
-        return found
+        return result
 
     monkeypatch.setattr(_until_release, "lower_copy_score", drawing)
     torch.manual_seed(1), random.seed(1), np.random.seed(1)

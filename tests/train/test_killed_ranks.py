@@ -28,7 +28,7 @@ def ends(work: Path) -> list[str | None]:
 
 
 def test_a_killed_rank_is_no_fault_of_the_run(packs: Path, tmp_path: Path) -> None:
-    """However often it is killed before the first checkpoint; the other one says that it lost a rank."""
+    """However often it is killed before the first checkpoint; the other one states that it lost a rank."""
     chosen = settings(packs, tmp_path, strategy="fsdp", max_starts_without_progress=2)
     for _ in range(2):
         assert train_ranks(2, run_spec(), chosen, FALL="killed") == [1, -signal.SIGKILL]
@@ -39,7 +39,7 @@ def test_a_killed_rank_is_no_fault_of_the_run(packs: Path, tmp_path: Path) -> No
 
 
 def test_a_rank_that_falls_to_an_error_leaves_word(packs: Path, tmp_path: Path) -> None:
-    """That is a fault, which counts, and the record says of which rank."""
+    """That is a fault, which counts, and the record states which rank it was."""
     chosen = settings(packs, tmp_path, strategy="fsdp", max_starts_without_progress=1)
     assert train_ranks(2, run_spec(), chosen, FALL="error") == [1, 1]
     (start,) = read(tmp_path / "state/starts.json")
@@ -50,7 +50,7 @@ def test_a_rank_that_falls_to_an_error_leaves_word(packs: Path, tmp_path: Path) 
 
 
 def test_a_rank_whose_disk_fails_is_no_fault_of_the_run(packs: Path, tmp_path: Path) -> None:
-    """However often it cannot read its sequences; the record says of which rank."""
+    """However often it cannot read its sequences; the record states which rank it was."""
     chosen = settings(packs, tmp_path, strategy="fsdp", max_starts_without_progress=1)
     for _ in range(2):
         assert train_ranks(2, run_spec(), chosen, FALL="disk") == [1, 1]
@@ -58,7 +58,7 @@ def test_a_rank_whose_disk_fails_is_no_fault_of_the_run(packs: Path, tmp_path: P
     assert [start["ended"] for start in starts] == ["disk error"] * 2 and "rank 1: " in starts[0]["reason"]
 
 
-def ended(ranks: list[Any], seconds: float) -> list[int | None]:
+def join_ranks(ranks: list[Any], seconds: float) -> list[int | None]:
     """The exit codes of ranks once all have ended; those that have not by then are killed, as torchrun does it."""
     deadline = time.monotonic() + seconds
     for rank in ranks:
@@ -69,7 +69,7 @@ def ended(ranks: list[Any], seconds: float) -> list[int | None]:
     return [rank.exitcode for rank in ranks]
 
 
-def killed(ranks: list[Any], victims: list[Any], delay: float) -> bool:
+def kill_ranks(ranks: list[Any], victims: list[Any], delay: float) -> bool:
     """Kill some of the ranks after `delay` seconds; False if they had ended before."""
     time.sleep(delay)
     hit = [rank for rank in victims if rank.is_alive()]
@@ -79,7 +79,7 @@ def killed(ranks: list[Any], victims: list[Any], delay: float) -> bool:
         return False
     for rank in ranks:  # as torchrun does for those that are left
         rank.terminate()
-    ended(ranks, 20)
+    join_ranks(ranks, 20)
     return True
 
 
@@ -95,8 +95,8 @@ def test_kills_at_random_instants(packs: Path, tmp_path: Path) -> None:
             ranks = start_ranks(2, SPEC, settings(packs, work, strategy="fsdp", checkpoint_steps=1))
             left_alone = run < 2 or of_this == 4 or total == KILLS  # the first start of all is slower
             victims = ranks if chance.random() < 0.3 else [chance.choice(ranks)]
-            if left_alone or not killed(ranks, victims, chance.uniform(0.0, seconds)):
-                assert ended(ranks, 120) == [0, 0]
+            if left_alone or not kill_ranks(ranks, victims, chance.uniform(0.0, seconds)):
+                assert join_ranks(ranks, 120) == [0, 0]
                 break
             total, of_this = total + 1, of_this + 1
         if run < 2:

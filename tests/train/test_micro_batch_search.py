@@ -25,8 +25,8 @@ from tests.model_specs import run_spec
 from tests.train.small_runs import read, settings, train
 
 
-@pytest.mark.parametrize(("room", "found"), [(100, 18), (17, 9), (9, 9), (8, 6), (1, 1), (0, 1)])
-def test_the_largest_divisor_that_fits(room, found):
+@pytest.mark.parametrize(("room", "expected"), [(100, 18), (17, 9), (9, 9), (8, 6), (1, 1), (0, 1)])
+def test_the_largest_divisor_that_fits(room, expected):
     tried, cleared = [], []
 
     def attempt(number: int) -> None:
@@ -34,7 +34,7 @@ def test_the_largest_divisor_that_fits(room, found):
         if number > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    assert largest(18, attempt, lambda: cleared.append(1)) == found
+    assert largest(18, attempt, lambda: cleared.append(1)) == expected
     assert tried == sorted(tried, reverse=True) and len(cleared) == len(tried)
 
 
@@ -62,17 +62,17 @@ def test_a_trial_leaves_nothing_behind():
 def test_ranks_agree_on_what_fits_them_all():
     """The other one has room for two sequences at a time."""
     spec = run_spec()
-    asked: list[list[float]] = []
+    maxima: list[list[float]] = []
     ranks: Any = SimpleNamespace(
-        world=2, device=torch.device("cpu"), max=lambda mine: asked.append(mine) or [max(*mine, -2.0)]
+        world=2, device=torch.device("cpu"), max=lambda mine: maxima.append(mine) or [max(*mine, -2.0)]
     )
     batching = MicroBatching.derive(spec.sequences_per_batch, None, 2)
-    found = find_largest_batch(batching, create(spec.model, 0), spec, ranks)
-    assert asked == [[-4.0]] and (found.micro_batch, found.accumulation) == (2, 2)
+    result = find_largest_batch(batching, create(spec.model, 0), spec, ranks)
+    assert maxima == [[-4.0]] and (result.micro_batch, result.accumulation) == (2, 2)
 
 
 @pytest.mark.parametrize(
-    ("error", "ranks", "asked_for", "found"),
+    ("error", "ranks", "asked_for", "expected"),
     [
         (torch.OutOfMemoryError("CUDA out of memory"), 1, None, 3),
         (MemoryError(), 1, None, 3),
@@ -81,31 +81,31 @@ def test_ranks_agree_on_what_fits_them_all():
         (RuntimeError("illegal memory access"), 1, None, None),
     ],
 )
-def test_what_is_tried_after_an_error(error: Exception, ranks: int, asked_for: int | None, found: int | None):
+def test_what_is_tried_after_an_error(error: Exception, ranks: int, asked_for: int | None, expected: int | None):
     """Of several ranks the others wait in a collective by then."""
-    assert next_smaller(error, MicroBatching.derive(18 * ranks, 6, ranks), asked_for) == found
+    assert next_smaller(error, MicroBatching.derive(18 * ranks, 6, ranks), asked_for) == expected
     assert next_smaller(error, None, asked_for) is None
 
 
-@pytest.mark.parametrize("asked", [None, 1, 8])
+@pytest.mark.parametrize("micro_batch", [None, 1, 8])
 @pytest.mark.parametrize("device", ["cuda", "cpu", "meta"])
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_when_it_is_searched(asked: int | None, device: str, strategy: Any) -> None:
-    assert needs_search(asked, device, strategy) == ((asked, device, strategy) == (None, "cuda", "ddp"))
+def test_when_it_is_searched(micro_batch: int | None, device: str, strategy: Any) -> None:
+    assert needs_search(micro_batch, device, strategy) == ((micro_batch, device, strategy) == (None, "cuda", "ddp"))
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_a_run_trains_as_searched(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
+@pytest.mark.parametrize("search", [True, False])
+def test_a_run_trains_as_searched(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search: bool) -> None:
     """As if the device were a GPU whose memory holds two sequences."""
-    asked: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(pretrain, "needs_search", lambda *given: asked.append(given) or wanted)
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(pretrain, "needs_search", lambda *args: calls.append(args) or search)
     monkeypatch.setattr(
-        pretrain, "find_largest_batch", lambda batching, *given: MicroBatching.derive(batching.sequences, 2, 1)
+        pretrain, "find_largest_batch", lambda batching, *args: MicroBatching.derive(batching.sequences, 2, 1)
     )
     assert train(run_spec(), settings(packs, tmp_path / "free")) == 0
-    assert read(tmp_path / "free/out/manifest.json")["micro_batch"] == (2 if wanted else 8)
+    assert read(tmp_path / "free/out/manifest.json")["micro_batch"] == (2 if search else 8)
     assert train(run_spec(), settings(packs, tmp_path / "asked", micro_batch=4, strategy="fsdp")) == 0
-    assert asked == [(None, "cpu", "ddp"), (4, "cpu", "fsdp")]
+    assert calls == [(None, "cpu", "ddp"), (4, "cpu", "fsdp")]
 
 
 def test_a_trial_leaves_room_for_what_comes_later() -> None:
@@ -119,23 +119,23 @@ def test_a_trial_leaves_room_for_what_comes_later() -> None:
 @pytest.mark.parametrize("world", [1, 2])
 def test_the_room_is_held_through_the_whole_trial(monkeypatch: pytest.MonkeyPatch, world: int) -> None:
     """At the end of the forward pass and at that of the backward pass, on the device, and not any longer."""
-    spec, plain, room, seen = run_spec(), torch.empty, [], []
+    spec, plain, room, holds = run_spec(), torch.empty, [], []
     model = create(spec.model, 0)
     size = count_reserved_bytes(sum(value.numel() for value in model.parameters()), "cpu", world)
 
-    def empty(*shape: Any, **named: Any) -> torch.Tensor:
-        made = plain(*shape, **named)
-        if made.dtype == torch.uint8 and made.numel() == size:
-            room.append((weakref.ref(made), made.device))
-        return made
+    def empty(*shape: Any, **options: Any) -> torch.Tensor:
+        block = plain(*shape, **options)
+        if block.dtype == torch.uint8 and block.numel() == size:
+            room.append((weakref.ref(block), block.device))
+        return block
 
     def look(*_: Any) -> None:
-        seen.append([held() is not None for held, _ in room])
+        holds.append([tensor() is not None for tensor, _ in room])
 
     monkeypatch.setattr(torch, "empty", empty)
     model.register_forward_hook(look)
     model.embedding.register_hook(look)
     ranks: Any = SimpleNamespace(world=world, device=torch.device("cpu"), max=lambda mine: mine)
     find_largest_batch(MicroBatching.derive(spec.sequences_per_batch, None, world), model, spec, ranks)
-    assert seen == [[True], [True]] and room[0][1] == ranks.device
+    assert holds == [[True], [True]] and room[0][1] == ranks.device
     assert room[0][0]() is None

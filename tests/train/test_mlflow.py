@@ -51,8 +51,8 @@ def steps(client: Any, name: str) -> list[int]:
 def test_a_run_that_goes_on_is_the_same_run(client: Any, packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     spec, chosen = run_spec(), settings(packs, tmp_path, mlflow=str(tmp_path / "tracked"))
     assert train(spec, chosen, StopAt(20)) == EXIT_RUN_AGAIN
-    seen = steps(client, "loss")
-    assert 0 < len(seen) < spec.train.steps and only_run(client).info.status == "KILLED"
+    values = steps(client, "loss")
+    assert 0 < len(values) < spec.train.steps and only_run(client).info.status == "KILLED"
     assert train(spec, chosen) == 0
     assert products(tmp_path) == products(undisturbed)
     run = only_run(client)
@@ -70,8 +70,8 @@ def follow(tmp_path: Path, *numbers: int, then: bytes = b"") -> None:
     scalars.close()
     with open(tmp_path / SCALARS, "ab") as file:
         file.write(then)
-    words = [(tmp_path / "tracked").as_uri(), str(tmp_path), run_spec(train__steps=4).to_json()]
-    command = [sys.executable, "-m", "plumbline.train.monitoring.mlflow", *words]
+    args = [(tmp_path / "tracked").as_uri(), str(tmp_path), run_spec(train__steps=4).to_json()]
+    command = [sys.executable, "-m", "plumbline.train.monitoring.mlflow", *args]
     subprocess.run(command, stdin=subprocess.DEVNULL, check=True, timeout=60)
 
 
@@ -93,7 +93,7 @@ def test_the_next_start_tells_the_rest(client: Any, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "end"),
     [
         ("missing", "No module named 'mlflow'; in a clone of Plumbline: pip install '.[mlflow]'. The run continues"),
         ("fails", "MlflowException: the server. The run continues"),
@@ -101,7 +101,7 @@ def test_the_next_start_tells_the_rest(client: Any, tmp_path: Path, monkeypatch:
     ],
 )
 def test_whatever_becomes_of_it_the_run_is_the_same_and_a_line_is_said_once(
-    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any, fault: str, said: str
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any, fault: str, end: str
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STANDIN), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("STANDIN_FAULT", fault)
@@ -110,16 +110,16 @@ def test_whatever_becomes_of_it_the_run_is_the_same_and_a_line_is_said_once(
     assert train(run_spec(), settings(packs, tmp_path, mlflow=str(tmp_path / "tracked"))) == 0
     assert products(tmp_path) == products(undisturbed)
     lines = [line for line in capfd.readouterr().err.splitlines() if "MLflow" in line]
-    assert len(lines) == 1 and lines[0].endswith(said)
+    assert len(lines) == 1 and lines[0].endswith(end)
 
 
 @pytest.mark.parametrize(
-    ("uri", "shown"),
+    ("uri", "expected"),
     [
         ("http://alice:secret@tracker:5000/x", "http://tracker:5000/x"),
         ("http://tracker:5000", "http://tracker:5000"),
         ("file:///data/ml@flow", "file:///data/ml@flow"),
     ],
 )
-def test_no_password_is_shown_or_kept(uri: str, shown: str) -> None:
-    assert hook.strip_password(uri) == shown
+def test_no_password_is_shown_or_kept(uri: str, expected: str) -> None:
+    assert hook.strip_password(uri) == expected

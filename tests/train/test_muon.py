@@ -38,7 +38,7 @@ QUINTIC_BAND = (0.681, 1.203)
 POLAR_BAND = (0.858, 1.142)
 
 
-def built(*hooks: Intervention, **chosen: Any) -> tuple[torch.nn.Module, RunOptimizer]:
+def build_muon(*hooks: Intervention, **chosen: Any) -> tuple[torch.nn.Module, RunOptimizer]:
     """The small run's model and its Muon, some options changed."""
     spec = run_spec(optimizer=MUON | chosen)
     model = create(spec.model, spec.init_seed)
@@ -80,31 +80,31 @@ class TestOrthogonalisation:
         """The singular vectors stay as they are, and the values come into the band."""
         u, values, vt = torch.linalg.svd(matrix(*shape), full_matrices=False)
         values = torch.logspace(0, -1.5, len(values))  # known, and none too near zero
-        found = orthogonalise(u @ values.diag() @ vt, coefficients, margin)
-        moved = u.T @ found @ vt.T
+        result = orthogonalise(u @ values.diag() @ vt, coefficients, margin)
+        moved = u.T @ result @ vt.T
         assert (moved - moved.diagonal().diag()).abs().max() < 1e-4
         assert moved.diagonal().min() > band[0] and moved.diagonal().max() < band[1]
 
     def test_a_matrix_of_rank_one_has_a_spectral_norm_of_about_one(self):
-        found = orthogonalise(torch.outer(matrix(30), matrix(50, seed=1)), (QUINTIC,) * 5)
-        first, second, *_ = torch.linalg.svdvals(found).tolist()
+        result = orthogonalise(torch.outer(matrix(30), matrix(50, seed=1)), (QUINTIC,) * 5)
+        first, second, *_ = torch.linalg.svdvals(result).tolist()
         assert QUINTIC_BAND[0] < first < QUINTIC_BAND[1] and second < 1e-4
 
     def test_a_matrix_of_zeros_stays(self):
         assert not orthogonalise(torch.zeros(3, 5), POLAR_EXPRESS).any()
 
     def test_in_bfloat16_it_is_torchs(self):
-        """But for where the norm is rounded, which moves a matrix by as much as bfloat16 itself: a fiftieth."""
-        given = matrix(96, 64)
-        found = orthogonalise(given, (QUINTIC,) * 5, narrow=True)
+        """Except for where the norm is rounded, which moves a matrix by as much as bfloat16 itself: a fiftieth."""
+        gradient = matrix(96, 64)
+        result = orthogonalise(gradient, (QUINTIC,) * 5, narrow=True)
         torchs = torch.zeros(96, 64, requires_grad=True)
-        torchs.grad = given
+        torchs.grad = gradient
         torch.optim.Muon([torchs], lr=1.0, weight_decay=0.0, momentum=0.0, nesterov=False).step()
         torchs = -torchs.detach() / math.sqrt(96 / 64)
-        exact = orthogonalise(given, (QUINTIC,) * 5)
-        assert found.dtype == torch.float32
+        exact = orthogonalise(gradient, (QUINTIC,) * 5)
+        assert result.dtype == torch.float32
         for other in (torchs, exact):
-            assert (found - other).norm() < 0.03 * other.norm()
+            assert (result - other).norm() < 0.03 * other.norm()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ class TestOrthogonalisation:
 )
 def test_its_products_go_by_the_device_and_the_runs_precision(monkeypatch, precision, device, dtype):
     """The meta device stands for a GPU."""
-    monkeypatch.setattr(Muon, "adamw_update", lambda *given, **named: None)
+    monkeypatch.setattr(Muon, "adamw_update", lambda *args, **more: None)
     spec = run_spec(optimizer=MUON)
     model = create(spec.model, spec.init_seed).to(device)
     optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, precision=precision)
@@ -127,7 +127,7 @@ def test_its_products_go_by_the_device_and_the_runs_precision(monkeypatch, preci
     with Calls() as calls:
         optimizer.step(1, RATE)
     products = [types for name, types in calls.made if name in ("mm", "addmm")]
-    assert len(products) > 10 and {found for types in products for found in types} == {dtype}
+    assert len(products) > 10 and {kind for types in products for kind in types} == {dtype}
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16_products"])
@@ -143,8 +143,8 @@ def test_a_run_tells_its_optimizer_how_precise_it_is(packs: Path, tmp_path: Path
 def test_matrices_move_as_with_torchs_muon(monkeypatch, nesterov, scale):
     """Three steps with momentum and weight decay, in float32."""
     monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
-    model, optimizer = built(matrices="separate", nesterov=nesterov, scale=scale, momentum=0.9)
-    copy, _ = built()
+    model, optimizer = build_muon(matrices="separate", nesterov=nesterov, scale=scale, momentum=0.9)
+    copy, _ = build_muon()
     names = [name for name, role in model.parameter_roles.items() if role.role in ORTHOGONALISED]
     assert len(names) == 2 * 7
     reference = torch.optim.Muon(
@@ -175,21 +175,21 @@ def test_matrices_move_as_with_torchs_muon(monkeypatch, nesterov, scale):
 )
 def test_conventions_of_scale(scale, factor):
     """The update of a matrix and of a stack: their shapes give the factor, and decay knows nothing of it."""
-    plain, scaled = (step(*built(scale=name, weight_decay=0.0)) for name in ("none", scale))
-    model, _ = built()
+    plain, scaled = (step(*build_muon(scale=name, weight_decay=0.0)) for name in ("none", scale))
+    model, _ = build_muon()
     shapes = {"up": (48, 32), "down": (32, 48), "query": (32 + 2 * 16 + 32, 32)}  # 4 heads of 8, 2 of keys and values
     for role, (rows, columns) in shapes.items():
         name = name_of(model, role)
         torch.testing.assert_close(scaled[name], factor(rows, columns) * plain[name], rtol=1e-3, atol=1e-7)
-    decayed = step(*built(scale=scale, weight_decay=0.5))
+    decayed = step(*build_muon(scale=scale, weight_decay=0.5))
     name = name_of(model, "up")
     expected = scaled[name] - RATE * 0.5 * model.get_parameter(name).detach()
     torch.testing.assert_close(decayed[name], expected, rtol=1e-3, atol=1e-6)
 
 
 def test_the_scale_of_a_gradient_does_not_matter():
-    first, second = step(*built()), step(*built(), factor=1000.0)
-    model, _ = built()
+    first, second = step(*build_muon()), step(*build_muon(), factor=1000.0)
+    model, _ = build_muon()
     for name, role in model.parameter_roles.items():
         if role.role in ORTHOGONALISED:
             torch.testing.assert_close(first[name], second[name], rtol=1e-4, atol=1e-7)
@@ -197,19 +197,19 @@ def test_the_scale_of_a_gradient_does_not_matter():
 
 def test_attention_is_orthogonalised_as_one_matrix():
     """Query, key, value and output weights of a layer, stacked; the key_norms study has them as one parameter."""
-    changes = step(*built(weight_decay=0.0, coefficients="polar_express", scale="none"))
-    model, _ = built()
+    changes = step(*build_muon(weight_decay=0.0, coefficients="polar_express", scale="none"))
+    model, _ = build_muon()
     draw = gradients(1)
-    given = {name: draw(value) for name, value in model.named_parameters()}
+    draws = {name: draw(value) for name, value in model.named_parameters()}
     for layer in (0, 1):
         names = [name_of(model, role, layer) for role in ATTENTION]
-        stack = orthogonalise(torch.cat([given[name] for name in names]), POLAR_EXPRESS, 1.01)
+        stack = orthogonalise(torch.cat([draws[name] for name in names]), POLAR_EXPRESS, 1.01)
         torch.testing.assert_close(torch.cat([changes[name] for name in names]), -RATE * stack, rtol=1e-3, atol=1e-6)
         values = torch.linalg.svdvals(torch.cat([changes[name] for name in names])) / RATE
         assert values.min() > POLAR_BAND[0] and values.max() < POLAR_BAND[1]
-    separate = step(*built(weight_decay=0.0, coefficients="polar_express", scale="none", matrices="separate"))
+    separate = step(*build_muon(weight_decay=0.0, coefficients="polar_express", scale="none", matrices="separate"))
     name = name_of(model, "key")
-    torch.testing.assert_close(separate[name], -RATE * orthogonalise(given[name], POLAR_EXPRESS, 1.01))
+    torch.testing.assert_close(separate[name], -RATE * orthogonalise(draws[name], POLAR_EXPRESS, 1.01))
     assert (separate[name] - changes[name]).abs().max() > 0.1 * RATE
     name = name_of(model, "up")
     assert torch.equal(separate[name], changes[name])
@@ -227,7 +227,7 @@ def test_attention_that_cannot_be_stacked():
 @pytest.mark.parametrize(("coefficients", "steps"), [("polar_express", 6), ("polar_express", 0), ("quintic", 0)])
 def test_steps_that_there_are_not(coefficients, steps):
     with pytest.raises(PlumblineError, match=rf"optimizer\.steps: {steps} steps"):
-        built(coefficients=coefficients, steps=steps)
+        build_muon(coefficients=coefficients, steps=steps)
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.25])
@@ -258,7 +258,7 @@ def test_the_rest_is_adamws(ratio):
 def test_weight_decay_is_decoupled_and_by_group():
     """Without gradients: embeddings and gains lose lr ratio wd, as the key_norms study's do; matrices what is asked."""
     for decay_matrices in (True, False):
-        model, optimizer = built(
+        model, optimizer = build_muon(
             decay_norms=True, decay_matrices=decay_matrices, weight_decay=0.2, adamw_learning_rate_ratio=0.25
         )
         before = {name: value.detach().clone() for name, value in model.named_parameters()}
@@ -275,17 +275,17 @@ def test_weight_decay_is_decoupled_and_by_group():
 
 def test_the_state_survives_by_name():
     """Also where groups lie in another order."""
-    model, optimizer = built()
+    model, optimizer = build_muon()
     for number in (1, 2):
         step(model, optimizer, number)
-    copy, other = built(SlowKeys(1.0))
+    copy, other = build_muon(SlowKeys(1.0))
     copy.load_state_dict(model.state_dict())
-    kept = {key: value.clone() for key, value in optimizer.tensors().items()}
-    assert {key.rpartition(".")[2] for key in kept} == {"momentum_buffer", "step", "exp_avg", "exp_avg_sq"}
-    other.load(kept)
+    state = {key: value.clone() for key, value in optimizer.tensors().items()}
+    assert {key.rpartition(".")[2] for key in state} == {"momentum_buffer", "step", "exp_avg", "exp_avg_sq"}
+    other.load(state)
     first, second = step(model, optimizer, 3), step(copy, other, 3)
     assert all(torch.equal(first[name], second[name]) for name in first)
-    fresh, started = built()
+    fresh, started = build_muon()
     fresh.load_state_dict(model.state_dict())
     third = step(fresh, started, 4)
     fourth = step(model, optimizer, 4)
@@ -305,8 +305,8 @@ class SlowKeys(Intervention):
 
 def test_a_part_of_a_stack_may_be_slowed():
     """Keys at a quarter of the rate, decay included; the stack that they are orthogonalised in is the same."""
-    control, slowed = step(*built()), step(*built(SlowKeys(0.25)))
-    model, _ = built()
+    control, slowed = step(*build_muon()), step(*build_muon(SlowKeys(0.25)))
+    model, _ = build_muon()
     for name, change in control.items():
         if model.parameter_roles[name].role == "key":
             torch.testing.assert_close(slowed[name], 0.25 * change, rtol=1e-3, atol=1e-7)
@@ -330,8 +330,8 @@ class TestFreeze:
             models.append(model)
         frozen, free = models
         for name, value in frozen.named_parameters():
-            held = frozen.parameter_roles[name].role == role
-            assert torch.equal(value, before[name] if held else free.get_parameter(name)), name
+            is_frozen = frozen.parameter_roles[name].role == role
+            assert torch.equal(value, before[name] if is_frozen else free.get_parameter(name)), name
             assert not torch.equal(free.get_parameter(name), before[name]), name
 
     def test_any_role_can_be_frozen(self):
@@ -339,7 +339,7 @@ class TestFreeze:
 
     def test_what_is_stopped_cannot_be_decayed(self):
         with pytest.raises(PlumblineError, match="SlowKeys: a learning rate times 0 decays nothing"):
-            step(*built(SlowKeys(0.0, scales=False)))
+            step(*build_muon(SlowKeys(0.0, scales=False)))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, fsync_directory
 from plumbline.operate.locks import workflow_lock
 from plumbline.train.checkpoint import run_lock
-from tests.core.fuse_folder import mounted
+from tests.core.fuse_folder import mount_folder
 from tests.model_specs import run_spec
 from tests.train.small_runs import PROCESSES, products, read, settings
 from tests.train.test_run_lock import take
@@ -25,7 +25,7 @@ from tests.train.test_run_lock import take
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     """A folder of one machine, and its rules."""
-    with mounted(tmp_path / "backing", tmp_path / "here", locks=False) as rules:
+    with mount_folder(tmp_path / "backing", tmp_path / "here", locks=False) as rules:
         yield tmp_path / "here", rules
 
 
@@ -44,10 +44,10 @@ def test_a_folder_that_cannot_be_synced_takes_files(folder: tuple[Path, Path], m
 def test_a_record_is_put_back_without_hard_links(folder: tuple[Path, Path]) -> None:
     place, rules = folder
     rules.write_text("link * EPERM\nlock * ENOLCK\n")
-    with take(place) as held:
+    with take(place) as lock:
         path = place / run_lock.NAME
         assert not process_record.remove(path, {"token": "another one's, which was judged to be dead"})
-        held.check()
+        lock.check()
     assert not path.exists()
 
 
@@ -60,8 +60,8 @@ def test_a_fingerprint_that_cannot_be_read_is_not_another_one(folder: tuple[Path
     with pytest.raises(PlumblineError, match=r"tokenizer\.fingerprint\.json cannot be read \(Stale file handle\)"):
         fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
     rules.write_text("")
-    found = fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
-    assert found is not None and found["fingerprint"] == "code-asked"
+    record = fingerprint_file.read(fingerprint_file.sidecar_path(place / "tokenizer.json"))
+    assert record is not None and record["fingerprint"] == "code-asked"
 
 
 def test_a_workflow_holds_its_folder_without_locks(folder: tuple[Path, Path]) -> None:
@@ -100,8 +100,8 @@ def two(tmp_path: Path) -> Iterator[dict[str, Path]]:
     """One folder as two machines see it."""
     backing, places = tmp_path / "backing", {name: tmp_path / name for name in ("one", "other")}
     with (
-        mounted(backing, places["one"], late=0.5, locks=False),
-        mounted(backing, places["other"], late=0.5, locks=False),
+        mount_folder(backing, places["one"], late=0.5, locks=False),
+        mount_folder(backing, places["other"], late=0.5, locks=False),
     ):
         yield places
 

@@ -70,7 +70,7 @@ def test_no_step_reads_memory_that_nobody_wrote(method: str):
     filled = loss_and_gradients(method)
     assert len(unfilled) == len(filled) > 1
     assert all(value.isfinite().all() for value in filled)
-    assert all(torch.equal(one, other) for one, other in zip(unfilled, filled, strict=True))
+    assert all(torch.equal(first, other) for first, other in zip(unfilled, filled, strict=True))
 
 
 def test_the_embeddings_gradient_sorts_no_tokens():
@@ -79,10 +79,10 @@ def test_the_embeddings_gradient_sorts_no_tokens():
     model, batch_BT = create(spec, init_seed=42), tokens(1, spec.vocabulary, spec.context)
     with Calls() as calls:
         hidden_BTD = model.hidden(batch_BT, model.context(batch_BT, None, None))
-        found = torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0]
+        gradient = torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0]
     assert "embedding_dense_backward" in calls.names and not {"index_put", "_index_put_impl_"} & calls.names
     hidden_BTD = model.carried(model.embedding[batch_BT], model.context(batch_BT, None, None))
-    assert torch.equal(found, torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0])
+    assert torch.equal(gradient, torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0])
 
 
 def test_the_gradient_of_learned_positions_sorts_none():
@@ -95,11 +95,11 @@ def test_the_gradient_of_learned_positions_sorts_none():
     x_BTD = torch.randn(*batch_BT.shape, spec.width)
     with Calls() as calls:
         found_BTD = learned.embed(x_BTD, context)
-        found = torch.autograd.grad(found_BTD.square().sum(), learned.embedding)[0]
+        gradient = torch.autograd.grad(found_BTD.square().sum(), learned.embedding)[0]
     assert "embedding_dense_backward" in calls.names and not {"index", "index_put", "_index_put_impl_"} & calls.names
     expected_BTD = x_BTD + learned.embedding[context.attention_mask.query_positions_BQ.clamp(min=0)]
     assert torch.equal(found_BTD, expected_BTD)
-    assert torch.equal(found, torch.autograd.grad(expected_BTD.square().sum(), learned.embedding)[0])
+    assert torch.equal(gradient, torch.autograd.grad(expected_BTD.square().sum(), learned.embedding)[0])
 
 
 @pytest.mark.parametrize(
@@ -114,24 +114,24 @@ def test_the_gradient_of_learned_positions_sorts_none():
 def test_a_gpus_memory_grows_by_segments_unless_it_is_configured(monkeypatch, device, before, after):
     """Before anything is asked of CUDA, which reads it once."""
 
-    def found() -> dict[str, str]:
+    def read_variables() -> dict[str, str]:
         return {name: value for name, value in os.environ.items() if name.endswith("_ALLOC_CONF")}
 
-    def asked() -> bool:
-        assert found() == after
+    def check_variables() -> bool:
+        assert read_variables() == after
         return True
 
-    for name in found():
+    for name in read_variables():
         monkeypatch.delenv(name)
     for name in after:
         monkeypatch.setenv(name, "")  # so that it goes when the test ends
         monkeypatch.delenv(name)
     for name, value in before.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(torch.cuda, "is_available", asked)
-    monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked())
+    monkeypatch.setattr(torch.cuda, "is_available", check_variables)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: check_variables())
     with join_ranks(device):
-        assert found() == after
+        assert read_variables() == after
 
 
 def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest.MonkeyPatch):
@@ -140,12 +140,12 @@ def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest
     assert 0 < error < 5e-7 and torch.equal(torch.get_rng_state(), before)
     for narrow, size in ((torch.bfloat16, 3e-4), (torch.float16, 3e-5)):  # float16 and TF32 have as many bits
 
-        def narrowed(x_XI: torch.Tensor, y_OI: torch.Tensor, narrow: torch.dtype = narrow) -> torch.Tensor:
+        def multiply_narrow(x_XI: torch.Tensor, y_OI: torch.Tensor, narrow: torch.dtype = narrow) -> torch.Tensor:
             return x_XI.to(narrow).float() @ y_OI.to(narrow).float().T
 
         for library in ("product", "_by_torch"):
             with monkeypatch.context() as patched:
-                patched.setattr(f"plumbline.model.numerics.{library}", narrowed)
+                patched.setattr(f"plumbline.model.numerics.{library}", multiply_narrow)
                 assert float32_error(torch.device("cpu")) > size
                 with pytest.raises(PlumblineError, match=r"^float32 products on cpu are off by .* and start again$"):
                     require_float32(torch.device("cpu"))

@@ -38,25 +38,25 @@ def test_starts_that_said_nothing_are_not_taken_for_small_ones() -> None:
     assert (
         peak_memory.format_memory(peak_memory.find_largest_peak([])) == peak_memory.format_memory({}) == "not recorded"
     )
-    told = {"peak_memory_bytes": 7, "peak_memory_of": PROCESS}
-    assert peak_memory.find_largest_peak([killed, killed | told, killed]) == told
+    peak = {"peak_memory_bytes": 7, "peak_memory_of": PROCESS}
+    assert peak_memory.find_largest_peak([killed, killed | peak, killed]) == peak
 
 
 def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
-    held = bytearray(300_000_000)
-    held[::4096] = b"1" * len(held[::4096])
+    memory = bytearray(300_000_000)
+    memory[::4096] = b"1" * len(memory[::4096])
     command = "from plumbline.train.monitoring import peak_memory; print(peak_memory.resident())"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert 5e6 < int(done.stdout) < 1e8 < len(held) <= peak_memory.count_resident_bytes() <= peak_memory.resident()
+    assert 5e6 < int(done.stdout) < 1e8 < len(memory) <= peak_memory.count_resident_bytes() <= peak_memory.resident()
 
 
 def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", asked.append)
+    devices = []
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", devices.append)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 5)
     alone = RankGroup(rank=0, world=1, device=torch.device("cuda", 1))
     peak_memory.begin(alone)
-    assert asked == [alone.device]
+    assert devices == [alone.device]
     assert peak_memory.report_peak(alone, 3) == {
         "peak_memory_bytes": 5,
         "peak_memory_of": "allocated by torch on the device",

@@ -56,8 +56,8 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     assert manifest["attention"] == attention
     weights = load_file(out / "model.safetensors")
     assert manifest["parameters"] == sum(value.numel() for value in weights.values())
-    kept = sorted(path.name for path in (undisturbed / "state").glob("step-*"))
-    assert kept == ["step-0000012"]
+    names = sorted(path.name for path in (undisturbed / "state").glob("step-*"))
+    assert names == ["step-0000012"]
     lines = (undisturbed / "state" / "progress.jsonl").read_text().splitlines()
     events = [json.loads(line)["event"] for line in lines]
     assert events[0] == "start" and events[-1] == "completed" and events.count("step") == 12
@@ -66,12 +66,12 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
 def test_explicit_weights_stand_in_the_manifest(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     """The same run up to rounding, under the same id."""
     assert train(run_spec(), settings(packs, tmp_path, attention="reference")) == 0
-    found, other = read(tmp_path / "out/outcome.json"), read(undisturbed / "out/outcome.json")
-    assert found["run_id"] == other["run_id"]
-    assert found["validation_loss"] == pytest.approx(other["validation_loss"], rel=1e-4)
-    said = read(tmp_path / "out/manifest.json")
+    outcome, other = read(tmp_path / "out/outcome.json"), read(undisturbed / "out/outcome.json")
+    assert outcome["run_id"] == other["run_id"]
+    assert outcome["validation_loss"] == pytest.approx(other["validation_loss"], rel=1e-4)
+    manifest = read(tmp_path / "out/manifest.json")
     way = {"asked": "reference", "kernel": "chunked", "triton": None, "flash_attn": None, "notice": None}
-    assert said["attention"] == said["starts"][0]["attention"] == way
+    assert manifest["attention"] == manifest["starts"][0]["attention"] == way
 
 
 def test_the_same_run_gives_the_same_bytes(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
@@ -81,10 +81,10 @@ def test_the_same_run_gives_the_same_bytes(packs: Path, tmp_path: Path, undistur
 
 def test_accumulation_changes_nothing_but_rounding(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     assert train(run_spec(), settings(packs, tmp_path, micro_batch=2)) == 0
-    one = frames.read(undisturbed / "out/metrics.parquet", "metrics")
+    single = frames.read(undisturbed / "out/metrics.parquet", "metrics")
     four = frames.read(tmp_path / "out/metrics.parquet", "metrics")
     assert read(tmp_path / "out/manifest.json")["accumulation"] == 4
-    torch.testing.assert_close(torch.tensor(four.loss), torch.tensor(one.loss), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(torch.tensor(four.loss), torch.tensor(single.loss), rtol=1e-5, atol=1e-6)
 
 
 def test_layers_computed_again_give_the_same_bytes(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
@@ -311,9 +311,9 @@ def test_a_corrupted_newest_checkpoint_falls_back(packs: Path, tmp_path: Path, u
     content[len(content) // 2] ^= 4
     newest.write_bytes(content)
     assert train(run_spec(), chosen) == 0
-    said = capfd.readouterr().err
-    assert "step-0000012 is damaged (model.safetensors does not have its checksum)" in said
-    assert "resumed at step 10" in said
+    stderr = capfd.readouterr().err
+    assert "step-0000012 is damaged (model.safetensors does not have its checksum)" in stderr
+    assert "resumed at step 10" in stderr
     assert products(tmp_path) == products(undisturbed)
 
 
@@ -343,11 +343,11 @@ def test_state_of_another_run_is_kept_for_it(packs: Path, tmp_path: Path, capfd,
         chosen = settings(packs, tmp_path, training_pack=packs / "validation.json")
     for _ in range(2):  # the second time the state is its own
         assert train(spec, chosen) == 0
-    said = capfd.readouterr().err
+    stderr = capfd.readouterr().err
     expected = {"spec": "run_id", "data": "data_fingerprint"}[change]
-    assert f"it belongs to another run ({expected} changed); kept as" in said
-    (kept,) = tmp_path.glob("state.*")
-    assert kept.name.startswith(f"state.of-{run_spec().run_id}-") and (kept / "step-0000012/metadata.json").exists()
+    assert f"it belongs to another run ({expected} changed); kept as" in stderr
+    (folder,) = tmp_path.glob("state.*")
+    assert folder.name.startswith(f"state.of-{run_spec().run_id}-") and (folder / "step-0000012/metadata.json").exists()
 
 
 def test_checkpoints_say_whose_they_are(packs: Path, tmp_path: Path, undisturbed: Path, capfd) -> None:
@@ -471,12 +471,12 @@ def test_bad_input_is_named(packs: Path, tmp_path: Path) -> None:
         train(run_spec(train__validation_sequences=41), settings(packs, tmp_path / "c"))
     with pytest.raises(PlumblineError, match=r"none.json is missing"):
         train(run_spec(), settings(packs, tmp_path / "d", training_pack=tmp_path / "none.json"))
-    for mistake, said in (
+    for mistake, message in (
         ({"optimizer__name": "adam"}, r"optimizer\.name: no component 'adam'; did you mean 'adamw'"),
         ({"schedule__warmup_steps": 13}, r"schedule\.warmup_steps"),
         ({"interventions": [{"name": "slow"}]}, r"interventions\[0\]\.name: no component 'slow'"),
     ):
-        with pytest.raises(PlumblineError, match=said):
+        with pytest.raises(PlumblineError, match=message):
             run_spec(**mistake)
 
 

@@ -188,17 +188,17 @@ def test_a_lost_point_has_the_same_bytes(packs: Path, tmp_path: Path, probed: Pa
     """Checkpoints after steps 2, 4, ... 12; the later ones are taken away, so that step 11 is made again."""
     chosen = settings(packs, tmp_path, checkpoint_steps=2, keep_checkpoints=9)
     assert train(SPEC, chosen) == 0
-    kept = tmp_path / "state/points/step-0000011/model.safetensors"
+    weights = tmp_path / "state/points/step-0000011/model.safetensors"
     for lose in (False, True):
         for step in (8, 10, 12):
             shutil.rmtree(tmp_path / f"state/step-{step:07d}")
-        before = kept.stat().st_ino
+        before = weights.stat().st_ino
         if lose:
-            content = bytearray(kept.read_bytes())
+            content = bytearray(weights.read_bytes())
             content[-1] ^= 1
-            kept.write_bytes(content)
+            weights.write_bytes(content)
         assert train(SPEC, chosen) == 0
-        assert (kept.stat().st_ino == before) is not lose
+        assert (weights.stat().st_ino == before) is not lose
         assert products(tmp_path) == products(probed)
     assert "step-0000011: model.safetensors does not have its checksum; set aside" in capfd.readouterr().err
     assert read(tmp_path / "out/manifest.json")["resumed_from"] == [6, 6]
@@ -207,13 +207,13 @@ def test_a_lost_point_has_the_same_bytes(packs: Path, tmp_path: Path, probed: Pa
 def test_a_point_that_cannot_be_made_again(packs: Path, tmp_path: Path, probed: Path) -> None:
     chosen = settings(packs, tmp_path)
     assert train(SPEC, chosen) == 0
-    kept = tmp_path / "state/points/step-0000004/model.safetensors"
-    content = bytearray(kept.read_bytes())
+    weights = tmp_path / "state/points/step-0000004/model.safetensors"
+    content = bytearray(weights.read_bytes())
     content[200] ^= 1
-    kept.write_bytes(content)
+    weights.write_bytes(content)
     with pytest.raises(PlumblineError, match=r"step-0000004: the weights of a probe point are damaged.*--restart"):
         train(SPEC, chosen)
-    kept.unlink()
+    weights.unlink()
     with pytest.raises(
         PlumblineError, match=r"probe point at step 4 are lost, and only training can make them.*--restart"
     ):
@@ -228,7 +228,7 @@ def test_points_without_an_owner_are_not_taken_for_anybodys(packs: Path, tmp_pat
     """As the kill of a run before its first checkpoint, and the loss of run.json, would leave them."""
     chosen = settings(packs, tmp_path)
     shutil.copytree(probed / "state/points", tmp_path / "state/points")
-    assert train(SPEC, chosen, StopAt(2)) == EXIT_RUN_AGAIN  # they say whose they are
+    assert train(SPEC, chosen, StopAt(2)) == EXIT_RUN_AGAIN  # they state whose they are
     (tmp_path / "state/run.json").unlink()
     for path in (tmp_path / "state").glob("**/metadata.json"):
         path.unlink()

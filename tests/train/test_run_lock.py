@@ -69,8 +69,8 @@ def test_a_waiting_trainer_can_be_stopped(tmp_path: Path) -> None:
 )
 def test_a_dead_holder_on_this_machine_is_replaced_at_once(tmp_path: Path, gone: dict[str, Any], capfd) -> None:
     holder(tmp_path, **gone)
-    with take(tmp_path) as taken:
-        taken.check()
+    with take(tmp_path) as lock:
+        lock.check()
     assert "took over" in capfd.readouterr().err
 
 
@@ -91,8 +91,8 @@ def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Pat
     with pytest.raises(RunLockError, match="on node17, SLURM job 4711"):
         take(tmp_path).acquire()
     os.utime(path, (time.time() - 61, time.time() - 61))
-    with take(tmp_path) as taken:
-        taken.check()
+    with take(tmp_path) as lock:
+        lock.check()
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_a_broken_lock_is_respected_until_old(tmp_path: Path, content: str | Non
     ):
         take(tmp_path).acquire()
     os.utime(path, (1, 1))
-    with take(tmp_path) as taken:
-        taken.check()
+    with take(tmp_path) as lock:
+        lock.check()
     assert f"took over {tmp_path} from an unknown trainer ({path} {fault};" in capfd.readouterr().err
     assert path.with_name(f"{run_lock.NAME}.damaged").exists(), "kept to be looked at"
 
@@ -129,14 +129,14 @@ def test_a_lock_stamped_in_the_future_is_named_and_taken_over_after_its_limit(tm
     assert not state_records.is_alive(tmp_path, state_records.read_holder(tmp_path) or {}), (
         "plumbline status says that it is stale"
     )
-    said = rf"{path} is stamped \d.* and here it is \d.* a clock was set back since.* delete {path}.* takes it over"
-    with pytest.raises(RunLockError, match=said):
+    message = rf"{path} is stamped \d.* and here it is \d.* a clock was set back since.* delete {path}.* takes it over"
+    with pytest.raises(RunLockError, match=message):
         take(tmp_path).acquire()
     began = time.monotonic()
-    with take(tmp_path, limit=0.4, wait=30.0) as taken:
-        taken.check()
+    with take(tmp_path, limit=0.4, wait=30.0) as lock:
+        lock.check()
         assert time.monotonic() - began >= 0.4
-    assert re.search(said, capfd.readouterr().err)
+    assert re.search(message, capfd.readouterr().err)
 
 
 def test_a_holder_whose_clock_is_ahead_is_alive_while_its_heart_beats(tmp_path: Path) -> None:
@@ -164,12 +164,12 @@ def test_a_suspended_holder_loses_its_lock_and_notices(tmp_path: Path) -> None:
     suspended = take(tmp_path, limit=1e6)  # its next heartbeat is days away
     suspended.acquire()
     os.utime(tmp_path / run_lock.NAME, (1, 1))
-    with take(tmp_path) as taken:
-        taken.check()
+    with take(tmp_path) as lock:
+        lock.check()
         with pytest.raises(RunLockError, match=r"was taken over by process .* nothing more is written here"):
             suspended.check()
         suspended.release()
-        taken.check()  # giving back a lost lock does not touch the new one
+        lock.check()  # giving back a lost lock does not touch the new one
 
 
 def test_a_fresh_lock_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
@@ -180,10 +180,10 @@ def test_a_fresh_lock_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path
 
 
 def test_without_locks_the_lock_file_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unsupported(*arguments: object) -> None:
+    def raise_unsupported(*arguments: object) -> None:
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr(locks.fcntl, "flock", unsupported)
+    monkeypatch.setattr(locks.fcntl, "flock", raise_unsupported)
     with take(tmp_path), pytest.raises(RunLockError, match="held by"):
         take(tmp_path).acquire()
     with take(tmp_path):

@@ -33,7 +33,7 @@ class Payload:
         return os.mkdir, (str(self.marker),)
 
 
-def written(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None) -> Path:
+def write_shards(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None) -> Path:
     """ROWS cut into files, with a count of steps in the first one."""
     for rank, (first, last) in enumerate(cuts):
         tensors, places = {"model.a": ROWS[first:last].clone()}, {"model.a": {"shape": [7, 3], "first": first}}
@@ -45,7 +45,7 @@ def written(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None)
 
 
 def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
-    shards = ShardReader(written(tmp_path, [(0, 3), (3, 6), (6, 7)]))
+    shards = ShardReader(write_shards(tmp_path, [(0, 3), (3, 6), (6, 7)]))
     assert shards.shapes == {"model.a": torch.Size([7, 3]), "optimizer.a.step": torch.Size([])}
     for first in range(8):
         for last in range(first, 8):
@@ -57,7 +57,7 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cuts", "ranks", "said"),
+    ("cuts", "ranks", "text"),
     [
         ([(0, 3), (3, 7)], 3, r"rank-00002\.safetensors is missing"),
         ([(0, 3), (4, 7)], 2, "rows of model.a are missing from its files, or in two of them"),
@@ -65,9 +65,9 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
         ([(0, 3), (3, 6)], 2, "rows of model.a are missing from its files, or in two of them"),
     ],
 )
-def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
-        ShardReader(written(tmp_path, cuts, ranks))
+def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, text: str) -> None:
+    with pytest.raises(PlumblineError, match=text):
+        ShardReader(write_shards(tmp_path, cuts, ranks))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
         header = {"ranks": ranks, "tensors": {"model.a": {"shape": [7, 3], "first": 3}}}
         save_file({"model.a": ROWS[3:].to(dtype)}, tmp_path / shard_name(1), metadata={HEADER: json.dumps(header)})
 
-    written(tmp_path, [(0, 3), (3, 7)])
+    write_shards(tmp_path, [(0, 3), (3, 7)])
     rank_1(torch.float32, 3)
     with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors is one of 3 ranks' files, and .* one of 2"):
         ShardReader(tmp_path)
@@ -105,18 +105,18 @@ def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: 
     shards, marker = tmp_path / "state/step-0000004/shards", tmp_path / "ran"
     shards.mkdir(parents=True)
     (shards / name).write_bytes(pickle.dumps(Payload(marker)))
-    said = "pickle.*cleanup --restart .*/state`$" if name == ".metadata" else "not a file of sharded training"
-    with pytest.raises(PlumblineError, match=said):
+    message = "pickle.*cleanup --restart .*/state`$" if name == ".metadata" else "not a file of sharded training"
+    with pytest.raises(PlumblineError, match=message):
         weight_files.load(shards.parent, create(small(), 0), None)
     assert not marker.exists()
 
 
 def test_what_fails_on_one_rank_fails_on_all() -> None:
-    here, told = OSError(errno.EIO, "sick"), []
-    ranks: Any = SimpleNamespace(rank=1, gather=lambda value: told.append(value) or [None, value])
+    here, errors = OSError(errno.EIO, "sick"), []
+    ranks: Any = SimpleNamespace(rank=1, gather=lambda value: errors.append(value) or [None, value])
     with pytest.raises(OSError, match="sick"):
         weight_files.on_every_rank(ranks, lambda: (_ for _ in ()).throw(here))
-    assert told == [(errno.EIO, "rank 1: [Errno 5] sick")]
+    assert errors == [(errno.EIO, "rank 1: [Errno 5] sick")]
     for number, kind in ((errno.EIO, OSError), (None, RuntimeError)):
         ranks = SimpleNamespace(rank=1, gather=lambda value, number=number: [(number, "rank 0: told"), value])
         with pytest.raises(kind, match="rank 0: told"):

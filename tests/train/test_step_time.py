@@ -33,20 +33,20 @@ def runs(**second: Any) -> list[RunSpec]:
 @pytest.fixture
 def loops(monkeypatch: pytest.MonkeyPatch) -> list[TrainingLoop]:
     """The loops whose steps were taken, one entry a step."""
-    taken: list[TrainingLoop] = []
+    by_step: list[TrainingLoop] = []
     original = TrainingLoop.train_step
 
     def train_step(self: TrainingLoop) -> tuple[bool, bool]:
-        taken.append(self)
+        by_step.append(self)
         return original(self)
 
     monkeypatch.setattr(TrainingLoop, "train_step", train_step)
-    return taken
+    return by_step
 
 
 def test_every_run_takes_its_steps_in_turn_and_the_first_one_rotates(loops: list[TrainingLoop]) -> None:
-    said: list[str] = []
-    frame = measure(runs(), HOW, said.append)
+    messages: list[str] = []
+    frame = measure(runs(), HOW, messages.append)
     assert list(frame.columns) == ["key", "repeat", "place", "seconds"]
     assert len(frame) == 3 * 4 and (frame.seconds > 0).all()
     methods = [loop.parts.spec.method for loop in loops]
@@ -55,15 +55,15 @@ def test_every_run_takes_its_steps_in_turn_and_the_first_one_rotates(loops: list
     places = frame.pivot(index="repeat", columns="key", values="place")
     assert places["transfer/base/one/s42"].tolist() == [1, 0, 2, 1]
     assert places.apply(sorted, axis=1).tolist() == [[0, 1, 2]] * 4
-    assert len(said) == 2 and "3 runs on cpu" in said[-1]
+    assert len(messages) == 2 and "3 runs on cpu" in messages[-1]
 
 
 def test_the_steps_are_those_of_training_on_the_same_tokens(loops: list[TrainingLoop]) -> None:
     """Equal specs stay equal to the bit; an intervention changes what is trained."""
     measure(runs(interventions=FACTOR), HOW, print)
-    one, other, third = (dict(loop.parts.model.named_parameters()) for loop in loops[:3])
-    assert all(torch.equal(value, third[name]) for name, value in one.items())
-    assert not all(torch.equal(value, other[name]) for name, value in one.items())
+    first, other, third = (dict(loop.parts.model.named_parameters()) for loop in loops[:3])
+    assert all(torch.equal(value, third[name]) for name, value in first.items())
+    assert not all(torch.equal(value, other[name]) for name, value in first.items())
     rows = [row for row in loops[0].state.metrics.rows if row[1] == "train"]
     assert len(rows) == 6 and rows[-1][2] < rows[0][2]
 
@@ -148,9 +148,9 @@ def test_ratios_are_taken_repeat_by_repeat() -> None:
     from plumbline.stats.paired_runs import paired_ratio
 
     slow = pd.Series([1.0, 10.0, 1.0, 10.0, 1.0])
-    found = paired_ratio(slow * [1.1, 1.2, 1.3, 1.1, 1.2], slow)
-    assert (found.low, found.median, found.high) == pytest.approx((1.1, 1.2, 1.2))
-    assert (found.n, found.missing) == (5, 0)
+    ratio = paired_ratio(slow * [1.1, 1.2, 1.3, 1.1, 1.2], slow)
+    assert (ratio.low, ratio.median, ratio.high) == pytest.approx((1.1, 1.2, 1.2))
+    assert (ratio.n, ratio.missing) == (5, 0)
     holes = paired_ratio(pd.Series([2.0, None, 6.0]), pd.Series([1.0, 1.0, 0.0]))
     assert (holes.median, holes.n, holes.missing) == (2.0, 1, 2)
     with pytest.raises(PlumblineError, match="same index"):

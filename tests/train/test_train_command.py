@@ -36,7 +36,7 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("args", "says"),
     [
         (("--micro-batch", "2.5"), "argument --micro-batch: '2.5' is not a whole number from 0 on"),
         (("--micro-batch", "0"), "argument --micro-batch: '0' is not a whole number from 1 on"),
@@ -44,10 +44,10 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
         (("--metric-lag-steps", "-1"), "argument --metric-lag-steps: '-1' is not a whole number from 0 on"),
     ],
 )
-def test_a_count_that_is_none_is_said(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_count_that_is_none_is_said(args: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         arguments().parse_args(
-            ["--spec", "{}", "--training-pack", "d", "--validation-pack", "v", "--state", "s", "--out", "o", *words]
+            ["--spec", "{}", "--training-pack", "d", "--validation-pack", "v", "--state", "s", "--out", "o", *args]
         )
     assert says in capsys.readouterr().err
 
@@ -60,8 +60,8 @@ def test_a_signal_during_the_imports(packs: Path, tmp_path: Path, undisturbed: P
     with open(pipe, "w") as handle:
         process.send_signal(signal.SIGTERM)
         handle.write(run_spec().to_json())
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == EXIT_RUN_AGAIN, said
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == EXIT_RUN_AGAIN, stderr
     assert not (tmp_path / "out").exists() and not (tmp_path / "state" / "run_lock.json").exists()
     done = subprocess.run(command(packs, tmp_path, run_spec().to_json()), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

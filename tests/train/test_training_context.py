@@ -179,10 +179,10 @@ def test_the_state_survives_by_name(tmp_path) -> None:
 
 def test_interventions_are_chosen_by_name_and_their_options_checked() -> None:
     assert [type(hook) for hook in build(run_spec(interventions=[{"name": "none"}]).interventions)] == [NoIntervention]
-    for entry, said in (
+    for entry, message in (
         ({"name": "none", "rate": 1}, r"interventions\[0\]: the component 'none' has no option 'rate'"),
         ({"name": "non"}, r"interventions\[0\]\.name: no component 'non'; did you mean 'none'"),
         ({"rate": 1}, r"interventions\[0\]: 'name' is missing"),
     ):
-        with pytest.raises(PlumblineError, match=said):
+        with pytest.raises(PlumblineError, match=message):
             run_spec(interventions=[entry])

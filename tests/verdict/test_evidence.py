@@ -16,7 +16,7 @@ from plumbline.verdict.sources.submissions import read_submissions
 from plumbline.verdict.sources.training_log import LogPart, read_log
 
 
-def written(path: Path, text: str) -> Path:
+def write_file(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -24,7 +24,7 @@ def written(path: Path, text: str) -> Path:
 
 def test_a_table_says_of_each_run_its_line_step_and_end(tmp_path: Path) -> None:
     text = "method,seed,step,loss,state\na,1,5,2.5,finished\na,2,5,,crashed\nb,1,5,,\n"
-    path = written(tmp_path / "t.csv", text)
+    path = write_file(tmp_path / "t.csv", text)
     evidence = read_table(read_rows(path), ColumnNames(metric="loss"))
     run, lost = evidence.runs["a"]["1"], evidence.runs["a"]["2"]
     assert (run.value, run.file, run.line, run.step, run.status) == (2.5, path, 2, 5, "finished")
@@ -34,19 +34,19 @@ def test_a_table_says_of_each_run_its_line_step_and_end(tmp_path: Path) -> None:
 
 
 def submissions(folder: Path) -> Evidence:
-    written(folder / "a" / "submission.json", json.dumps({"loss": 1.0}))
-    written(folder / "b" / "submission.json", json.dumps({"other": 1.0}))
+    write_file(folder / "a" / "submission.json", json.dumps({"loss": 1.0}))
+    write_file(folder / "b" / "submission.json", json.dumps({"other": 1.0}))
     return read_submissions(folder, "loss")
 
 
 def search(folder: Path) -> Evidence:
-    path = written(folder / "log.csv", "commit,loss,status\nc0,2,keep\nc1,,running\n")
+    path = write_file(folder / "log.csv", "commit,loss,status\nc0,2,keep\nc1,,running\n")
     return read_search(read_rows(path), ColumnNames(metric="loss"))
 
 
 def samples(folder: Path) -> Evidence:
     for day in (1, 2):
-        written(folder / f"samples_t_2026-01-0{day}T00-00-00.jsonl", '{"doc_id": 0, "acc": 1}\n')
+        write_file(folder / f"samples_t_2026-01-0{day}T00-00-00.jsonl", '{"doc_id": 0, "acc": 1}\n')
     return read_model(folder, "acc")
 
 
@@ -61,12 +61,12 @@ def samples(folder: Path) -> Evidence:
 def test_what_was_read_and_what_was_not_is_named(tmp_path: Path, read, file: str, unread: dict[str, str]) -> None:
     evidence = read(tmp_path)
     assert evidence.files == (tmp_path / file,)
-    (place, why), (named, begins) = next(iter(evidence.unread.items())), next(iter(unread.items()))
-    assert len(evidence.unread) == 1 and place.endswith(named) and why.startswith(begins)
+    (place, why), (end, begins) = next(iter(evidence.unread.items())), next(iter(unread.items()))
+    assert len(evidence.unread) == 1 and place.endswith(end) and why.startswith(begins)
 
 
 def test_a_log_says_of_a_run_its_settings_the_size_of_its_evaluation_and_its_steps(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.txt", "lr: 0.1\nval_tokens: 900\nstep:5/10 loss:3\nstep:10/10 loss:nan\n")
+    path = write_file(tmp_path / "log.txt", "lr: 0.1\nval_tokens: 900\nstep:5/10 loss:3\nstep:10/10 loss:nan\n")
     (run,) = read_log(path, LogPart(lines=("step:{step}/{steps} loss:{value}",))).runs
     first, last = (run.evidence(each) for each in run.evaluations)
     assert (first.value, first.step, first.steps, first.planned, first.file) == (3, 5, (5, 10), 10, path)

@@ -33,60 +33,60 @@ BASE = seeds(1.0, 2.0, 3.0)
 
 def test_a_case_by_hand() -> None:
     """Means 5 and 2, sums of squares 2 and 2, sigma 1 with 4 degrees of freedom, t = 3 / sqrt(2 / 3)."""
-    judged = judge("a", seeds(4.0, 5.0, 6.0), BASE, UP, tries=2)
-    assert (judged.gain, judged.sigma, judged.freedom, judged.z) == (3.0, 1.0, 4, 3.0)
-    assert judged.t == pytest.approx(3 / math.sqrt(2 / 3))
-    assert judged.p_corrected == 2 * judged.p == pytest.approx(2 * stats.t.sf(3.6742346, 4), rel=1e-6)
-    assert judged.high - judged.gain == pytest.approx(stats.t.isf(0.025 / 2, 4) * math.sqrt(2 / 3))
+    result = judge("a", seeds(4.0, 5.0, 6.0), BASE, UP, tries=2)
+    assert (result.gain, result.sigma, result.freedom, result.z) == (3.0, 1.0, 4, 3.0)
+    assert result.t == pytest.approx(3 / math.sqrt(2 / 3))
+    assert result.p_corrected == 2 * result.p == pytest.approx(2 * stats.t.sf(3.6742346, 4), rel=1e-6)
+    assert result.high - result.gain == pytest.approx(stats.t.isf(0.025 / 2, 4) * math.sqrt(2 / 3))
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_p_is_students_and_the_paired_one_that_of_pairs(n: int) -> None:
     rng = np.random.default_rng(n)
     ours, theirs = rng.normal(size=n), rng.normal(size=5)
-    judged = judge("a", seeds(*ours), seeds(*theirs), UP)
-    assert judged.p == pytest.approx(stats.ttest_ind(ours, theirs, alternative="greater").pvalue)
-    assert judged.p_two_sided == pytest.approx(stats.ttest_ind(ours, theirs).pvalue)
+    result = judge("a", seeds(*ours), seeds(*theirs), UP)
+    assert result.p == pytest.approx(stats.ttest_ind(ours, theirs, alternative="greater").pvalue)
+    assert result.p_two_sided == pytest.approx(stats.ttest_ind(ours, theirs).pvalue)
     welch = stats.ttest_ind(ours, theirs, equal_var=False, alternative="greater").pvalue
-    assert judged.welch.p_greater == pytest.approx(welch)
+    assert result.welch.p_greater == pytest.approx(welch)
     paired = judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, paired=True))
     shared = min(n, 5)
     of_pairs = stats.ttest_rel(ours[:shared], theirs[:shared], alternative="greater").pvalue
     assert paired.p == pytest.approx(of_pairs) and paired.n == shared
-    assert judged.pairs is not None and judged.pairs.p == pytest.approx(paired.p)
+    assert result.pairs is not None and result.pairs.p == pytest.approx(paired.p)
 
 
 @pytest.mark.parametrize(("alpha", "level"), [(0.025, 0.95), (0.05, 0.9), (0.01, 0.98)])
 def test_the_sentence_gives_the_interval_its_level_and_the_gain_its_unit(alpha: float, level: float) -> None:
     ours, theirs = [4.0, 5.5, 6.0], [1.0, 2.0, 3.0, 2.2]
-    said = write_sentence(
+    text = write_sentence(
         judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, alpha=alpha)), "b", "acc"
     )
     ends = stats.ttest_ind(ours, theirs).confidence_interval(level)
-    assert f"by 3.12 ({level:.0%}".replace("%", " %") + f" interval {ends.low:.2f} to {ends.high:.2f}; 3" in said
-    assert "standard deviations of one run; 3 seeds against 4 of `b`; one-sided p = " in said and "sigma" not in said
+    assert f"by 3.12 ({level:.0%}".replace("%", " %") + f" interval {ends.low:.2f} to {ends.high:.2f}; 3" in text
+    assert "standard deviations of one run; 3 seeds against 4 of `b`; one-sided p = " in text and "sigma" not in text
     paired = ComparisonTerms(higher=True, paired=True)
     assert "standard deviations of a difference; " in write_sentence(judge("a", seeds(*ours), BASE, paired), "b", "acc")
 
 
 def test_one_seed_is_the_prediction_t() -> None:
-    judged, floor = judge("a", seeds(4.5), BASE, UP), noise_floor([1.0, 2.0, 3.0])
-    assert judged.t == pytest.approx(float(floor.prediction(4.5))) and judged.p == pytest.approx(
-        stats.t.sf(judged.t, 2)
+    result, floor = judge("a", seeds(4.5), BASE, UP), noise_floor([1.0, 2.0, 3.0])
+    assert result.t == pytest.approx(float(floor.prediction(4.5))) and result.p == pytest.approx(
+        stats.t.sf(result.t, 2)
     )
-    assert judged.prediction == pytest.approx((judged.t, judged.p)) and math.isnan(judged.welch.p)
+    assert result.prediction == pytest.approx((result.t, result.p)) and math.isnan(result.welch.p)
 
 
 def test_a_given_sigma_is_taken_with_the_runs_it_is_from() -> None:
-    known = judge("a", seeds(3.0), seeds(1.0), ComparisonTerms(higher=True, sigma=1.0))
-    assert known.p == pytest.approx(stats.norm.sf(2 / math.sqrt(2))) == known.p_face
+    result = judge("a", seeds(3.0), seeds(1.0), ComparisonTerms(higher=True, sigma=1.0))
+    assert result.p == pytest.approx(stats.norm.sf(2 / math.sqrt(2))) == result.p_face
     of_four = judge("a", seeds(3.0), seeds(1.0), ComparisonTerms(higher=True, sigma=1.0, sigma_runs=4))
     assert of_four.p == pytest.approx(stats.t.sf(2 / math.sqrt(2), 3))
 
 
 def test_a_minimum_gain_is_taken_off_before_the_test() -> None:
-    asked = judge("a", seeds(6.0, 7.0, 8.0), BASE, ComparisonTerms(higher=True, minimum_gain=2.0))
-    assert asked.gain == 5.0 and asked.p == pytest.approx(judge("a", seeds(4.0, 5.0, 6.0), BASE, UP).p)
+    result = judge("a", seeds(6.0, 7.0, 8.0), BASE, ComparisonTerms(higher=True, minimum_gain=2.0))
+    assert result.gain == 5.0 and result.p == pytest.approx(judge("a", seeds(4.0, 5.0, 6.0), BASE, UP).p)
     reached = judge("a", seeds(2.9, 3.9, 4.9), BASE, ComparisonTerms(higher=True, minimum_gain=2.0))
     assert reached.t < 0 < reached.gain and reached.p > 0.5
 
@@ -173,30 +173,30 @@ def test_power_of_one_seed_against_five_is_what_a_simulation_finds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "of"),
+    ("plan", "design"),
     [
         ("two", lambda n: ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.01)),
         ("pairs", lambda n: ComparisonDesign(math.sqrt(1 / n), n - 1, 0.01)),
         ("two", lambda n: ComparisonDesign(math.sqrt(2 / n), math.inf, 0.01)),
     ],
 )
-def test_seeds_that_would_decide_are_the_fewest(plan: Any, of) -> None:
-    n = count_seeds(0.5, 1.0, of(4), 0.8, plan=plan)
-    assert n is not None and of(n - 1).power(0.5) < 0.8 <= of(n).power(0.5)
-    assert count_seeds(0.0, 1.0, of(4), 0.8, plan=plan) is None
-    assert count_seeds(1e-6, 1.0, of(4), 0.8, plan=plan) is None
+def test_seeds_that_would_decide_are_the_fewest(plan: Any, design) -> None:
+    n = count_seeds(0.5, 1.0, design(4), 0.8, plan=plan)
+    assert n is not None and design(n - 1).power(0.5) < 0.8 <= design(n).power(0.5)
+    assert count_seeds(0.0, 1.0, design(4), 0.8, plan=plan) is None
+    assert count_seeds(1e-6, 1.0, design(4), 0.8, plan=plan) is None
 
 
 def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> None:
-    judged = judge("a", seeds(2.0, 3.0, 4.0), BASE, UP)
-    more = judged.runs_needed
+    result = judge("a", seeds(2.0, 3.0, 4.0), BASE, UP)
+    more = result.runs_needed
     assert more is not None and more.in_sigma and (more.method, more.baseline) == (more.each - 3, more.each - 3)
     after = ComparisonDesign(math.sqrt(2 / more.each), 2 * more.each - 2, 0.025 / 2)
     fewer = ComparisonDesign(math.sqrt(2 / (more.each - 1)), 2 * more.each - 4, 0.025 / 2)
     assert fewer.power(2.0) < 0.8 <= after.power(2.0)
     assert (
         f"{more.method} more runs and {more.baseline} of `base` would find a gain of 2 standard deviations with 80 %"
-        in write_sentence(judged, "base", "loss")
+        in write_sentence(result, "base", "loss")
     )
     named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).runs_needed
     assert (
@@ -205,20 +205,20 @@ def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> 
 
 
 def test_a_goal_is_judged_by_the_one_sample_t() -> None:
-    judged = judge_goal("a", seeds(1.0, 2.0, 4.0), 1.5, ComparisonTerms(higher=True, alpha=0.01))
-    assert judged.p == pytest.approx(stats.ttest_1samp([1.0, 2.0, 4.0], 1.5, alternative="greater").pvalue)
-    assert (judged.n_baseline, judged.mean_baseline) == (0, 1.5)
-    assert "3 seeds against the fixed value 1.5" in write_sentence(judged, "goal 1.5", "loss")
+    result = judge_goal("a", seeds(1.0, 2.0, 4.0), 1.5, ComparisonTerms(higher=True, alpha=0.01))
+    assert result.p == pytest.approx(stats.ttest_1samp([1.0, 2.0, 4.0], 1.5, alternative="greater").pvalue)
+    assert (result.n_baseline, result.mean_baseline) == (0, 1.5)
+    assert "3 seeds against the fixed value 1.5" in write_sentence(result, "goal 1.5", "loss")
 
 
 def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
     sigma = np.random.default_rng(0).normal(size=(2000, 4)).std(axis=1, ddof=1)
-    held = [low <= 1 <= high for low, high in (compute_sigma_interval(float(each), 3) for each in sigma[:500])]
-    assert np.mean(held) == pytest.approx(0.95, abs=0.04)
+    covered = [low <= 1 <= high for low, high in (compute_sigma_interval(float(each), 3) for each in sigma[:500])]
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.04)
 
 
 @pytest.mark.parametrize(
-    ("method", "baseline", "terms", "words"),
+    ("method", "baseline", "terms", "message"),
     [
         (seeds(1.0, 2.0), seeds(1.0), UP, "the baseline has one seed"),
         (seeds(3.0), seeds(1.0), UP, r"improves if sigma of one run <= 0.72 \(one-sided 0.025\)"),
@@ -227,13 +227,13 @@ def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
         ({"x": 1.0}, BASE, ComparisonTerms(higher=True, paired=True), "share 0 seeds"),
     ],
 )
-def test_without_a_noise_floor(method: Seeds, baseline: Seeds, terms: ComparisonTerms, words: str) -> None:
-    with pytest.raises(CannotBeJudgedError, match=words):
+def test_without_a_noise_floor(method: Seeds, baseline: Seeds, terms: ComparisonTerms, message: str) -> None:
+    with pytest.raises(CannotBeJudgedError, match=message):
         judge("a", method, baseline, terms)
 
 
 @pytest.mark.parametrize(
-    ("method", "words"),
+    ("method", "message"),
     [
         ({}, "has no seeds"),
         (seeds(math.nan, 1.0), "seed '0': nan is no finite number"),
@@ -242,14 +242,14 @@ def test_without_a_noise_floor(method: Seeds, baseline: Seeds, terms: Comparison
         ({"1": 2.0, "01": 3.0}, "has seed '1' twice"),
     ],
 )
-def test_values_that_are_none_are_refused_on_either_side(method: Seeds, words: str) -> None:
+def test_values_that_are_none_are_refused_on_either_side(method: Seeds, message: str) -> None:
     calls = [
         lambda: judge("a", method, BASE, UP),
         lambda: judge("a", BASE, method, UP),
         lambda: judge_goal("a", method, 1.0, UP),
     ]
     for call in calls:
-        with pytest.raises(PlumblineError, match=words):
+        with pytest.raises(PlumblineError, match=message):
             call()
 
 
@@ -260,11 +260,11 @@ def test_values_that_are_none_are_refused_on_either_side(method: Seeds, words: s
 )
 def test_any_finite_values_are_judged_or_refused_in_a_sentence(ours, theirs) -> None:
     try:
-        judged = judge("a", seeds(*ours), seeds(*theirs), UP)
+        result = judge("a", seeds(*ours), seeds(*theirs), UP)
     except PlumblineError:
         return
-    assert isinstance(judged, BaselineComparison) and 0 <= judged.p <= 1 and judged.low <= judged.high
-    assert write_sentence(judged, "base", "loss") and judged.welch and judged.pairs is not False
+    assert isinstance(result, BaselineComparison) and 0 <= result.p <= 1 and result.low <= result.high
+    assert write_sentence(result, "base", "loss") and result.welch and result.pairs is not False
 
 
 def test_of_values_of_1e200_and_of_1_the_same_is_said() -> None:
@@ -275,11 +275,11 @@ def test_of_values_of_1e200_and_of_1_the_same_is_said() -> None:
 
 
 def test_a_real_gain_of_one_sigma_is_seldom_discarded_and_never_called_none() -> None:
-    """With 3 seeds against 3, 72 % of files with such a gain were once said not to survive."""
+    """With 3 seeds against 3, 72 % of files with such a gain were once stated not to survive."""
     rng = np.random.default_rng(0)
-    judged = [judge("a", seeds(*rng.normal(1.0, size=3)), seeds(*rng.normal(size=3)), UP) for _ in range(1000)]
-    assert np.mean([each.outcome is Outcome.DISCARD for each in judged]) < 0.1
-    assert np.mean([each.high < 1.0 for each in judged]) < 0.04  # what is ruled out is not there: 2.5 % promised
+    results = [judge("a", seeds(*rng.normal(1.0, size=3)), seeds(*rng.normal(size=3)), UP) for _ in range(1000)]
+    assert np.mean([each.outcome is Outcome.DISCARD for each in results]) < 0.1
+    assert np.mean([each.high < 1.0 for each in results]) < 0.04  # what is ruled out is not there: 2.5 % promised
 
 
 def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
@@ -312,6 +312,6 @@ def test_terms_that_make_no_sense_are_refused(wrong) -> None:
 
 def test_the_example_of_the_page(repository: Path) -> None:
     page = (repository / "docs/python.md").read_text().partition("\n## A verdict\n")[2]
-    found: dict[str, Any] = {}
-    exec(page.partition("```python\n")[2].partition("```")[0], found)
-    assert found["judged"].outcome is Outcome.KEEP and found["judged"].tries == 4
+    namespace: dict[str, Any] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], namespace)
+    assert namespace["judged"].outcome is Outcome.KEEP and namespace["judged"].tries == 4

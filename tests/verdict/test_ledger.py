@@ -77,14 +77,14 @@ def test_announced_tries_are_paid_for_from_the_first_on_and_stay(path: Path) -> 
 
 
 def test_tries_that_are_announced_with_an_entry_that_is_there_are_paid_for_too(path: Path) -> None:
-    known = [entry(name, planned_tries=20) for name in "ab"]
-    grown = append(path, known)
+    entries = [entry(name, planned_tries=20) for name in "ab"]
+    grown = append(path, entries)
     assert (
         grown.count_tries_made("base", "loss"),
         grown.count_planned_tries("base", "loss"),
         grown.count_tries("base", "loss"),
     ) == (3, 20, 20)
-    assert len(grown) == 4 and append(path, [*known, entry("c", planned_tries=5), entry("c")]) == grown == read(path)
+    assert len(grown) == 4 and append(path, [*entries, entry("c", planned_tries=5), entry("c")]) == grown == read(path)
 
 
 def lines(path: Path) -> list[str]:
@@ -120,21 +120,21 @@ def page_of(path: Path) -> Path:
     return page
 
 
-def checked(path: Path, page: Path) -> int:
-    said = read_statement(page)
-    assert said is not None
-    return count_new_entries(read(path), page, said)
+def count_new(path: Path, page: Path) -> int:
+    statement = read_statement(page)
+    assert statement is not None
+    return count_new_entries(read(path), page, statement)
 
 
 def test_a_page_notices_a_cut_tail_and_counts_what_came(path: Path) -> None:
     page = page_of(path)
-    assert checked(path, page) == 0
+    assert count_new(path, page) == 0
     append(path, [entry("d")])
-    assert checked(path, page) == 1
+    assert count_new(path, page) == 1
     path.write_text("".join(f"{line}\n" for line in lines(path)[:2]))
     assert len(read(path)) == 2  # the file alone is in order
     with pytest.raises(PlumblineError, match=r"has 2 entries, but .* was made when it had 3: it was truncated"):
-        checked(path, page)
+        count_new(path, page)
 
 
 def test_a_page_notices_a_chain_that_was_computed_anew(path: Path) -> None:
@@ -147,10 +147,10 @@ def test_a_page_notices_a_chain_that_was_computed_anew(path: Path) -> None:
     path.write_text("".join(f"{line}\n" for line in forged))
     assert len(read(path)) == 3
     with pytest.raises(PlumblineError, match=r"line 3: the hash is .* was rewritten"):
-        checked(path, page)
+        count_new(path, page)
     path.unlink()
     with pytest.raises(PlumblineError, match="has 0 entries"):
-        checked(path, page)
+        count_new(path, page)
 
 
 def test_a_torn_last_line_is_put_aside_and_nothing_else_is_lost(path: Path, capsys) -> None:

@@ -32,17 +32,17 @@ class Project:
     """A project folder and how to run things in it."""
 
     root: Path
-    #: A folder of installed packages beside those of this interpreter.
+    #: A folder of installed packages in addition to those of this interpreter.
     packages: Path | None = None
 
     @classmethod
     def copy(cls, source: Path, target: Path) -> Project:
         """Copy the sources of a project, products left out."""
 
-        def left_out(folder: str, names: list[str]) -> set[str]:
+        def leave_out(folder: str, names: list[str]) -> set[str]:
             return CACHES(folder, names) | (MADE & set(names) if Path(folder) == source else set())
 
-        shutil.copytree(source, target, ignore=left_out, symlinks=True)
+        shutil.copytree(source, target, ignore=leave_out, symlinks=True)
         return cls(target)
 
     @property
@@ -78,12 +78,12 @@ class Project:
         """Run Snakemake in this project and wait for it; its own account is shown, not what a person sees."""
         return self.python("-m", "snakemake", *arguments, "--printshellcmds")
 
-    def start_snakemake(self, *arguments: str, said: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start Snakemake as the leader of a process group of its own; what it says goes into the file `said`.
+    def start_snakemake(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start Snakemake as the leader of a process group of its own; its output goes into the file `log`.
 
         It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it.
         """
-        with open(said or os.devnull, "wb") as stream:
+        with open(log or os.devnull, "wb") as stream:
             return subprocess.Popen(
                 [sys.executable, "-m", "snakemake", *arguments],
                 cwd=self.root,

@@ -1,4 +1,4 @@
-"""What a user may write into a configuration: it is kept, quoted, or told in a sentence before anything runs."""
+"""What a user may write into a configuration: it is kept, quoted, or reported in a sentence before anything runs."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 
 @pytest.mark.parametrize(
-    ("words", "folder"), [(("work=elsewhere",), "elsewhere/paper"), (("preset=mini", "-C", "work=w"), "w/mini")]
+    ("args", "folder"), [(("work=elsewhere",), "elsewhere/paper"), (("preset=mini", "-C", "work=w"), "w/mini")]
 )
-def test_a_cluster_profile_keeps_what_is_not_named(project: Project, words: tuple[str, ...], folder: str) -> None:
+def test_a_cluster_profile_keeps_what_is_not_named(project: Project, args: tuple[str, ...], folder: str) -> None:
     """`work=...` alone had planned 66 jobs of the preset demo for the cluster, `preset=mini` for another machine; a
     `--set-resources` of one rule had trained without a GPU."""
     target = f"{folder}/runs/transfer/base/softpick/s42/outcome.json"
     more = ("--set-resources", "tokenizer:mem_mb=20000", "-p")
-    done = project.snakemake("-n", target, "--profile", "slurm", *more, "--config", *words)
+    done = project.snakemake("-n", target, "--profile", "slurm", *more, "--config", *args)
     assert done.returncode == 0, done.stdout[-3000:]
     assert jobs_by_rule(done.stdout)["pretrain"] == 1
     assert "mem_mb=20000" in done.stdout and re.search(r"^Shell command: exec srun .*--gres=gpu:\d", done.stdout, re.M)
-    page = project.snakemake("-n", "plan", "--profile", "slurm", "--config", *words).stdout
+    page = project.snakemake("-n", "plan", "--profile", "slurm", "--config", *args).stdout
     assert '"machine": "h100"' in page.replace("\\", "")
 
 
 def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path) -> None:
-    """SLURM's commands are stand-ins; `sbatch` notes what it is asked for, and takes nothing."""
+    """SLURM's commands are stand-ins; `sbatch` notes its arguments, and takes nothing."""
     answers = {"sacctmgr": "echo plumbline", "sinfo": "echo 'cpu*'", "squeue": "true", "sacct": "true"}
     answers |= {"sshare": "echo plumbline", "scontrol": "true", "scancel": "true"}
     answers["sbatch"] = f"printf '%s\\n' \"$@\" > {shlex.quote(str(tmp_path / 'asked'))}; exit 1"
@@ -118,7 +118,7 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("args", "says"),
     [
         (
             ("results/table22.csv",),
@@ -133,9 +133,9 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
     ],
     ids=["target", "run", "rule", "configuration"],
 )
-def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[str, ...], says: str) -> None:
+def test_of_a_mistake_the_sentence_alone_is_said(project: Project, args: tuple[str, ...], says: str) -> None:
     """`snakemake.exceptions.InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""
-    done = project.python("-m", "snakemake", *words)
+    done = project.python("-m", "snakemake", *args)
     [sentence] = re.findall(r"^error: .*", done.stdout, re.M)
     assert done.returncode == 1 and sentence.startswith(f"error: {says}") and done.stdout.endswith(f"{sentence}\n")
     assert not re.search(r"Exception|WorkflowError|Traceback|File ", done.stdout), done.stdout

@@ -174,7 +174,7 @@ def test_a_command_does_what_it_says(read: Project, command: str, monkeypatch: p
         assert done.returncode == 0 and done.stdout, done.stderr
         return
     done = read.python(*(arguments if program == "python" else ("-m", program, *arguments)))
-    # A check says with 1 that something would stop the run, here that there is no device.
+    # A check exits with 1 if something would stop the run, here that there is no device.
     assert done.returncode in ((0, 1) if "check" in arguments[:1] else (0,)), done.stdout[-3000:]
     assert "Traceback" not in done.stdout
 

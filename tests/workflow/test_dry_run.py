@@ -85,7 +85,7 @@ def test_profile_slurm_plans_the_paper_preset_to_the_letter(project: Project) ->
 
 
 def test_a_dry_run_of_hundreds_of_jobs_is_a_page(project: Project) -> None:
-    """As README has it; each job by itself is asked for with -p, as above."""
+    """As README has it; each job by itself is requested with -p, as above."""
     done = project.python("-m", "snakemake", "results/table2.csv", "--profile", "slurm", "-n")
     assert done.returncode == 0, done.stdout[-3000:]
     assert jobs_by_rule(done.stdout)["tokenize"] == 512

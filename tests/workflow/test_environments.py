@@ -1,4 +1,4 @@
-"""Every description of the environment (lock, Dockerfile, conda, Makefile, README) says the same."""
+"""Every description of the environment (lock, Dockerfile, conda, Makefile, README) states the same."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_file_that_set_up_may_install_has_its_hash_in_a_lock(repository: P
     assert all(hashes for pins in locks for _, hashes in pins.values())
     assert locks[0].keys().isdisjoint(locks[1])
     assert all(name.startswith(OF_CUDA) for name in locks[1])
-    # what the pinned torch says of its own CUDA build, where it does (a CPU wheel names none of it)
+    # what the pinned torch states about its own CUDA build, where it does (a CPU wheel names none of it)
     needed = [Requirement(line) for line in metadata.requires("torch") or []]
     assert {need.name for need in needed if need.name.startswith(OF_CUDA)} <= locks[1].keys()
 
@@ -105,7 +105,7 @@ def install(
     return subprocess.run(arguments, cwd=folder, capture_output=True, text=True)
 
 
-def installed_in(folder: Path) -> list[str]:
+def list_installed(folder: Path) -> list[str]:
     return sorted(path.name.removesuffix(".dist-info") for path in folder.glob("there/lib/*/site-packages/*.dist-info"))
 
 
@@ -131,7 +131,7 @@ def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, t
     of_machine = write_wheel(tmp_path / "wheels", "torch", "1.0+cpu")
     done = install(repository, tmp_path, f"{lock} \\\n    --hash=sha256:{of_machine}\n", index=index)
     assert done.returncode == 0, done.stderr
-    assert installed_in(tmp_path) == ["torch-1.0+cpu"]
+    assert list_installed(tmp_path) == ["torch-1.0+cpu"]
     shutil.rmtree(tmp_path / "index")
     again = install(repository, tmp_path, (tmp_path / "requirements.lock").read_text(), index="--no-index")
     assert again.returncode == 0, "what is installed needs no index"
@@ -174,7 +174,7 @@ def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tm
     right = write_wheel(tmp_path / "wheels")
     (tmp_path / "lacking").touch()  # `pip check` misses what torch needs
     done = install(repository, tmp_path, "# none\n", f"plumb-bob==1.0 --hash=sha256:{right}\n")
-    assert installed_in(tmp_path) == ["plumb_bob-1.0"]
+    assert list_installed(tmp_path) == ["plumb_bob-1.0"]
     assert done.returncode != 0, "it is still missing, and set-up says so"
 
 
@@ -216,7 +216,7 @@ def test_every_pin_is_for_the_oldest_python(project: dict, lock: dict[str, Versi
     assert {name: str(needed) for name, needed in needed_versions.items() if not needed.contains(oldest)} == {}
 
 
-def imported(files: Iterable[Path]) -> set[str]:
+def list_imports(files: Iterable[Path]) -> set[str]:
     """Top-level names of the modules that source files import."""
     module_names = set()
     for file in files:
@@ -240,8 +240,8 @@ def test_what_is_imported_comes_with_the_wheel(repository: Path, project: dict, 
     owners = {module: {canonicalize_name(name) for name in names} for module, names in packages_distributions().items()}
     owners.pop("plumbline", None)
     harness = Path(find_spec("lm_eval").origin).parent / "models/huggingface.py"
-    own = imported(repository.glob("src/**/*.py"))
-    assert [name for name in sorted(own | imported([harness])) if owners.get(name, there).isdisjoint(there)] == []
+    own = list_imports(repository.glob("src/**/*.py"))
+    assert [name for name in sorted(own | list_imports([harness])) if owners.get(name, there).isdisjoint(there)] == []
     brought = {name for name in own if owners.get(name, alone).isdisjoint(alone)}
     assert {name for name in brought if owners.get(name, there).isdisjoint(optional)} <= MODULES
 

@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 @pytest.fixture(scope="module")
 def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Texts of one's own, and runs of the smaller scale long enough to be interrupted."""
+    """The user's own texts, and runs of the smaller scale long enough to be interrupted."""
     project = Project.copy(repository, tmp_path_factory.mktemp("faults") / "project")
     project.local_corpus()
     train = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: {}"

@@ -1,4 +1,4 @@
-"""A modification of one's own, from an installed package to its page: checked, trained, judged; or refused before."""
+"""A user's own modification, from an installed package to its page: checked, trained, judged; or refused before."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def project(repository: Path, finished_copy: Project, tmp_path_factory: pytest.T
 
 
 def write_request(project: Project, name: str, text: str, *options: str) -> tuple[str, ...]:
-    """A file of one's own, and the words that ask for its page."""
+    """A user's own file, and the words that ask for its page."""
     (project.root / f"my/{name}.yaml").write_text(text)
     return (*options, f"results/verdict/{name}.md", "--config", "preset=smoke", f"mine=my/{name}.yaml")
 

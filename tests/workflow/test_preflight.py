@@ -71,14 +71,14 @@ def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project, monkeyp
     assert "--profile slurm --profile my-site" in lines["6"] and lines["5"].startswith(lines["6"])
     assert lines["3"].removeprefix("plumbline check ") == lines["6"].removeprefix("snakemake ")
 
-    def carried_out(step: str) -> str:
+    def carry_out(step: str) -> str:
         program, *arguments = shlex.split(lines[step])
         return project.python(*(arguments if program == "python" else ("-m", program, *arguments))).stdout
 
     (project.root / "bin").mkdir()
     program(project.root / "bin", "sbatch", f'echo "$*" >> {project.root}/asked')
     monkeypatch.setenv("PATH", f"{project.root}/bin", prepend=os.pathsep)
-    checked = carried_out("3")
+    checked = carry_out("3")
     assert re.search(r"^ok +plan +preset paper, machine h100, executor slurm: .*26 of pretrain", checked, re.M), checked
     asked_text = (project.root / "asked").read_text()
     assert " --nodes=1 --gres=gpu:8 --cpus-per-task=64 " in asked_text and "--nodes=2" not in asked_text, (
@@ -88,6 +88,6 @@ def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project, monkeyp
     assert evaluations and max(evaluations) < 1440, "a slice of the machine is what trainings get"
     assert re.search(r"^not known +device", checked, re.M) and "placeholder" not in checked
     assert re.search(r"^would stop +texts of climbmix .*HF_HUB_OFFLINE=1 forbids", checked, re.M)
-    planned = carried_out("4")
+    planned = carry_out("4")
     assert planned.startswith("Preset `paper` on NVIDIA H100 SXM, 64 at once. ") and "RUNS, by size class" in planned
-    assert jobs_by_rule(carried_out("5"))["pretrain"] == 26
+    assert jobs_by_rule(carry_out("5"))["pretrain"] == 26

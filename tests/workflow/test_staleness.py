@@ -1,4 +1,4 @@
-"""What a dry run says after an edit, with Snakemake's memory and without it. Nothing is made here but one corpus."""
+"""What a dry run states after an edit, with Snakemake's memory and without it. Nothing is made here but one corpus."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def edit_file(project: Project, file: str, before: str, after: str) -> Iterator[
 
 @pytest.fixture(scope="module")
 def corpus(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A corpus read from a folder, and a run that says that it was trained on it."""
+    """A corpus read from a folder, and a run that states that it was trained on it."""
     project = Project.copy(repository, tmp_path_factory.mktemp("stale") / "project")
     project.local_corpus()
     done = project.snakemake(f"{PACKS}/train", f"{PACKS}/validation", *LOCAL)
@@ -71,7 +71,7 @@ def corpus(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Projec
 
 
 def test_edited_corpus_code_makes_the_corpus_anew_and_runs_wait_for_its_bytes(corpus: Project) -> None:
-    """It may come out the same; a run is trained again when the packs that are there are not those that it read."""
+    """It may end the same; a run is trained again when the packs that are there are not those that it read."""
     assert corpus.planned(OUTCOME, *LOCAL) == {}
     with edit_file(corpus, "src/plumbline/data/documents.py", "import argparse", "import argparse\nEDITED = 1"):
         assert corpus.planned(OUTCOME, *LOCAL) == CORPUS

@@ -1,4 +1,4 @@
-"""Token files of one's own through the workflow, as docs/token-files.md has it: from the files to packs."""
+"""The user's own token files through the workflow, as docs/token-files.md has it: from the files to packs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def vocabulary(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words", "says"),
+    ("change", "args", "says"),
     [
         (lambda content: content["local"].pop("document_end"), LOCAL, "local.document_end: missing; tokens holds"),
         (lambda content: content["local"].pop("dtype"), LOCAL, "local.dtype: missing; train.bin in tokens has no"),
@@ -104,7 +104,7 @@ def vocabulary(content: dict[str, Any]) -> None:
         (vocabulary, LOCAL, "the tokenizer has 1025 entries, model.vocabulary only 1024: give the model"),
     ],
 )
-def test_what_is_not_said_is_told_by_the_plan(project: Project, change: Any, words: Any, says: str) -> None:
+def test_what_is_not_said_is_told_by_the_plan(project: Project, change: Any, args: Any, says: str) -> None:
     with other(project, change):
-        done = project.snakemake("-n", *PACKS, *words)
+        done = project.snakemake("-n", *PACKS, *args)
     assert done.returncode != 0 and says in done.stdout and "Traceback" not in done.stdout, done.stdout[-3000:]

@@ -1,4 +1,4 @@
-"""Two Snakemakes in one directory: the second is refused, the first is unharmed, and a kill -9 is no obstacle."""
+"""Two Snakemakes in one directory: the second is refused, the first is unharmed, and a kill -9 is not an obstacle."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def first(project: Project) -> Iterator[Popen[bytes]]:
     """A Snakemake whose job has begun."""
     for name in ("begun", "go", "work/waited", "work/other"):
         (project.root / name).unlink(missing_ok=True)
-    process = project.start_snakemake("work/waited", *SMOKE, said=project.root / "said")
+    process = project.start_snakemake("work/waited", *SMOKE, log=project.root / "said")
     try:
         while not (project.root / "begun").exists():
             assert process.poll() is None, "Snakemake ended before its job had begun"
@@ -73,7 +73,7 @@ def test_a_second_one_is_refused_and_the_first_is_unharmed(project: Project, fir
         assert second.returncode == 1 and f"Error: {refusal}" in second.stdout, second.stdout[-3000:]
         assert "(snakemake work/waited " in second.stdout and "plumbline plan" in second.stdout
         assert locks(project) == locks_held, arguments
-    # What makes nothing may run beside it, and --nolock says that it knows better.
+    # What makes nothing may run next to it, and --nolock claims to know better.
     assert project.python("-m", "plumbline.plan", *PLAN).returncode == 0
     assert project.planned("work/other", *SMOKE) == {"other": 1}
     assert project.snakemake("work/other", "--nolock", *SMOKE).returncode == 0

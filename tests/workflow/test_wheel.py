@@ -127,7 +127,7 @@ def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environm
 
 
 SIXTH = Path(__file__).with_name("sixth_study") / "studies" / "widths"
-#: What a package says that brings the study.
+#: What a package states that brings the study.
 PACKAGE = """
 [build-system]
 requires = ["setuptools>=77"]
@@ -148,8 +148,8 @@ wide_is_fast = ["**/*"]
 """
 
 
-def _told(installed: Callable[..., str], project: Path) -> dict[str, object]:
-    """What a project says of the sixth study: in its list, its audit, a table without runs, and a plan."""
+def _query_project(installed: Callable[..., str], project: Path) -> dict[str, object]:
+    """What a project states about the sixth study: in its list, its audit, a table without runs, and a plan."""
     listed = json.loads(installed("-m", "plumbline", "ls", "studies", "--json", cwd=project))
     runs = json.loads(
         installed("-m", "plumbline", "ls", "runs", "--study", "widths", "--preset", "smoke", "--json", cwd=project)
@@ -172,7 +172,7 @@ def test_a_sixth_paper_from_the_wheel(installed: Callable[..., str], environment
     project, package = tmp_path / "project", tmp_path / "package"
     installed("-m", "plumbline", "init", str(project))
     shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
-    listing = _told(installed, project)
+    listing = _query_project(installed, project)
     assert listing["paper"] == '"Wide Is Fast" (Author and Other)' and 'Study `widths`: "Wide Is' in str(
         listing["table"]
     )
@@ -186,7 +186,7 @@ def test_a_sixth_paper_from_the_wheel(installed: Callable[..., str], environment
     (package / "pyproject.toml").write_text(PACKAGE)
     _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", package)
     try:
-        assert _told(installed, project) == listing, "wherever it lies"
+        assert _query_project(installed, project) == listing, "wherever it lies"
         shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
         with pytest.raises(AssertionError) as both:
             installed("-m", "plumbline", "ls", "studies", cwd=project)

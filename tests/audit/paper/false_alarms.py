@@ -17,15 +17,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         for make in (sound, faulty):
             draw = random.Random(seed)
-            found = likely = relations = 0
+            broken = likely = relations = 0
             for _ in range(count):
                 (Path(name) / "t.csv").write_text(make(draw).text())
                 audit = audit_folder(Path(name))
-                found += bool(audit.contradictions)
+                broken += bool(audit.contradictions)
                 likely += audit.answer == "likely"
                 relations += len(audit.relations)
             print(
-                f"{make.__name__}: {count} tables, {relations} relations held, {found} tables with a contradiction, "
+                f"{make.__name__}: {count} tables, {relations} relations held, {broken} tables with a contradiction, "
                 f"{likely} more with a likely one"
             )
 

@@ -100,9 +100,9 @@ def scores(draw: random.Random) -> MadeUpTable:
         elif draw.random() < 0.5:
             head.append("Rank")
             # Of the means as printed, which is what a reader can rank.
-            shown = [float(text) for text in columns[-1]]
-            columns.append([str(1 + sum(other > value for other in shown)) for value in shown])
-            if len(set(shown)) == len(shown):
+            printed = [float(text) for text in columns[-1]]
+            columns.append([str(1 + sum(other > value for other in printed)) for value in printed])
+            if len(set(printed)) == len(printed):
                 table.bound += [(n, len(head) - 1, 1) for n in range(len(names))]
     style = draw.random()
     if style < 0.7 and len(names) >= 4:

@@ -27,9 +27,9 @@ def test_a_folder_of_our_tables_has_the_verdicts_of_the_study(repository: Path) 
 
 
 def test_what_is_found_without_being_told_is_right_in_our_papers(repository: Path, tmp_path: Path) -> None:
-    """Every contradiction that the five papers' tables give without being told is a mismatch of the studies' too."""
-    known = {("transfer", "table2", "hyper", "p_bonf")}
-    found = set()
+    """Every contradiction that the five papers' tables give without instructions is a mismatch of the studies' too."""
+    expected = {("transfer", "table2", "hyper", "p_bonf")}
+    actual = set()
     for study in ("transfer", "premature", "query_free"):
         (tmp_path / study).mkdir()
         for path in (repository / "studies" / study / "published").glob("*.csv"):
@@ -37,8 +37,8 @@ def test_what_is_found_without_being_told_is_right_in_our_papers(repository: Pat
                 (tmp_path / study / path.name).write_bytes(path.read_bytes())
         audit = audit_folder(tmp_path / study)
         assert audit.relations or study == "query_free"
-        found |= {(study, *str(row["quantity"]).split(", ")) for row in audit.contradictions}
-    assert found == known
+        actual |= {(study, *str(row["quantity"]).split(", ")) for row in audit.contradictions}
+    assert actual == expected
 
 
 def test_the_example_is_what_the_study_prints(repository: Path) -> None:

@@ -21,7 +21,7 @@ MACROS = r"""
 """
 
 
-def audited(folder: Path, body: str, caption: str = "") -> PaperAudit:
+def audit_table(folder: Path, body: str, caption: str = "") -> PaperAudit:
     """Audit a table of LaTeX: each line a row, a line of dashes a rule."""
     lines = [line.strip() for line in body.strip().splitlines()]
     columns = "l" + "r" * max(line.count("&") for line in lines)
@@ -201,7 +201,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_table_is_not_accused(tmp_path: Path, name: str) -> None:
-    audit = audited(tmp_path, HONEST[name])
+    audit = audit_table(tmp_path, HONEST[name])
     assert broken(audit) == []
     assert audit.answer in ("nothing contradicts", "nothing was checked")
 
@@ -214,7 +214,7 @@ def test_an_honest_table_is_not_accused(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_caption_that_names_another_mean_is_heard(tmp_path: Path, caption: str, body: str) -> None:
-    audit = audited(tmp_path, body, caption)
+    audit = audit_table(tmp_path, body, caption)
     assert broken(audit) == [] and audit.answer == "nothing contradicts"
     assert len([sentence for sentence in audit.dropped if ": not " in sentence]) == 1  # left out, and told
 
@@ -231,7 +231,7 @@ def test_a_caption_that_names_another_mean_is_heard(tmp_path: Path, caption: str
     ],
 )
 def test_one_row_off_its_mean_is_not_excused_by_weights(tmp_path: Path, caption: str, column: str, answer: str) -> None:
-    audit = audited(tmp_path, TASKS.replace("Avg.", column).replace("49.6", "50.0"), caption)
+    audit = audit_table(tmp_path, TASKS.replace("Avg.", column).replace("49.6", "50.0"), caption)
     assert broken(audit) == [f"NAME, {column}"] and audit.answer == answer
 
 
@@ -243,13 +243,13 @@ RANKS = "Model & Rank & A\n-----\n" + "\n".join(f"m{n} & {{}} & {90.5 - n}" for 
     [("1 2 3 4 5 6 7 9", "likely"), ("1 2 3 4 5 6 7 7", "likely"), ("1 2 3 4 5 6 8 7", "contradicts")],
 )
 def test_ranks_contradict_where_their_order_does(tmp_path: Path, ranks: str, answer: str) -> None:
-    assert audited(tmp_path, RANKS.format(*ranks.split())).answer == answer
+    assert audit_table(tmp_path, RANKS.format(*ranks.split())).answer == answer
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(tmp_path: Path, name: str) -> None:
     body, rows = PLANTED[name]
-    assert broken(audited(tmp_path, body)) == rows
+    assert broken(audit_table(tmp_path, body)) == rows
 
 
 LIKELY = """
@@ -307,30 +307,30 @@ WORDS = (
 def test_only_a_relation_that_a_name_states_contradicts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, answer: str
 ) -> None:
-    audited(tmp_path, body)
-    words = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
-    code = run_audit(argparse.Namespace(**words, json=True))
-    told = json.loads(capsys.readouterr().out)
-    assert (told["answer"], told["exit_code"]) == (answer, code) == (answer, ANSWERS[answer])
-    assert bool(told["contradictions"]) == (answer == "contradicts") and bool(told["likely"]) == (answer == "likely")
-    run_audit(argparse.Namespace(**words, json=False))
-    shown, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
-    assert ("Likely, look here" in shown) == ("- 1 number does not fit" in page) == (answer == "likely")
-    assert ("Nothing was checked" in shown) == ("Nothing was checked" in page) == (answer == "nothing was checked")
+    audit_table(tmp_path, body)
+    options = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
+    code = run_audit(argparse.Namespace(**options, json=True))
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["answer"], facts["exit_code"]) == (answer, code) == (answer, ANSWERS[answer])
+    assert bool(facts["contradictions"]) == (answer == "contradicts") and bool(facts["likely"]) == (answer == "likely")
+    run_audit(argparse.Namespace(**options, json=False))
+    console, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
+    assert ("Likely, look here" in console) == ("- 1 number does not fit" in page) == (answer == "likely")
+    assert ("Nothing was checked" in console) == ("Nothing was checked" in page) == (answer == "nothing was checked")
 
 
 def test_a_relation_that_all_rows_but_one_hold_is_likely(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    audited(tmp_path, AVERAGES)
-    words = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
-    assert run_audit(argparse.Namespace(**words, json=True)) == ANSWERS["likely"]
-    told = json.loads(capsys.readouterr().out)
-    assert told["answer"] == "likely" and told["contradictions"] == told["likely"] == []
-    assert told["doubted"] == [
+    audit_table(tmp_path, AVERAGES)
+    options = {"folder": tmp_path / "review", "latex": None, "checks": None, "told_only": False, "out": None}
+    assert run_audit(argparse.Namespace(**options, json=True)) == ANSWERS["likely"]
+    report = json.loads(capsys.readouterr().out)
+    assert report["answer"] == "likely" and report["contradictions"] == report["likely"] == []
+    assert report["doubted"] == [
         "table1: Abs. gain is Ours less Base: 3 of 4 agree, which can be chance; not: Average (printed 1.7, gives 2.7)"
     ]
-    run_audit(argparse.Namespace(**words, json=False))
-    shown, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
-    assert all("holds in most rows and is not checked" in text and "Nothing c" not in text for text in (shown, page))
+    run_audit(argparse.Namespace(**options, json=False))
+    console, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
+    assert all("holds in most rows and is not checked" in text and "Nothing c" not in text for text in (console, page))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)

@@ -28,11 +28,11 @@ def results(table: PaperTable, check: str) -> dict[str, tuple[float, float, floa
     """Name of each row -> ends of the left and of the right side."""
     left, _, right = parse_check(check, "audit.toml: checks.x")
     names = Names(tables={"t": table}, numbers={"n": PrintedNumber(text="7", exact=True, name="n")})
-    found = {}
+    sides = {}
     for row in Evaluation(names, "audit.toml: checks.x", Work()).rows(left, right):
         first, second = row.left.expression().ranges[0], row.right.ranges[0]
-        found[row.name] = (low(first), high(first), low(second), high(second))
-    return found
+        sides[row.name] = (low(first), high(first), low(second), high(second))
+    return sides
 
 
 LEAVES = st.sampled_from(("2", "0.5", "7", "3.25", "10"))
@@ -67,22 +67,22 @@ def test_a_formula_of_numbers_is_what_python_computes(formula: str) -> None:
 
 
 def test_a_function_of_several_columns_is_one_of_each_row(table: PaperTable) -> None:
-    found = results(table, 't[one, two].a = sample_sd(t[one, two].a, t[one, two]."b c")')
-    assert found["two"][2] <= 0.5**0.5 <= found["two"][3] and list(found) == ["one", "two"]
+    sides = results(table, 't[one, two].a = sample_sd(t[one, two].a, t[one, two]."b c")')
+    assert sides["two"][2] <= 0.5**0.5 <= sides["two"][3] and list(sides) == ["one", "two"]
 
 
 def test_rows_pair_by_name_and_lists_stay_whole(table: PaperTable) -> None:
-    found = results(table, 't[not base].a = t[not base]."b c" - mean(t[:].a) * 0')
-    assert list(found) == ["one", "two"]
-    assert found["two"][:2] == pytest.approx((2.95, 3.05)) and found["two"][2:] == pytest.approx((3.95, 4.05))
+    sides = results(table, 't[not base].a = t[not base]."b c" - mean(t[:].a) * 0')
+    assert list(sides) == ["one", "two"]
+    assert sides["two"][:2] == pytest.approx((2.95, 3.05)) and sides["two"][2:] == pytest.approx((3.95, 4.05))
 
 
 def test_rows_without_a_number_are_left_out_and_counted(table: PaperTable) -> None:
     for check, left_out in (("t[:].a = t[:].d", 1), ("t[:].d = t[:].a", 0)):  # a dash on the left is nothing to check
         left, _, right = parse_check(check, "x")
-        made = Evaluation(Names(tables={"t": table}, numbers={}), "x", Work())
-        assert [row.name for row in made.rows(left, right)] == ["two", "base"]
-        assert made.left_out == left_out
+        evaluation = Evaluation(Names(tables={"t": table}, numbers={}), "x", Work())
+        assert [row.name for row in evaluation.rows(left, right)] == ["two", "base"]
+        assert evaluation.left_out == left_out
 
 
 def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None:
@@ -91,7 +91,7 @@ def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None
 
 
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("check", "message"),
     [
         ("t.two.a", "character 8: a check is two sides"),
         ("t.two.a = ", "character 11: a number, a cell"),
@@ -122,10 +122,10 @@ def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None
         ("t[one, two].d = 5", "'one', 'd' is empty: no number"),
     ],
 )
-def test_a_bad_expression_is_refused_with_its_place(table: PaperTable, check: str, said: str) -> None:
+def test_a_bad_expression_is_refused_with_its_place(table: PaperTable, check: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
         results(table, check)
-    assert str(error.value).startswith("audit.toml: checks.x") and said in str(error.value)
+    assert str(error.value).startswith("audit.toml: checks.x") and message in str(error.value)
 
 
 def test_work_is_bounded(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables read from LaTeX: cells, marks, heads, sources; what is hostile or unknown is said and never guessed."""
+"""Tables read from LaTeX: cells, marks, heads, sources; what is hostile or unknown is reported and never guessed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read(folder: Path, text: str) -> tuple[list[list[str]], dict[str, object]]:
 
 
 def test_a_table_as_papers_set_it(tmp_path: Path) -> None:
-    rows, told = read(tmp_path, PAPER)
+    rows, notes = read(tmp_path, PAPER)
     assert rows == [
         ["Method", "Accuracy (↑) / PIQA", "Accuracy (↑) / ARC", "Loss ↓", "S"],
         ["Base", "48.2 ± 0.3", "30.1%", "2.34", "48.2 ± 0.3"],
@@ -66,17 +66,17 @@ def test_a_table_as_papers_set_it(tmp_path: Path) -> None:
     assert table.place("Ours", "S") == "paper.tex:14" and table.title == "Main results on D."
     number = table.number("Foo#2", "Accuracy (↑) / ARC")
     assert number.text == "1.2e-4"
-    assert any("paper.tex:17" in one and "\\unheard" in one for one in told["not_read"])  # type: ignore[attr-defined]
+    assert any("paper.tex:17" in why and "\\unheard" in why for why in notes["not_read"])  # type: ignore[attr-defined]
 
 
 def test_names_of_macros_and_accents_are_readable(tmp_path: Path) -> None:
-    rows, told = read(
+    rows, sources = read(
         tmp_path,
         "\\newcommand{\\ours}{FooNet\\xspace}\n\\begin{table}\\begin{tabular}{lrr}\n"
         "Model & $\\bar d$ & $\\hat{p}_i$ \\\\ \\midrule\n"
         "\\ours + QK-Norm & 1 & 2 \\\\ \\ours, plain & 3 & 4 \\\\ \\ours & 5 & 6 \\\\\n\\end{tabular}\\end{table}\n",
     )
-    assert rows[0] == ["Model", "bar d", "hat p_i"] and told["not_read"] == []
+    assert rows[0] == ["Model", "bar d", "hat p_i"] and sources["not_read"] == []
     assert [row[0] for row in rows[1:]] == ["FooNet + QK-Norm", "FooNet, plain", "FooNet"]
 
 
@@ -109,16 +109,16 @@ AGAIN = "\\multicolumn{3}{c}{continued} \\\\ " + HEAD
     ids=["above the first rule", "no rule", "rules", "long", "one head", "heads the other way round"],
 )  # fmt: skip
 def test_the_head_is_what_names_the_columns(tmp_path: Path, kind: str, text: str) -> None:
-    rows, told = read(tmp_path, f"\\begin{{table}}\\begin{{{kind}}}{{lrr}}{text}\\end{{{kind}}}\\end{{table}}")
+    rows, sources = read(tmp_path, f"\\begin{{table}}\\begin{{{kind}}}{{lrr}}{text}\\end{{{kind}}}\\end{{table}}")
     body = [row for row in rows[1:] if row]
-    assert rows[0] == ["Data", "Acc", "n"] and told["not_read"] == []
+    assert rows[0] == ["Data", "Acc", "n"] and sources["not_read"] == []
     assert body == [["OQA", "94.8", "1"], ["HK", "96.3", "2"], ["DIC", "95.5", "3"], ["Chance", "50", "4"]]
 
 
 def test_a_tabular_of_pictures_is_no_table(tmp_path: Path) -> None:
     pictures = "\\begin{tabular}{cc} \\includegraphics{a} & \\includegraphics{b} \\\\ & \\\\ \\end{tabular}\n"
-    _, told = read(tmp_path, pictures + PAPER)
-    assert "without numbers to compare" in " ".join(told["not_read"])  # type: ignore[call-overload]
+    _, sources = read(tmp_path, pictures + PAPER)
+    assert "without numbers to compare" in " ".join(sources["not_read"])  # type: ignore[call-overload]
     assert [table.name for table in read_tables(tmp_path / "out")] == ["table1"]
 
 
@@ -131,13 +131,13 @@ def test_only_files_of_the_papers_folder_are_input(tmp_path: Path) -> None:
     (folder / "t.tex").write_text(
         "\\begin{table}\\begin{tabular}{ll} a & b \\\\ \\hline x & 1 \\\\ \\end{tabular}\\end{table}"
     )
-    named = ("t", "link", "loop", "../secret", str(tmp_path / "secret.tex"), "gone", "/dev/zero", "a\\b", "")
-    text = "".join(f"\\input{{{name}}}\n" for name in named)
-    rows, told = read(folder, text)
+    names = ("t", "link", "loop", "../secret", str(tmp_path / "secret.tex"), "gone", "/dev/zero", "a\\b", "")
+    text = "".join(f"\\input{{{name}}}\n" for name in names)
+    rows, sources = read(folder, text)
     assert rows == [["a", "b"], ["x", "1"]]
-    said = " ".join(told["not_read"])  # type: ignore[call-overload]
-    assert said.count("outside the paper's folder") == 4 and "inputs itself" in said and "outside\n" not in said
-    assert len(told["not_read"]) == len(named) - 1  # type: ignore[arg-type]
+    unread = " ".join(sources["not_read"])  # type: ignore[call-overload]
+    assert unread.count("outside the paper's folder") == 4 and "inputs itself" in unread and "outside\n" not in unread
+    assert len(sources["not_read"]) == len(names) - 1  # type: ignore[arg-type]
 
 
 LAUGHS = "".join(
@@ -226,14 +226,14 @@ def test_a_table_that_is_too_large_to_be_read_again_is_not_written(tmp_path: Pat
     (tmp_path / "paper.tex").write_text(SMALL + "\\begin{tabular}{ll}\n" + row * 1_900 + "\\end{tabular}\n")
     write_tables(tmp_path / "paper.tex", tmp_path / "out")
     (table,) = read_tables(tmp_path / "out")
-    (said,) = json.loads((tmp_path / "out/sources.json").read_text())["not_read"]
-    assert len(table.rows) == 2 and "1900 rows and 151 columns; at most 40000 cells are read" in said
+    (reason,) = json.loads((tmp_path / "out/sources.json").read_text())["not_read"]
+    assert len(table.rows) == 2 and "1900 rows and 151 columns; at most 40000 cells are read" in reason
 
 
 def test_a_cell_that_nests_too_deep_is_said_and_what_steers_a_terminal_is_escaped(tmp_path: Path) -> None:
     paper = SMALL.replace("1.0", "{" * 50 + "1.0" + "}" * 50).replace("x &", "x\x1b[31m\u202e &")
     (tmp_path / "paper.tex").write_text(paper)
     write_tables(tmp_path / "paper.tex", tmp_path / "out")
-    (said,) = json.loads((tmp_path / "out/sources.json").read_text())["not_read"]
-    assert "groups that nest too deep" in said
+    (reason,) = json.loads((tmp_path / "out/sources.json").read_text())["not_read"]
+    assert "groups that nest too deep" in reason
     assert not {"\x1b", "\u202e"} & set((tmp_path / "out/tabular1.csv").read_text())

@@ -22,8 +22,8 @@ def folder_of(path: Path, files: dict[str, str]) -> Path:
     return path
 
 
-def audit(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "plumbline", "audit", *map(str, words)]
+def audit(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "plumbline", "audit", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
@@ -32,9 +32,9 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
     assert audit(folder).returncode == 0
     (folder / "t.csv").write_text(SOUND["t.csv"].replace("5.00", "5.02"))
     done = audit(folder, "--json")
-    told = json.loads(done.stdout)
-    assert done.returncode == told["exit_code"] == 10
-    (broken,) = told["contradictions"]
+    report = json.loads(done.stdout)
+    assert done.returncode == report["exit_code"] == 10
+    (broken,) = report["contradictions"]
     assert (broken["id"], broken["printed"], broken["recomputed"]) == ("s.y", "5.02", 5.0)
     page = (folder / "audit/audit.md").read_text()
     assert "printed 5.02, recomputed 5 (4.99 to 5.01)" in page
@@ -48,7 +48,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
     folder = folder_of(tmp_path / "paper", {"t.csv": table, "audit.toml": checks})
     done = audit(folder)
     page = (folder / "audit/audit.md").read_text()
-    assert done.returncode == 10 and "not checked" not in done.stdout + page  # Δ is told; its own dash is no row
+    assert done.returncode == 10 and "not checked" not in done.stdout + page  # Δ is told; its own dash is not a row
     assert "## Findings\n" in page and "detail" not in page and "preset" not in page
     assert "## Within rounding" in page and "`s.x`: t.x.sum of check s; t.csv\n  printed 5.1, recomputed 5" in page
     assert "- `t`: 3 rows, 6 columns, 14 numbers, of which checks read 11. Not read: note." in page
@@ -61,7 +61,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("files", "words", "said"),
+    ("files", "args", "message"),
     [
         ({}, [], "there is no table"),
         (
@@ -99,17 +99,17 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
         (SOUND, ["--nonsense"], "unrecognized arguments"),
     ],
 )
-def test_what_cannot_be_meant_ends_with_2(tmp_path: Path, files: dict[str, str], words: list[str], said: str) -> None:
-    done = audit(folder_of(tmp_path / "paper", files), *words)
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+def test_what_cannot_be_meant_ends_with_2(tmp_path: Path, files: dict[str, str], args: list[str], message: str) -> None:
+    done = audit(folder_of(tmp_path / "paper", files), *args)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_pdf_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.5\n\xc3\x28\n")
     done = audit("--from", tmp_path / "paper.pdf", tmp_path / "review")
     assert done.returncode == 2 and not (tmp_path / "review").exists()
-    for said in ("is a PDF", "arXiv has the LaTeX of most papers", "pdftotext -layout", "cells parted by commas"):
-        assert said in done.stderr
+    for phrase in ("is a PDF", "arXiv has the LaTeX of most papers", "pdftotext -layout", "cells parted by commas"):
+        assert phrase in done.stderr
 
 
 @pytest.mark.parametrize("name", ["t.csv", "audit.toml", "sources.json", "audit"])

@@ -1,4 +1,4 @@
-"""What an audit finds without being told: no fault in sound tables, and the one that was put into others."""
+"""What an audit finds without instructions: no fault in sound tables, and the one that was put into others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
 from .made_up_tables import MadeUpTable, faulty, sound
 
 
-def audited(folder: Path, text: str) -> PaperAudit:
+def audit_table(folder: Path, text: str) -> PaperAudit:
     folder.mkdir(exist_ok=True)
     (folder / "t.csv").write_text(text)
     return audit_folder(folder)
@@ -21,7 +21,7 @@ def audited(folder: Path, text: str) -> PaperAudit:
 def audits(folder: Path, make: object, seed: int, count: int) -> list[tuple[MadeUpTable, PaperAudit]]:
     draw = random.Random(seed)
     tables = [make(draw) for _ in range(count)]  # type: ignore[operator]
-    return [(table, audited(folder, table.text())) for table in tables]
+    return [(table, audit_table(folder, table.text())) for table in tables]
 
 
 ROWS = "m,A,B,C,Avg.\nx,50.0,51.0,52.0,51.0\ny,50.5,51.3,52.1,51.3\nz,51.0,50.0,52.0,51.0\nTied,53.0,52.1,52.1,53.4\n"
@@ -30,14 +30,14 @@ TWO = "m,A,B,C,Avg.,Δ\nBaseline,50.0,51.0,52.0,51.0,--\nTied,53.0,52.1,52.1,53.
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "reasons"),
     [
         (ROWS, ["Avg. is the mean of the columns A, B, C: 3 of 4 agree, which can be chance; "
                 "not: Tied (printed 53.4, gives 52.4)"]),
         (TWO, ["Avg. is the mean of the columns A, B, C: 1 of 2 agree, too few to tell; "
                "not: Tied (printed 53.4, gives 52.4)",
                "Δ is Avg. less that of Baseline: 0 of 1 agree, too few to tell; not: Tied (printed 2.1, gives 2.4)"]),
-        # Δ is no difference of n, though 2 and 0, as rounded numbers, can be 2.2 and 1.0.
+        # Δ is not a difference of n, though 2 and 0, as rounded numbers, can be 2.2 and 1.0.
         (COUNTED, ["Δ is Acc less that of Base: 1 of 2 agree, too few to tell; not: y (printed 2.2, gives 2.4)"]),
         ("task,acc\na,50.0\nb,60.0\nAverage,56.0\n",
          ["Average is the mean of the rows a, b: 0 of 1 agree, too few to tell; not: acc (printed 56.0, gives 55.0)"]),
@@ -46,35 +46,35 @@ TWO = "m,A,B,C,Avg.,Δ\nBaseline,50.0,51.0,52.0,51.0,--\nTied,53.0,52.1,52.1,53.
     ],
     ids=["three of four", "two", "beside a count", "one column", "one row"],
 )  # fmt: skip
-def test_a_small_table_is_never_silent(tmp_path: Path, table: str, told: list[str]) -> None:
-    audit = audited(tmp_path, table)
-    assert audit.dropped == [f"t: {one}" for one in told] and audit.contradictions == []
+def test_a_small_table_is_never_silent(tmp_path: Path, table: str, reasons: list[str]) -> None:
+    audit = audit_table(tmp_path, table)
+    assert audit.dropped == [f"t: {reason}" for reason in reasons] and audit.contradictions == []
 
 
 def test_what_the_audit_file_checks_is_not_named_again(tmp_path: Path) -> None:
     (tmp_path / "audit.toml").write_text("[checks]\na = 't[:].\"Avg.\" = t[:].C'\n")
-    assert audited(tmp_path, ROWS).dropped == []
+    assert audit_table(tmp_path, ROWS).dropped == []
 
 
 def test_perplexity_needs_no_vote_where_names_say_it_and_half_the_rows_agree(tmp_path: Path) -> None:
-    (broken,) = audited(tmp_path, "m,loss,ppl\nx,3.20,24.53\ny,3.10,23.20\n").contradictions
+    (broken,) = audit_table(tmp_path, "m,loss,ppl\nx,3.20,24.53\ny,3.10,23.20\n").contradictions
     assert broken["quantity"] == "t, y, ppl" and broken["recomputed"] == pytest.approx(22.198, abs=1e-3)
     # A perplexity of words, or of another split, is e to the loss in no row.
-    words = audited(tmp_path, "m,loss,ppl\nx,3.20,31.2\ny,3.10,28.0\nz,3.00,25.1\n")
-    assert words.contradictions == [] and "0 of 3 agree" in words.dropped[0]
-    assert audited(tmp_path, "m,train loss,val loss,test ppl\nx,3.20,3.3,24.53\ny,3.10,3.2,23.20\n").rows == []
+    result = audit_table(tmp_path, "m,loss,ppl\nx,3.20,31.2\ny,3.10,28.0\nz,3.00,25.1\n")
+    assert result.contradictions == [] and "0 of 3 agree" in result.dropped[0]
+    assert audit_table(tmp_path, "m,train loss,val loss,test ppl\nx,3.20,3.3,24.53\ny,3.10,3.2,23.20\n").rows == []
 
 
 @pytest.mark.slow
 def test_200_sound_tables_have_no_finding(tmp_path: Path) -> None:
-    made = audits(tmp_path / "t", sound, 1, 200)
-    alarms = [(table.text(), audit.contradictions) for table, audit in made if audit.contradictions]
-    assert sum(len(audit.relations) for _, audit in made) > 150  # it does look
+    pairs = audits(tmp_path / "t", sound, 1, 200)
+    alarms = [(table.text(), audit.contradictions) for table, audit in pairs if audit.contradictions]
+    assert sum(len(audit.relations) for _, audit in pairs) > 150  # it does look
     assert len(alarms) == 0, alarms[0]
 
 
 @pytest.mark.slow
 def test_of_200_tables_with_one_fault_most_are_found(tmp_path: Path) -> None:
-    made = audits(tmp_path / "t", faulty, 2, 200)
-    found = sum(bool(audit.contradictions) for _, audit in made)
-    assert found >= 180, found
+    pairs = audits(tmp_path / "t", faulty, 2, 200)
+    count = sum(bool(audit.contradictions) for _, audit in pairs)
+    assert count >= 180, count

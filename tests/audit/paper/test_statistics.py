@@ -12,9 +12,9 @@ from plumbline.audit.audit_page import format_recomputed
 from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
 
 
-def audited(folder: Path, table: str, told: str = "") -> PaperAudit:
+def audit_table(folder: Path, table: str, toml: str = "") -> PaperAudit:
     (folder / "t.csv").write_text(table)
-    (folder / "audit.toml").write_text(told)
+    (folder / "audit.toml").write_text(toml)
     return audit_folder(folder)
 
 
@@ -26,11 +26,11 @@ def test_a_mean_that_no_whole_numbers_give(tmp_path: Path) -> None:
     share = {"a": (17, 23), "b": (11, 19), "c": (30, 37), "d": (8, 29), "e": (25, 31), "f": (9, 41)}
     rows = [f"{name},{n},{100 * k / n:.2f}" for name, (k, n) in share.items()]
     sound = "task,n,accuracy (%)\n" + "\n".join(rows) + "\n"
-    assert broken(audited(tmp_path, sound)) == []
+    assert broken(audit_table(tmp_path, sound)) == []
     wrong = sound.replace(rows[2], "c,37,81.30")  # 30 of 37 is 81.08, 31 are 83.78
-    assert broken(audited(tmp_path, wrong)) == ["t, c, accuracy (%)"]
-    told = "[tables.t.items]\nrating = 28\n"
-    assert broken(audited(tmp_path, "task,rating\na,5.19\nb,5.18\n", told)) == [
+    assert broken(audit_table(tmp_path, wrong)) == ["t, c, accuracy (%)"]
+    toml = "[tables.t.items]\nrating = 28\n"
+    assert broken(audit_table(tmp_path, "task,rating\na,5.19\nb,5.18\n", toml)) == [
         "t, a, rating"
     ]  # the example of GRIM's authors
 
@@ -40,16 +40,16 @@ def test_p_from_t_and_n(tmp_path: Path) -> None:
     p = [2 * stats.t.sf(abs(value), size - 1) for value, size in zip(t, n, strict=True)]
     rows = [f"m{k},{a},{b},{c:.3f}" for k, (a, b, c) in enumerate(zip(t, n, p, strict=True))]
     table = "name,t,n,p\n" + "\n".join(rows) + "\n"
-    audit = audited(tmp_path, table)
+    audit = audit_table(tmp_path, table)
     assert broken(audit) == [] and "two-sided p of t with n - 1 degrees of freedom: 6 of 6" in audit.relations[0]
     wrong = table.replace(rows[3], f"m3,3.05,7,{p[3] / 2:.3f}")  # one-sided, among two-sided ones
-    assert broken(audited(tmp_path, wrong)) == ["t, m3, p"]
+    assert broken(audit_table(tmp_path, wrong)) == ["t, m3, p"]
 
 
 @pytest.mark.parametrize(("head", "more"), [("n", ""), ("# seeds", ""), ("n", "C,1.0,2.5,0.4\n"), ("size", "")])
 def test_a_column_of_counts_is_exact_and_contains_what_it_gives(tmp_path: Path, head: str, more: str) -> None:
     check = f"[checks]\np = 't[:].p = t_two_sided_p(t[:].t, 2 * t[:].\"{head}\" - 2)'\n"
-    audit = audited(tmp_path, f"name,t,{head},p\nA,-1.4,3,0.22\nB,2.0,5,0.0805\n" + more, check)
+    audit = audit_table(tmp_path, f"name,t,{head},p\nA,-1.4,3,0.22\nB,2.0,5,0.0805\n" + more, check)
     row = audit.rows[0]
     value, low, high = (float(row[key]) for key in ("recomputed", "recomputed_low", "recomputed_high"))
     assert value == pytest.approx(2 * stats.t.sf(1.4, 4)) and low < value < high and broken(audit) == []
@@ -60,8 +60,8 @@ def test_a_column_of_counts_is_exact_and_contains_what_it_gives(tmp_path: Path, 
 
 def test_a_count_that_is_itself_recomputed_is_a_rounded_result(tmp_path: Path) -> None:
     table, check = "name,tokens,batch,steps\na,1000,3,333\n", "[checks]\ns = 't[:].steps = exact(t[:].tokens) / 3'\n"
-    assert broken(audited(tmp_path, table, check)) == []
-    assert len(broken(audited(tmp_path, table, check.replace("t[:].steps", "exact(t[:].steps)")))) == 1
+    assert broken(audit_table(tmp_path, table, check)) == []
+    assert len(broken(audit_table(tmp_path, table, check.replace("t[:].steps", "exact(t[:].steps)")))) == 1
 
 
 SHAPE = """[model]
@@ -94,12 +94,12 @@ flops = "{}"
     ],
 )
 def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ...], contradicts: list[str]) -> None:
-    said = [words.partition(", ")[0] for words in broken(audited(tmp_path, "a,b\nx,1\n", SHAPE.format(*printed)))]
-    assert said == contradicts
+    places = [line.partition(", ")[0] for line in broken(audit_table(tmp_path, "a,b\nx,1\n", SHAPE.format(*printed)))]
+    assert places == contradicts
 
 
 @pytest.mark.parametrize(
-    ("told", "printed", "words"),
+    ("lines", "printed", "message"),
     [
         # What the file leaves open is counted in each way: with biases and norms of two vectors it is 124,439,808.
         ("", "124.44M", "biases, a gain and a bias in each norm"),
@@ -110,13 +110,13 @@ def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ..
         ("tied = true", "163.04M", None),
     ],
 )
-def test_what_a_shape_leaves_open(tmp_path: Path, told: str, printed: str, words: str | None) -> None:
-    shape = SHAPE.partition("[training]")[0].replace("norm_vectors = 2\nbiases = true\n", f"{told}\n")
-    audit = audited(tmp_path, "a,b\nx,1\n", shape.format(printed) + 'where = "sec 2"\n')
+def test_what_a_shape_leaves_open(tmp_path: Path, lines: str, printed: str, message: str | None) -> None:
+    shape = SHAPE.partition("[training]")[0].replace("norm_vectors = 2\nbiases = true\n", f"{lines}\n")
+    audit = audit_table(tmp_path, "a,b\nx,1\n", shape.format(printed) + 'where = "sec 2"\n')
     (row,) = audit.rows
     assert row["source"] == "sec 2" and row["printed"] == printed
-    if words:
-        assert broken(audit) == [] and words in row["quantity"]
+    if message:
+        assert broken(audit) == [] and message in row["quantity"]
     else:
         assert broken(audit) == [row["quantity"]] and f"{printed} is printed. Nearest of" in row["explanation"]
         assert "the first: 124,337,664, counted with no biases, a gain in each norm" in row["explanation"]
@@ -127,12 +127,12 @@ def test_a_bold_number_that_is_not_the_best(tmp_path: Path) -> None:
     table = (
         "m,a ↑,b ↓,c ↑,d ↑\nx,**9.1**,2.0,3.0,**4.4**\ny,8.0,**1.0**,3.1,4.1\nz,7.0,3.0,**3.5**,4.2\nw,6,2.5,3.3,4.0\n"
     )
-    assert broken(audited(tmp_path, table)) == []
+    assert broken(audit_table(tmp_path, table)) == []
     wrong = table.replace("**3.5**", "3.5").replace("3.1", "**3.1**")
-    assert broken(audited(tmp_path, wrong)) == ["t, y, c ↑: its rank, printed bold (best)"]
+    assert broken(audit_table(tmp_path, wrong)) == ["t, y, c ↑: its rank, printed bold (best)"]
     ours = (
         table.replace("*", "")
         .replace("9.1", "**9.1**")
         .replace("x,**9.1**,2.0,3.0,4.4", "x,**9.1**,**2.0**,**3.0**,**4.4**")
     )
-    assert broken(audited(tmp_path, ours)) == []
+    assert broken(audit_table(tmp_path, ours)) == []

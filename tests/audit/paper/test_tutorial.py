@@ -25,23 +25,23 @@ def blocks(page: str, kind: str) -> list[str]:
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = shlex.split(command.removeprefix("$ "))
-    assert words[0] == "plumbline"
-    return subprocess.run([sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, timeout=60)
+    args = shlex.split(command.removeprefix("$ "))
+    assert args[0] == "plumbline"
+    return subprocess.run([sys.executable, "-m", *args], cwd=folder, capture_output=True, text=True, timeout=60)
 
 
 def test_the_tutorial_is_what_happens(page: str, repository: Path, tmp_path: Path) -> None:
     first, second, example = blocks(page, "console")
     (tmp_path / "paper.tex").write_text(blocks(page, "latex")[0])
-    command, _, shown = first.partition("\n")
+    command, _, output = first.partition("\n")
     done = run(command, tmp_path)
-    assert (done.returncode, done.stdout.strip()) == (10, shown.strip())
+    assert (done.returncode, done.stdout.strip()) == (10, output.strip())
 
     (tmp_path / "review/audit.toml").write_text("\n".join(blocks(page, "toml")))
     done = run(second.strip() + " --json", tmp_path)
-    told = json.loads(done.stdout)
-    assert {row["id"] for row in told["contradictions"]} == {"abstract", "deltas.Gated"}
-    assert told["verdicts"]["mismatch"] == 2 and told["checks"] == {"told": 10, "found": 0}
+    report = json.loads(done.stdout)
+    assert {row["id"] for row in report["contradictions"]} == {"abstract", "deltas.Gated"}
+    assert report["verdicts"]["mismatch"] == 2 and report["checks"] == {"told": 10, "found": 0}
 
     (tmp_path / "examples").symlink_to(repository / "examples")
     done = run(example.strip(), tmp_path)

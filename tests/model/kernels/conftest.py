@@ -21,7 +21,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KERNELS = ("bounded", "softpick", "softpick_original", "sigmoid", "selective")
 
 
-def interpreted() -> dict[str, ModuleType]:
+def import_interpreted() -> dict[str, ModuleType]:
     """The kernels' modules by name; none without Triton."""
     if importlib.util.find_spec("triton") is None:
         return {}
@@ -32,7 +32,7 @@ def interpreted() -> dict[str, ModuleType]:
         del os.environ["TRITON_INTERPRET"]
 
 
-MODULES = interpreted()
+MODULES = import_interpreted()
 
 
 @pytest.fixture

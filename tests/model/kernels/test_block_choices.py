@@ -50,24 +50,24 @@ def test_a_compiler_takes_the_look_up_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     """The device is asked while a graph is made, and breaks none."""
     mine = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 16, 4, 2))
     monkeypatch.setattr(block_choices, "MEASURED", (mine,))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *given: DEVICE)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *args: DEVICE)
 
-    def looked_up(x: torch.Tensor) -> torch.Tensor:
+    def look_up(x: torch.Tensor) -> torch.Tensor:
         row = row_for("softpick", block_choices.device_name(), x.shape[-1], x.dtype.itemsize)
         return x + row.blocks[1]
 
-    graph = torch.compile(looked_up, backend="eager", fullgraph=True)
+    graph = torch.compile(look_up, backend="eager", fullgraph=True)
     assert graph(torch.zeros(2, 64, dtype=torch.bfloat16)).tolist() == [[16.0] * 64] * 2
 
 
 def row(kernel: str, choice: tuple[int, ...], both: float, **other: Any) -> dict[str, Any]:
     """A row as the section leaves it."""
     times = {"forward": both / 3, "both": both}
-    said = {"kernel": kernel, "width": 64, "choice": list(choice), "milliseconds": times, "path": kernel, "equal": True}
-    return said | other
+    base = {"kernel": kernel, "width": 64, "choice": list(choice), "milliseconds": times, "path": kernel, "equal": True}
+    return base | other
 
 
-def measured(path: Path, rows: list[dict[str, Any]], rehearsal: str | None = None) -> MeasuredRows:
+def record_rows(path: Path, rows: list[dict[str, Any]], rehearsal: str | None = None) -> MeasuredRows:
     """What a call of the check leaves."""
     state = MeasuredRows.read(path)
     state.content["machine"] = {"device": DEVICE, "git_commit": "0123456789abcdef"}
@@ -86,7 +86,7 @@ def test_the_fastest_that_kept_its_numbers_is_written(tmp_path: Path) -> None:
         row("softpick", (64, 32, 4, 2), 0.5, path="chunked"),
         row("sigmoid", CHOICES[0], 3.0),
     ]
-    sigmoid, softpick = fill_block_choices.fastest(measured(tmp_path / "gpu_check_x.json", rows))
+    sigmoid, softpick = fill_block_choices.fastest(record_rows(tmp_path / "gpu_check_x.json", rows))
     assert (softpick.blocks, softpick.measured) == ((128, 64, 8, 2), "1.5 ms, 0.75 of the default's, commit 01234567")
     assert (sigmoid.blocks, sigmoid.measured) == (CHOICES[0], "3 ms, 1.00 of the default's, commit 01234567")
     assert (softpick.device, softpick.widths, softpick.size) == (DEVICE, (64, 64), 2)
@@ -108,14 +108,14 @@ def test_the_fastest_that_kept_its_numbers_is_written(tmp_path: Path) -> None:
 
 def test_a_rehearsal_and_a_check_without_blocks_fill_nothing(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match="rehearsal"):
-        fill_block_choices.fastest(measured(tmp_path / "a.json", [row("softpick", CHOICES[0], 1.0)], REHEARSAL))
+        fill_block_choices.fastest(record_rows(tmp_path / "a.json", [row("softpick", CHOICES[0], 1.0)], REHEARSAL))
     with pytest.raises(PlumblineError, match="no blocks are measured"):
-        fill_block_choices.fastest(measured(tmp_path / "b.json", []))
+        fill_block_choices.fastest(record_rows(tmp_path / "b.json", []))
 
 
 def test_rows_of_the_table_are_of_kernels_that_there_are() -> None:
-    known = {name for name, row in selection.TABLE.items() if row.module is not None}
-    assert {row.kernel for row in (*block_choices.MEASURED, *block_choices.DEFAULT)} - {None} <= known
+    kernels = {name for name, row in selection.TABLE.items() if row.module is not None}
+    assert {row.kernel for row in (*block_choices.MEASURED, *block_choices.DEFAULT)} - {None} <= kernels
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ HALF = (torch.bfloat16, torch.float16)
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What a stand-in for flash-attn's function is given; the table takes the CPU for a GPU."""
-    seen: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
 
     def flash_attn_func(
         q: torch.Tensor,
@@ -45,7 +45,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     ) -> torch.Tensor:
         """Plain attention with the arguments that the package's function has, of those that are used here."""
         shapes = (q.shape, k.shape, v.shape)
-        seen.append({"shapes": shapes, "causal": causal, "strides": q.stride(), "deterministic": deterministic})
+        records.append({"shapes": shapes, "causal": causal, "strides": q.stride(), "deterministic": deterministic})
         assert {x.dtype for x in (q, k, v)} < {*HALF} and q.shape[2] % k.shape[2] == 0 and k.shape == v.shape
         assert dropout_p == 0.0 and softmax_scale is not None
         each = q.shape[2] // k.shape[2]
@@ -62,7 +62,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
     here = selection.KernelSupport(types=frozenset(HALF), plain=True, widest=256, width_step=8)
     monkeypatch.setattr(selection, "FLASH_ATTN_SUPPORT", here)
-    return seen
+    return records
 
 
 def test_it_is_chosen_by_its_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,24 +87,24 @@ def test_a_manifest_says_so_with_its_version(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "flash_attn", module)
     monkeypatch.setattr(selection.metadata, "version", lambda name: {"flash_attn": "2.8.3"}[name])
     model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
-    said = choose(model, "auto", "cuda", torch.bfloat16)
-    assert said == {"asked": "auto", "kernel": FLASH_ATTN, "triton": None, "flash_attn": "2.8.3", "notice": None}
+    choice = choose(model, "auto", "cuda", torch.bfloat16)
+    assert choice == {"asked": "auto", "kernel": FLASH_ATTN, "triton": None, "flash_attn": "2.8.3", "notice": None}
     assert choose(model, "auto", "cuda", torch.float32)["kernel"] == SDPA
     assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == selection.CHUNKED
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [("raise ImportError('undefined symbol: x')", "undefined symbol: x"), ("", "flash_attn_func")],
     ids=["built for another torch", "another package of the name"],
 )
-def test_one_that_cannot_be_used(code: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_that_cannot_be_used(code: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "flash_attn").mkdir()
     (tmp_path / "flash_attn" / "__init__.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
     model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
-    with pytest.raises(PlumblineError, match=f"{said}.*pip uninstall flash-attn"):
+    with pytest.raises(PlumblineError, match=f"{message}.*pip uninstall flash-attn"):
         choose(model, "auto", "cuda", torch.bfloat16)
     sys.modules.pop("flash_attn", None)
 
@@ -124,28 +124,28 @@ FOLDED = {"softmax": {"name": "softmax"}} | {
 def test_its_call_gives_what_torchs_gives(name: str, calls: list[dict[str, Any]]) -> None:
     """Every mixer that folds into softmax: outputs, and gradients through the stand-in."""
     built = mixer(**FOLDED[name]).bfloat16()
-    given = [x.detach().bfloat16().requires_grad_() for x in inputs(9, groups=built.groups)]
-    out = built(*given, plain(9))
+    tensors = [x.detach().bfloat16().requires_grad_() for x in inputs(9, groups=built.groups)]
+    out = built(*tensors, plain(9))
     (call,) = calls
     batch, length, heads, width = call["shapes"][0]
     assert (batch, length) == (2, 9) and call["causal"] and heads >= 8 and width % 8 == 0
     assert call["shapes"][1][2] == built.groups or name.endswith("official")
-    found = (out, *torch.autograd.grad(out.float().sum(), given))
+    results = (out, *torch.autograd.grad(out.float().sum(), tensors))
     selection.FLASH_ATTN_INSTALLED = False  # monkeypatched by the fixture, which puts it back
-    expected = built(*given, plain(9))
+    expected = built(*tensors, plain(9))
     assert len(calls) == 1
-    for one, other in zip(found, (expected, *torch.autograd.grad(expected.float().sum(), given)), strict=True):
-        assert one.dtype == torch.bfloat16 and one.shape == other.shape
-        torch.testing.assert_close(one, other, rtol=3e-2, atol=3e-2 * other.abs().max().item())
+    for ours, other in zip(results, (expected, *torch.autograd.grad(expected.float().sum(), tensors)), strict=True):
+        assert ours.dtype == torch.bfloat16 and ours.shape == other.shape
+        torch.testing.assert_close(ours, other, rtol=3e-2, atol=3e-2 * other.abs().max().item())
 
 
 def test_the_scale_is_the_mixers(calls: list[dict[str, Any]]) -> None:
-    """With a scale of its own, not one over the root of the width."""
+    """With its own scale, not one over the root of the width."""
     q, k, v = (x.detach().bfloat16() for x in inputs(5))
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.07, enable_gqa=True)
-    found = softmax.fused_softmax(q, k, v, plain(5), 0.07)
+    output = softmax.fused_softmax(q, k, v, plain(5), 0.07)
     assert len(calls) == 1
-    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(output, expected, rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize(("device", "asked"), [("cpu", True), ("cuda", False)])
@@ -182,13 +182,13 @@ def test_on_a_device_it_is_attention_in_double(width: int) -> None:
     """The package itself: 8 heads in 2 groups, a length that no block divides, against float64."""
     draw = torch.Generator("cuda").manual_seed(5)
     shapes = [(2, 301, heads, width) for heads in (8, 2, 2)]
-    drawn = [torch.randn(shape, generator=draw, device="cuda").bfloat16().transpose(1, 2) for shape in shapes]
-    given = [x.requires_grad_() for x in drawn]
+    draws = [torch.randn(shape, generator=draw, device="cuda").bfloat16().transpose(1, 2) for shape in shapes]
+    leaves = [x.requires_grad_() for x in draws]
     assert choose_fused_kernel("cuda", torch.bfloat16, width) == FLASH_ATTN
-    out = softmax.fused_softmax(*given, plain(301), width**-0.5)
+    out = softmax.fused_softmax(*leaves, plain(301), width**-0.5)
     do = torch.randn(out.shape, generator=draw, device="cuda").to(out)
-    found = (out, *torch.autograd.grad(out, given, do))
-    exact = [x.detach().double().requires_grad_() for x in given]
+    results = (out, *torch.autograd.grad(out, leaves, do))
+    exact = [x.detach().double().requires_grad_() for x in leaves]
     expected = torch.nn.functional.scaled_dot_product_attention(*exact, is_causal=True, enable_gqa=True)
-    for one, other in zip(found, (expected, *torch.autograd.grad(expected, exact, do.double())), strict=True):
-        assert ((one.double() - other).norm() / other.norm()).item() < 2e-2
+    for ours, other in zip(results, (expected, *torch.autograd.grad(expected, exact, do.double())), strict=True):
+        assert ((ours.double() - other).norm() / other.norm()).item() < 2e-2

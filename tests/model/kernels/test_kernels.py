@@ -53,7 +53,7 @@ def plain(length: int) -> AttentionMask:
     return AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device=DEVICE), None, None)
 
 
-def built(variant: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> Mixer:
+def build_mixer(variant: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> Mixer:
     """A mixer with its parameters off their start, in double precision."""
     sizes = {"width": heads * width, "heads": heads, "key_value_heads": groups, "head_width": width, "layers": 1}
     mixer = create(small(mixer=VARIANTS[variant], **sizes), init_seed=3).blocks[0].attention.mixer.double()
@@ -63,7 +63,7 @@ def built(variant: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> 
     return mixer.to(DEVICE)
 
 
-def drawn(
+def draw_inputs(
     mixer: Mixer, length: int, width: int, *, heads: int = 4, batch: int = 2, dtype: torch.dtype = torch.float32
 ) -> list[torch.Tensor]:
     """Queries, keys and values as projections leave them, the axis of heads not the outer one."""
@@ -85,45 +85,45 @@ def compare(mixer: Mixer, inputs: list[torch.Tensor], tolerance: float) -> tuple
     the terms that it is a sum of."""
     single = copy.deepcopy(mixer).float()
     assert single.path(inputs[0], plain(inputs[0].shape[2])) == single.kernel
-    found = results(single.forward, inputs, list(single.parameters()))
+    actual = results(single.forward, inputs, list(single.parameters()))
     expected = results(mixer.reference, [x.double() for x in inputs], list(mixer.parameters()))
-    assert found[0].dtype == inputs[0].dtype
+    assert actual[0].dtype == inputs[0].dtype
     q, k = (mixer.scale**0.5 * x.abs().max().item() for x in inputs[:2])
     terms = [1.0, k, q, *(1.0 for _ in expected[3:])]
-    for one, other, term in zip(found, expected, terms, strict=True):
-        assert one.shape == other.shape and one.isfinite().all()
+    for ours, other, term in zip(actual, expected, terms, strict=True):
+        assert ours.shape == other.shape and ours.isfinite().all()
         limit = tolerance * max(other.abs().max().item(), term)
-        torch.testing.assert_close(one.double(), other, rtol=0, atol=limit)
-    return found
+        torch.testing.assert_close(ours.double(), other, rtol=0, atol=limit)
+    return actual
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_kernel_is_its_reference(kernels: dict[str, ModuleType], variant: str) -> None:
     """Four heads in two groups; in selective attention of halved keys and values, in one."""
-    mixer = built(variant)
-    compare(mixer, drawn(mixer, LENGTH, 32, batch=1), 5e-6)
+    mixer = build_mixer(variant)
+    compare(mixer, draw_inputs(mixer, LENGTH, 32, batch=1), 5e-6)
 
 
 @pytest.mark.parametrize(("variant", "width"), list(zip(ONE_EACH, (48, 64, 16, 72, 128))))
 def test_heads_of_other_widths(kernels: dict[str, ModuleType], variant: str, width: int) -> None:
-    mixer = built(variant, width=width)
-    compare(mixer, drawn(mixer, 20, width), 5e-6)
+    mixer = build_mixer(variant, width=width)
+    compare(mixer, draw_inputs(mixer, 20, width), 5e-6)
 
 
 @pytest.mark.parametrize("variant", ONE_EACH)
 def test_bfloat16(kernels: dict[str, ModuleType], variant: str) -> None:
     """Weights enter products as bfloat16, as in the reference; sums and statistics are float32. (The interpreter cuts
     to bfloat16 where a GPU rounds, which is the larger error.)"""
-    mixer = built(variant)
-    compare(mixer, drawn(mixer, LENGTH, 32, batch=1, dtype=torch.bfloat16), 2.5e-2)
+    mixer = build_mixer(variant)
+    compare(mixer, draw_inputs(mixer, LENGTH, 32, batch=1, dtype=torch.bfloat16), 2.5e-2)
 
 
 @pytest.mark.parametrize("length", [1, 18])
 @pytest.mark.parametrize("variant", ONE_EACH)
 def test_equal_and_huge_scores(kernels: dict[str, ModuleType], variant: str, length: int) -> None:
     """|z| up to 1000, and rows of equal scores, which are dead in softpick: exactly zero, as is its row 0."""
-    mixer = built(variant, width=16)
-    q, k, v = drawn(mixer, length, 16, batch=1)
+    mixer = build_mixer(variant, width=16)
+    q, k, v = draw_inputs(mixer, length, 16, batch=1)
     # Scores of +-1000 and 500. What is kept of a row is a number of that size, of which float32 knows 1e-4.
     huge = torch.full_like(k, 250.0) * torch.tensor([1.0, -1.0, 0.5], device=DEVICE).repeat(6)[:length, None]
     compare(mixer, [torch.ones_like(q), huge, v], 1e-4)
@@ -137,16 +137,16 @@ def test_equal_and_huge_scores(kernels: dict[str, ModuleType], variant: str, len
 
 def test_equal_rows_are_dead_at_any_size(kernels: dict[str, ModuleType]) -> None:
     """1 / n is the same number on both sides of the comparison, also where a sum of n terms rounds nothing else so."""
-    mixer = built("softpick", width=16, heads=2, groups=1)
-    q, k, v = drawn(mixer, 70, 16, heads=2, batch=1)
+    mixer = build_mixer("softpick", width=16, heads=2, groups=1)
+    q, k, v = draw_inputs(mixer, 70, 16, heads=2, batch=1)
     out = mixer.float().forward(q.round(), k[:, :, :1].round().expand_as(k), v, plain(70))
     assert not out.any()
 
 
 @interpreter_only
 def test_without_a_gradient_softpick_makes_its_output_alone(kernels: dict[str, ModuleType]) -> None:
-    mixer = built("softpick").float()
-    inputs = drawn(mixer, 20, 32, batch=1)
+    mixer = build_mixer("softpick").float()
+    inputs = draw_inputs(mixer, 20, 32, batch=1)
     with torch.no_grad(), _Products() as alone:
         out = mixer(*inputs, plain(20))
     with _Products() as trained:
@@ -183,10 +183,10 @@ def test_costs_are_what_kernels_do(
     """Products by counting them, kept bytes by what autograd is given to keep: nothing of T x T."""
     from plumbline.model.kernels.tiles import BlockSizes
 
-    mixer = built(variant).float()
+    mixer = build_mixer(variant).float()
     kernel = mixer.kernel or ""
     monkeypatch.setattr(kernels[kernel], "blocks_for", lambda kernel, q_BHTW: BlockSizes(held=16, walked=16))
-    inputs = [x.bfloat16().requires_grad_() for x in drawn(mixer, 32, 32, batch=1)]
+    inputs = [x.bfloat16().requires_grad_() for x in draw_inputs(mixer, 32, 32, batch=1)]
     shape = AttentionShape(batch=1, heads=4, groups=mixer.groups, out=mixer.output_heads, length=32, width=32)
     saved: dict[int, int] = {}
 

@@ -57,15 +57,15 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "TRITON_INSTALLED", False)
     assert choose_kernel("softpick", "cuda", torch.bfloat16) == CHUNKED
     assert "Triton is not installed" in (describe_missing_package("softpick", "cuda", torch.bfloat16) or "")
-    for kernel, device, asked in (
+    for kernel, device, mode in (
         ("softpick", "cpu", "auto"),
         ("softpick", "cuda", "reference"),
         (SDPA, "cuda", "auto"),
     ):
-        assert describe_missing_package(kernel, device, torch.bfloat16, mode=asked) is None
+        assert describe_missing_package(kernel, device, torch.bfloat16, mode=mode) is None
     model = create(small(mixer={"name": "softpick"}), init_seed=0)
-    said = choose(model, "auto", "cuda", torch.bfloat16)
-    assert (said["asked"], said["kernel"]) == ("auto", CHUNKED) and "softpick" in said["notice"]
+    choice = choose(model, "auto", "cuda", torch.bfloat16)
+    assert (choice["asked"], choice["kernel"]) == ("auto", CHUNKED) and "softpick" in choice["notice"]
 
 
 @pytest.mark.parametrize("name", ["baseline", "ssmax", "diff_attn", "diff_attn.official", "softpick"])
@@ -76,8 +76,8 @@ def test_the_reference_can_be_forced(name: str, monkeypatch: pytest.MonkeyPatch)
     kernel = model.blocks[0].attention.mixer.kernel
     monkeypatch.setattr(selection.metadata, "version", lambda name: f"{name} 3.7.1")
     version = None if kernel == SDPA else "triton 3.7.1"
-    said = {"asked": "auto", "kernel": kernel, "triton": version, "flash_attn": None, "notice": None}
-    assert choose(model, "auto", "cuda", torch.bfloat16) == said
+    choice = {"asked": "auto", "kernel": kernel, "triton": version, "flash_attn": None, "notice": None}
+    assert choose(model, "auto", "cuda", torch.bfloat16) == choice
     expected = model(tokens_BT)
     monkeypatch.setattr(softmax, "scaled_dot_product_attention", None)
     assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == CHUNKED
@@ -94,11 +94,11 @@ def test_what_folds_into_softmax_asks_for_a_fused_kernel(name: str, monkeypatch:
     calls: list[dict[str, Any]] = []
     fused = softmax.scaled_dot_product_attention
 
-    def noted(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
+    def note_call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
         calls.append({"shapes": (q.shape, k.shape, v.shape), "types": {x.dtype for x in (q, k, v)}} | options)
         return fused(q, k, v, **options)
 
-    monkeypatch.setattr(softmax, "scaled_dot_product_attention", noted)
+    monkeypatch.setattr(softmax, "scaled_dot_product_attention", note_call)
     built = mixer(**MIXERS.get(name, {"name": "softmax"})).bfloat16()
     arguments = [x.detach().bfloat16() for x in inputs(9, groups=built.groups)]
     built(*arguments, plain(9))
@@ -111,7 +111,7 @@ def test_what_folds_into_softmax_asks_for_a_fused_kernel(name: str, monkeypatch:
     assert calls[1]["attn_mask"] is not None and not calls[1]["is_causal"]
 
 
-def imported(tree: ast.AST) -> set[str]:
+def list_imports(tree: ast.AST) -> set[str]:
     """Modules that are imported anywhere below a node."""
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -122,11 +122,11 @@ def test_kernels_know_no_model_and_a_cpu_never_imports_triton() -> None:
     for path in sorted(code_hash.PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if path.is_relative_to(code_hash.PACKAGE / "model" / "kernels"):
-            ours = {name for name in imported(tree) if name.startswith("plumbline")}
+            ours = {name for name in list_imports(tree) if name.startswith("plumbline")}
             assert all(re.match(r"plumbline(\.core\b|\.model\.kernels\b|$)", name) for name in ours), path
             continue
         at_once = set().union(
-            *(imported(node) for node in tree.body if not isinstance(node, (ast.ClassDef, ast.FunctionDef)))
+            *(list_imports(node) for node in tree.body if not isinstance(node, (ast.ClassDef, ast.FunctionDef)))
         )
         assert not {name for name in at_once if name.partition(".")[0] == "triton"}, path
         kernels = {name for name in at_once if name.startswith("plumbline.model.kernels")}

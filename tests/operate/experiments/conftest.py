@@ -18,7 +18,7 @@ def agreed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     folder = repository_of(tmp_path_factory.mktemp("trainer") / "there", TRAINER)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
@@ -26,8 +26,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
 
 
 @pytest.fixture
-def folder(made: tuple[Path, Done], tmp_path: Path) -> Path:
+def folder(template: tuple[Path, Done], tmp_path: Path) -> Path:
     """A folder that is set up, of the test's own."""
-    copy = shutil.copytree(made[0], tmp_path / "own")
+    copy = shutil.copytree(template[0], tmp_path / "own")
     assert plumbline(copy, "try", "-n", "-m", "x", "--trust", "--", "--worse", "1").returncode == 0
     return copy

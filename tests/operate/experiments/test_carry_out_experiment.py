@@ -28,12 +28,12 @@ def place(tmp_path: Path) -> ExperimentFolders:
 
 
 def source(place: ExperimentFolders, trainer: NumbersTrainer, **record: object) -> Any:
-    known = SimpleNamespace(place=place, trainer=trainer, bank=place.bank(), baseline_name="base", record=record)
-    known.look_again = lambda decision: decision
-    return known
+    namespace = SimpleNamespace(place=place, trainer=trainer, bank=place.bank(), baseline_name="base", record=record)
+    namespace.look_again = lambda decision: decision
+    return namespace
 
 
-def tried(
+def run_try(
     place: ExperimentFolders, question: ExperimentQuestion, trainer: NumbersTrainer, **record: object
 ) -> Decision:
     arms = source(place, trainer, **record)
@@ -43,8 +43,8 @@ def tried(
 @pytest.mark.parametrize(("session", "planned"), [("each", None), ("fwer", 2)])
 def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Session, planned: int | None) -> None:
     """They were seen, and a bank that is bad by chance keeps more than one."""
-    kept = replace(QUESTION, name="x", candidate="x")
-    assert tried(place, kept, NumbersTrainer(noisy(8), "x")).verdict == "keep"
+    question = replace(QUESTION, name="x", candidate="x")
+    assert run_try(place, question, NumbersTrainer(noisy(8), "x")).verdict == "keep"
     after = replace(QUESTION, session=session, planned_tries=planned)
     settled = settle_try(source(place, NumbersTrainer(noisy(8))), after)
     assert settled.plan.steps[0][0] == tuple((BASELINE, seed) for seed in range(47, 52))
@@ -52,7 +52,7 @@ def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Se
 
 def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentFolders) -> None:
     """Fresh seeds for what was discarded are a second chance."""
-    assert tried(place, QUESTION, NumbersTrainer(noisy(-3))).verdict == "discard"
+    assert run_try(place, QUESTION, NumbersTrainer(noisy(-3))).verdict == "discard"
     assert place.read_decision(QUESTION.name).verdict == "discard"
     with pytest.raises(PlumblineError, match="x ended as 'discard', and only what a try kept is run again"):
         place.read_decision(QUESTION.name, only_kept=True)
@@ -62,27 +62,27 @@ def test_an_edited_method_has_its_own_page(place: ExperimentFolders, capsys: pyt
     values = {"code 1": noisy(8), "code 2": noisy(-3)}
     for code, of in values.items():
         record = {"methods": ["base", code], "design": [5, 8]}
-        asked = with_own_page(replace(QUESTION, candidate="mine"), record)
-        tried(place, asked, NumbersTrainer(of, code), **record)
+        question = with_own_page(replace(QUESTION, candidate="mine"), record)
+        run_try(place, question, NumbersTrainer(of, code), **record)
     first, second = place.read_decision("1"), place.read_decision("2")
-    assert [one.asked["methods"][1] for one in (first, second)] == list(values)
+    assert [decision.asked["methods"][1] for decision in (first, second)] == list(values)
     assert place.read_decision("mine") == second
     past_experiments.print_log(argparse.Namespace(json=True, long=False), place)
     rows = json.loads(capsys.readouterr().out)["log"]
     assert [row["number"] for row in rows] == [1, 2] and all(row["gain"] for row in rows)
-    for row, one in zip(rows, (first, second), strict=True):
-        assert one.sentence in Path(row["page"]).read_text()
+    for row, decision in zip(rows, (first, second), strict=True):
+        assert decision.sentence in Path(row["page"]).read_text()
 
 
 def test_an_edited_method_is_not_confirmed(
     place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given = experiment_verbs.arguments().parse_args(["confirm", "softpick", "--preset", "smoke"])
+    args = experiment_verbs.arguments().parse_args(["confirm", "softpick", "--preset", "smoke"])
     record = {"preset": "smoke", "study": "transfer", "mine": "", "methods": ["as it was", "as it was"], "design": []}
     record |= {"experiment": {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}}
-    asked = replace(QUESTION, name="softpick", candidate="softpick")
+    question = replace(QUESTION, name="softpick", candidate="softpick")
     trainer = NumbersTrainer(noisy(8), "softpick")
-    assert tried(place, asked, trainer, **record).verdict == "keep"
+    assert run_try(place, question, trainer, **record).verdict == "keep"
     monkeypatch.setattr(study_verbs, "_make_place", lambda project: place)
     with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
-        study_verbs.confirm(given)
+        study_verbs.confirm(args)

@@ -1,4 +1,4 @@
-"""What a person and a program are told by the verbs of a folder: questions, errors, stops, wrong words."""
+"""What a person and a program get from the verbs of a folder: questions, errors, stops, wrong words."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tests.operate import fake_terminal
 from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline, write_bank
 
 
-def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path, Done], tmp_path: Path) -> None:
-    folder = shutil.copytree(made[0], tmp_path / "theirs")
+def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(template: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(template[0], tmp_path / "theirs")
     shutil.rmtree(folder / ".plumbline")
     (folder / "plumbline.toml").write_text(f"[run]\ncommand = 'touch {tmp_path}/run'\n[metric]\nname = 'q'\n")
-    for words in (("try", "-m", "x"), ("confirm",)):
-        done = plumbline(folder, *words)
+    for args in (("try", "-m", "x"), ("confirm",)):
+        done = plumbline(folder, *args)
         assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
     done = run_in_process.run(setup_trainer.main, cwd=folder)
     assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
 
 
-def test_without_a_home_folder(made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_folder(template: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     folder = tmp_path / "copy"
-    shutil.copytree(made[0], folder)
+    shutil.copytree(template[0], folder)
     (tmp_path / "file").touch()
     for state, why in (("", "no home folder is known of user"), (str(tmp_path / "file"), "cannot be")):
         monkeypatch.setenv("XDG_STATE_HOME", state)
@@ -52,17 +52,17 @@ def test_without_a_home_folder(made: tuple[Path, Done], tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
-def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
-    folder = shutil.copytree(made[0], tmp_path / "theirs")
+def test_a_person_is_asked_once_and_shown_all_that_would_run(template: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(template[0], tmp_path / "theirs")
     text = (folder / "plumbline.toml").read_text()
     hidden = r'command = "touch run; \u001b[2K\rpython train.py {flags}"'
     (folder / "plumbline.toml").write_text(re.sub("command = .*", hidden.replace("\\", r"\\"), text))
     command = [sys.executable, "-m", "plumbline", "try", "-n", "-m", "x", "--", "--worse", "1"]
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
     for typed, code in ((b"\n", 1), (b"\x04", 1), (b"y\n", 0)):
-        said, ended = fake_terminal.run(command, folder, environment, typed)
-        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in " ".join(said.split()), said
-        assert said.count("[y/N]") == 1
+        screen, ended = fake_terminal.run(command, folder, environment, typed)
+        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in " ".join(screen.split()), screen
+        assert screen.count("[y/N]") == 1
     assert "[y/N]" not in fake_terminal.run(command, folder, environment)[0]
 
 
@@ -76,9 +76,9 @@ def test_a_second_try_is_told_who_holds_the_folder(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> None:
     change(folder)
-    words = [sys.executable, "-m", "plumbline", "try", "-m", "better"]
+    command = [sys.executable, "-m", "plumbline", "try", "-m", "better"]
     for line in ("runs of baseline are there", "seed 1042", "runs again with fresh seeds"):
-        with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
             assert process.stderr is not None
             assert any(line in each.decode() for each in process.stderr)
             process.terminate()
@@ -102,8 +102,8 @@ def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path,
 def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
     git(folder, "branch", "no-such")
     done = plumbline(folder, "try", "-m", "x", "--json", "--baseline", "nosuch")
-    said = json.loads(done.stdout)
-    assert done.returncode == said["exit_code"] == 2 and "did you mean 'no-such'?" in said["error"], done
+    report = json.loads(done.stdout)
+    assert done.returncode == report["exit_code"] == 2 and "did you mean 'no-such'?" in report["error"], done
     session = folder / ".plumbline/session.json"
     for content, at in (
         ("[1]", "object"),
@@ -119,7 +119,7 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (
             ["try", "-m", "x", "--json", "--baseline-runs", "0"],
@@ -129,11 +129,11 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
         (["tryy", "--json"], "No such command 'tryy'. Did you mean 'try'?"),
     ],
 )
-def test_a_program_reads_a_wrong_word_as_it_reads_a_decision(tmp_path: Path, words: list[str], said: str) -> None:
-    command = [sys.executable, "-m", "plumbline", *words]
+def test_a_program_reads_a_wrong_word_as_it_reads_a_decision(tmp_path: Path, args: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "plumbline", *args]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    found = json.loads(done.stdout)
-    assert done.returncode == found["exit_code"] == 2 and said in found["error"] and said in done.stderr, done
+    report = json.loads(done.stdout)
+    assert done.returncode == report["exit_code"] == 2 and message in report["error"] and message in done.stderr, done
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)], ids=["stopped", "Ctrl-C"])
@@ -148,8 +148,8 @@ def test_a_program_reads_a_stop_as_it_reads_a_decision(folder: Path, number: sig
             time.sleep(0.05)
         process.send_signal(number)
         out, errors = process.communicate()
-        said = json.loads(out)
-    assert process.returncode in (code, -number) and said["exit_code"] == code and "same command" in said["error"]
+        report = json.loads(out)
+    assert process.returncode in (code, -number) and report["exit_code"] == code and "same command" in report["error"]
     assert errors == "stopped; the same command goes on (finished runs are used)\n"
 
 
@@ -176,8 +176,8 @@ def test_a_reader_that_is_gone_ends_a_verb_without_a_word(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) -> None:
-    for words, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
-        command = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", *words]
+    for args, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
+        command = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", *args]
         path = {"PYTHONPATH": f"{repository}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | path)
         assert done.returncode == code and done.stdout, done.stderr
@@ -185,13 +185,13 @@ def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) ->
 
 def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None:
     change(folder)
-    asked = ("try", "-m", "wider\u202e\x1b[31m")
-    for done in (plumbline(folder, *asked, "--dry-run"), plumbline(folder, *asked), plumbline(folder, "log")):
+    args = ("try", "-m", "wider\u202e\x1b[31m")
+    for done in (plumbline(folder, *args, "--dry-run"), plumbline(folder, *args), plumbline(folder, "log")):
         assert "wider\\u202e\\x1b[31m" in done.stdout and not re.search("[\u202e\x1b]", done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (["try", "--lr", "0.1"], "flags of your script go behind --: plumbline try -m WORDS -- --lr 0.1"),
         (
@@ -201,9 +201,9 @@ def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None
         (["try", "lr up", "--", "--lr", "0.1"], "words go behind -m: plumbline try -m 'lr up' -- --lr 0.1"),
     ],
 )
-def test_a_guess_is_answered_with_the_command_that_was_meant(folder: Path, words: list[str], said: str) -> None:
-    done = plumbline(folder, *words)
-    assert done.returncode == 2 and said in done.stderr, done.stderr
+def test_a_guess_is_answered_with_the_command_that_was_meant(folder: Path, args: list[str], message: str) -> None:
+    done = plumbline(folder, *args)
+    assert done.returncode == 2 and message in done.stderr, done.stderr
 
 
 def test_a_dry_run_says_how_many_runs_are_made_and_how_long_they_take(folder: Path) -> None:
@@ -212,11 +212,11 @@ def test_a_dry_run_says_how_many_runs_are_made_and_how_long_they_take(folder: Pa
     for entry in (rows := banked(folder)):
         entry["run"]["seconds"] = 100.0
     write_bank(folder, rows)
-    said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
-    assert said.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
+    text = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
+    assert text.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
     printed = json.loads(plumbline(folder, "try", "-m", "wider", "--dry-run", "--json").stdout)
     assert (printed["runs_at_most"], printed["seconds_at_most"], printed["candidate"]) == (8, 800.0, "wider")
-    assert printed["dry_run"] and " ".join(printed["plan"].split()) == said
+    assert printed["dry_run"] and " ".join(printed["plan"].split()) == text
     bank.unlink()
-    said = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
-    assert said.endswith("At most 13 runs to be made; how long one takes is known when the first has been made.")
+    text = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
+    assert text.endswith("At most 13 runs to be made; how long one takes is known when the first has been made.")

@@ -37,26 +37,26 @@ def test_a_clock_that_steps_while_runs_are_made_changes_no_decision(folder: Path
     """
     (tmp_path / "clock").mkdir()
     (tmp_path / "clock/sitecustomize.py").write_text(textwrap.dedent(steps))
-    other, said = shutil.copytree(folder, tmp_path / "other"), {}
+    other, results = shutil.copytree(folder, tmp_path / "other"), {}
     for where, path in ((folder, []), (other, [str(tmp_path / "clock")])):
         paths = os.pathsep.join([*path, *filter(None, [os.environ.get("PYTHONPATH")])])
-        for words, code in ((["better", "--", "--worse", "-0.05"], 0), (["worse", "--", "--worse", "0.05"], 10)):
-            command = [sys.executable, "-m", "plumbline", "try", "--trust", "-m", *words]
+        for args, code in ((["better", "--", "--worse", "-0.05"], 0), (["worse", "--", "--worse", "0.05"], 10)):
+            command = [sys.executable, "-m", "plumbline", "try", "--trust", "-m", *args]
             done = subprocess.run(command, cwd=where, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)
             assert done.returncode == code, done.stderr
         values = [(line["run"]["seed"], line["run"]["value"]) for line in banked(where)]
         seconds = [line["run"]["seconds"] for line in banked(where)]
-        said[where] = values, (where / "results.tsv").read_text()
+        results[where] = values, (where / "results.tsv").read_text()
         assert min(seconds) >= 0 and max(seconds) < 60
-    assert said[folder] == said[other]
+    assert results[folder] == results[other]
     years = {line["at"][:4] for line in banked(other)}
     assert len(years) > 1, years  # the clock did step
 
 
 def test_another_rule_over_fresh_seeds_leaves_the_first_page(folder: Path) -> None:
     for seed in (42, 3000):
-        said = plumbline(folder, "try", "-m", "worse", "--first-seed", seed, "--", "--worse", "0.5")
-        assert said.returncode == 10, said.stderr
+        done = plumbline(folder, "try", "-m", "worse", "--first-seed", seed, "--", "--worse", "0.5")
+        assert done.returncode == 10, done.stderr
     rows = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
     assert len({row["page"] for row in rows}) == 2
     for row, seed in zip(rows, (1042, 4000), strict=True):
@@ -66,15 +66,15 @@ def test_another_rule_over_fresh_seeds_leaves_the_first_page(folder: Path) -> No
 
 
 def test_the_size_that_the_file_says_is_in_the_sentence(folder: Path) -> None:
-    words = ("try", "-m", "worse", "--json", "--", "--worse", "0.5")
-    assert json.loads(plumbline(folder, *words).stdout)["sentence"].startswith("`worse`: "), "none is invented"
+    args = ("try", "-m", "worse", "--json", "--", "--worse", "0.5")
+    assert json.loads(plumbline(folder, *args).stdout)["sentence"].startswith("`worse`: "), "none is invented"
     text = (folder / "plumbline.toml").read_text()
     (written,) = re.findall(r"^# size = .+$", text, re.MULTILINE)
     (folder / "plumbline.toml").write_text(text.replace(written, 'size = "2 layers, 10 steps"'))
     done = plumbline(folder, "try", "-m", "worse yet", "--json", "--", "--worse", "0.6")
     # A flag may be a number of steps: the words of the file alone would be untrue.
-    said = "At 2 layers, 10 steps (candidate with --worse 0.6), `worse yet`: "
-    assert json.loads(done.stdout)["sentence"].startswith(said), done.stderr
+    begins = "At 2 layers, 10 steps (candidate with --worse 0.6), `worse yet`: "
+    assert json.loads(done.stdout)["sentence"].startswith(begins), done.stderr
     assert "`worse yet` differs in its recipe as well: `--worse 0.6`" in plumbline(folder, "page", "worse yet").stdout
 
 
@@ -88,8 +88,8 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
             patch.setattr(implausible_gain, name, 0.0)
         done = plumbline(folder, "confirm")
     assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert "`momentum 0.5` and `decay 0.002` together (both that were kept) improve `val_loss` by 0.3" in said, said
+    text = " ".join(done.stdout.split())
+    assert "`momentum 0.5` and `decay 0.002` together (both that were kept) improve `val_loss` by 0.3" in text, text
     assert "momentum 0.5 + decay 0.002 against baseline: " in done.stderr
     (page,) = (folder / ".plumbline/pages").glob("*.confirmed.md")
     assert "# `momentum 0.5 + decay 0.002` against `baseline`" in page.read_text()
@@ -99,10 +99,10 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
     assert "Beside 5 runs of the baseline" in plumbline(folder, "noise").stdout
     lines = plumbline(folder, "log").stdout.splitlines()
     assert max(map(len, lines)) <= 80 and not any("improve" in line for line in lines)
-    said = " ".join(" ".join(lines).split())
-    assert re.search(r"\d\d-\d\d \d\d:\d\d momentum 0.5 baseline 2 \+ 5 0\.[12]\d+ keep", said), said
-    assert re.search(r"\* decay 0.002 momentum 0.5 \d \+ 5 0.(09|1)\d* keep", said), said
-    assert "5 + 5" in said and "keep, claim" in said and "* the baseline now: decay 0.002 (" in said
+    text = " ".join(" ".join(lines).split())
+    assert re.search(r"\d\d-\d\d \d\d:\d\d momentum 0.5 baseline 2 \+ 5 0\.[12]\d+ keep", text), text
+    assert re.search(r"\* decay 0.002 momentum 0.5 \d \+ 5 0.(09|1)\d* keep", text), text
+    assert "5 + 5" in text and "keep, claim" in text and "* the baseline now: decay 0.002 (" in text
     assert "both that were kept" in plumbline(folder, "log", "--long").stdout
     # not the 7 runs that the present baseline has with those that made it look good, but its fresh ones
     plain = plumbline(folder, "try", "-n", "-m", "worse", "--", "--worse", "1").stdout
@@ -120,16 +120,16 @@ def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_a
     done = plumbline(folder, "log", "--forget", "first")
     assert done.returncode == 1 and "the newest first: the newest is a-cheat-" in done.stderr
     assert plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("a-cheat-*.md")).stem).returncode == 0
-    for name, words in (("a cheat", "first"), ("first", "baseline")):
+    for name, baseline in (("a cheat", "first"), ("first", "baseline")):
         done = plumbline(folder, "log", "--forget", name)
         assert done.returncode == 0, done.stderr
-        assert f"The baseline is {words} (" in done.stdout and "again, with its 5 runs; " in done.stdout
+        assert f"The baseline is {baseline} (" in done.stdout and "again, with its 5 runs; " in done.stdout
     assert plumbline(folder, "page", "first").stdout.startswith("# `first` against `baseline`")
     rows = [line.split("\t")[3:5] for line in (folder / "results.tsv").read_text().splitlines()]
     assert rows[-2:] == [["discard", "a cheat"], ["discard", "first"]]
     assert "nothing was kept yet" in plumbline(folder, "confirm").stderr
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
-    assert [one["verdict"] for one in log] == ["cannot be judged"] * 2 + ["keep"]  # the last is the claim
+    assert [entry["verdict"] for entry in log] == ["cannot be judged"] * 2 + ["keep"]  # the last is the claim
     runs = len(banked(folder))
     worse = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3").stdout)
     assert [run["seed"] for run in worse["runs"] if run["arm"] == BASELINE] == [*range(42, 47)]

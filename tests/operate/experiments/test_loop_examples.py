@@ -29,15 +29,15 @@ def loop(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Loop:
 
 
 class Loop:
-    """A repository with the stand-in trainer, as the page says to set it up, and commands as a loop gives them."""
+    """A repository with the stand-in trainer, as the page instructs to set it up, and commands as a loop gives them."""
 
     def __init__(self, repository: Path, root: Path) -> None:
         self.folder, self.files = root / "there", repository / "examples/loop"
         self.environment = set_up(self.folder, "[decide]\nbaseline_runs = 3\nmax_runs = 5\n")
 
-    def call(self, command: str, given: str = "") -> Done:
-        words = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
-        return subprocess.run(["sh", "-c", command], input=given, **words)  # type: ignore[call-overload,no-any-return]
+    def call(self, command: str, stdin: str = "") -> Done:
+        setup = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
+        return subprocess.run(["sh", "-c", command], input=stdin, **setup)  # type: ignore[call-overload,no-any-return]
 
     def change(self, entry: str) -> None:
         script = self.folder / "train.py"
@@ -48,8 +48,8 @@ class Loop:
 def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> None:
     decide = f"sh {loop.files}/decide.sh"
     loop.change("0.06")
-    kept = loop.call(f"{decide} 'much better' --trust")
-    assert kept.returncode == Outcome.KEEP.exit_code, kept.stderr
+    done = loop.call(f"{decide} 'much better' --trust")
+    assert done.returncode == Outcome.KEEP.exit_code, done.stderr
     assert "CHANGES = [0.06, ]" in loop.call("git show HEAD:train.py").stdout
     loop.change("-0.06")
     assert loop.call(f"{decide} 'much worse'").returncode == Outcome.DISCARD.exit_code
@@ -77,12 +77,12 @@ def test_hooks_of_pi_autoresearch_block_a_keep_that_was_not_decided(loop: Loop) 
     checked = loop.call(f"sh {loop.files}/pi/checks.sh")
     assert checked.returncode == 1 and checked.stderr.startswith("discard: ")
     entry = {"run": 6, "status": "keep", "metric": 1.0, "description": "x", "asi": {}}
-    told = json.dumps({"event": "after", "cwd": str(loop.folder), "run_entry": entry, "session": {}})
-    assert loop.call(f"sh {loop.files}/pi/after.sh", told).stdout.startswith("Logged otherwise than decided")
+    event = json.dumps({"event": "after", "cwd": str(loop.folder), "run_entry": entry, "session": {}})
+    assert loop.call(f"sh {loop.files}/pi/after.sh", event).stdout.startswith("Logged otherwise than decided")
     (loop.folder / "plumbline.toml").write_text("[run]\n")
     failed = loop.call(f"sh {loop.files}/pi/measure.sh")
     assert failed.returncode == 1 and not failed.stdout and "nothing is known of the change" in failed.stderr
-    assert "no decision" in loop.call(f"sh {loop.files}/pi/after.sh", told).stderr
+    assert "no decision" in loop.call(f"sh {loop.files}/pi/after.sh", event).stderr
     loop.call("git checkout -- .")
 
 
@@ -91,11 +91,11 @@ def test_the_benchmark_writes_as_it_goes(tmp_path: Path, repository: Path, monke
     loop_rules = importlib.import_module("loop_rules")
     monkeypatch.setattr(loop_rules.LoopTables, "world", lambda tables, *world: tables.parts.append(f"world {world}"))
 
-    def ended(*_: object) -> Iterator[DrivenSession]:
+    def drive_one(*_: object) -> Iterator[DrivenSession]:
         yield DrivenSession(codes=[0], changes=[0.02], runs=7, seconds=1.0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop_rules, "drive", ended)
+    monkeypatch.setattr(loop_rules, "drive", drive_one)
     monkeypatch.setattr(sys, "argv", ["loop_rules.py", "--out", str(tmp_path / "out.md")])
     with pytest.raises(KeyboardInterrupt):
         loop_rules.main()

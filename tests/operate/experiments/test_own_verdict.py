@@ -1,4 +1,4 @@
-"""The page of a modification of one's own, from made-up runs: its sentence, the ledger, divergence, traces."""
+"""The page of a user's own modification, from made-up runs: its sentence, the ledger, divergence, traces."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ SIZE = "At 1.2M parameters and 44 steps of 2,304 tokens (preset demo)"
 @pytest.fixture(autouse=True)
 def held(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up runs have no weights: they are taken to hold."""
-    told = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-    monkeypatch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: told)
+    messages = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
+    monkeypatch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: messages)
 
 
 class Made:
-    """A project folder with a file of one's own and its made-up runs."""
+    """A project folder with a user's own file and its made-up runs."""
 
     def __init__(self, root: Path, gain: float = 0.0, **changes: Any) -> None:
         self.root, self.file = root, root / "caps.yaml"
@@ -59,9 +59,9 @@ class Made:
 
     def run(self, scale: str, method: str, seed: int, loss: float) -> None:
         more = {"logprob_gold": tasks_of(0.3) - loss, "bits_per_byte": tasks_of(0.3) + loss}
-        told = {"device": "cpu"} | ({"peak_memory_bytes": seed * 10**7} if method == "capped" else {})
+        machine = {"device": "cpu"} | ({"peak_memory_bytes": seed * 10**7} if method == "capped" else {})
         metrics = curve(44, loss, every=11)
-        self.world.completed(scale, method, seed, tasks_of(1 - loss / 10), loss, metrics, more=more, made_on=told)
+        self.world.completed(scale, method, seed, tasks_of(1 - loss / 10), loss, metrics, more=more, made_on=machine)
 
     @property
     def page(self) -> Path:
@@ -69,11 +69,11 @@ class Made:
 
     def write(self) -> str:
         """Make the page; the checks are taken to hold."""
-        found = {"failed": {}, "flagged": {}, "parity": {}, "starts_as": True}
+        checks = {"failed": {}, "flagged": {}, "parity": {}, "starts_as": True}
         report = {
             "fingerprint": own_verdict.fingerprint_checks(self.mine),
             "checks": ["causality"],
-            "methods": {"capped": found},
+            "methods": {"capped": checks},
         }
         place = self.root / "checks.json"
         trained = {"contexts": [128], "words": ["causality held at the trained context of 128 tokens"]}
@@ -95,19 +95,19 @@ class Made:
 def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     (tmp_path / "gain").mkdir()
     (tmp_path / "null").mkdir()
-    said = Made(tmp_path / "gain", gain=0.05).write()
-    assert said.startswith(f"{SIZE}: `capped` improves `validation_loss` by 0.049")
+    text = Made(tmp_path / "gain", gain=0.05).write()
+    assert text.startswith(f"{SIZE}: `capped` improves `validation_loss` by 0.049")
     assert "Flagged" not in (tmp_path / "gain/verdict/caps.md").read_text()
     (tmp_path / "leak").mkdir()
     leak = Made(tmp_path / "leak", gain=1.0)
     leak.write()
     assert "Flagged: `capped`: a gain of 333 standard" in leak.page.read_text().partition("![")[0]
     null = Made(tmp_path / "null")
-    said = null.write()
-    assert said.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
+    text = null.write()
+    assert text.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
     page = null.page.read_text()
     assert page.startswith(
-        f"# `capped` against `baseline`\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n"
+        f"# `capped` against `baseline`\n\n{text}\n\n![values by method, and each gain with its interval](caps.svg)\n"
     )
     assert "survive" not in page and "must be at most 0.025" in page
     before = section(null, "Before the runs")
@@ -129,13 +129,13 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
 
 def test_a_gain_of_evaluations_whose_weights_are_gone_has_no_verdict(tmp_path: Path) -> None:
     """What opens in all evaluations but the last is in the mean, and not in what is computed again."""
-    made = Made(tmp_path, gain=0.05)
-    for seed in made.mine.asked["seeds"]:
-        ours = made.world.root / f"runs/caps/base/capped/s{seed}/outcome.json"
+    case = Made(tmp_path, gain=0.05)
+    for seed in case.mine.asked["seeds"]:
+        ours = case.world.root / f"runs/caps/base/capped/s{seed}/outcome.json"
         outcome = json.loads(ours.read_text())
         ours.write_text(json.dumps(outcome | {"validation_loss": LOSSES[seed] + 0.001}))
     with pytest.raises(PlumblineError, match=r"capped: its gain is 0.0\d+ in the evaluations .*: set `last: 0`"):
-        made.write()
+        case.write()
     assert not (tmp_path / "verdict/ledger.jsonl").exists()
 
 
@@ -148,12 +148,12 @@ def test_a_file_below_the_project_is_named_from_there(tmp_path: Path) -> None:
 
 
 def test_every_number_has_its_run(tmp_path: Path) -> None:
-    made = Made(tmp_path, gain=0.05)
-    made.write()
-    numbers = made.numbers()
+    case = Made(tmp_path, gain=0.05)
+    case.write()
+    numbers = case.numbers()
     assert len(numbers["runs"]) == 3 + 5 + 2
-    for key, run in made.mine.study.runs.items():
-        assert numbers["runs"][key]["run_id"] == run.spec.run_id and f"`{run.spec.run_id}`" in made.page.read_text()
+    for key, run in case.mine.study.runs.items():
+        assert numbers["runs"][key]["run_id"] == run.spec.run_id and f"`{run.spec.run_id}`" in case.page.read_text()
     # 44 steps, evaluated every 11: the last quarter has the evaluations at 33 and 44.
     curve_of = curve(44, LOSSES[45], every=11)
     last = curve_of[(curve_of["split"] == "validation") & (curve_of["step"] >= 33)]["loss"].mean()
@@ -162,60 +162,60 @@ def test_every_number_has_its_run(tmp_path: Path) -> None:
 
 
 def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> None:
-    made = Made(tmp_path, gain=0.006)
-    made.write()
-    first = made.numbers()["methods"]["capped"]
-    assert first["tries"] == 1 and verdict(["--check-page", str(made.page)]) == 0
-    made.write()
-    assert made.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
+    case = Made(tmp_path, gain=0.006)
+    case.write()
+    first = case.numbers()["methods"]["capped"]
+    assert first["tries"] == 1 and verdict(["--check-page", str(case.page)]) == 0
+    case.write()
+    assert case.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
     for name in ("other/a", "other/b"):
         same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
         ledger.append(
-            made.root / "verdict/ledger.jsonl", [LedgerEntry(kind="spec", name=name, fingerprint=name, **same)]
+            case.root / "verdict/ledger.jsonl", [LedgerEntry(kind="spec", name=name, fingerprint=name, **same)]
         )
-    assert verdict(["--check-page", str(made.page)]) == 1
-    made.write()
-    third = made.numbers()["methods"]["capped"]
+    assert verdict(["--check-page", str(case.page)]) == 1
+    case.write()
+    third = case.numbers()["methods"]["capped"]
     assert third["tries"] == 3 and third["p"] == first["p"]
     assert third["p_corrected"] == pytest.approx(min(1, 3 * first["p"]))
 
 
 def test_a_method_of_which_a_seed_diverged_has_no_gain(tmp_path: Path) -> None:
-    made = Made(tmp_path, gain=0.05)
-    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
-    said = made.write()
+    case = Made(tmp_path, gain=0.05)
+    case.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    text = case.write()
     assert (
-        "`capped` crashed or diverged: 1 of its 3 runs has no value (seed 43: diverged), and none of `baseline`" in said
+        "`capped` crashed or diverged: 1 of its 3 runs has no value (seed 43: diverged), and none of `baseline`" in text
     )
-    assert made.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]} and made.numbers()["methods"] == {}
-    assert ">2 runs, 1 diverged<" in made.page.with_suffix(".svg").read_text()
-    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1, "it was a try"
+    assert case.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]} and case.numbers()["methods"] == {}
+    assert ">2 runs, 1 diverged<" in case.page.with_suffix(".svg").read_text()
+    assert len(ledger.read(case.root / "verdict/ledger.jsonl")) == 1, "it was a try"
 
 
 def test_a_missing_run_or_failed_check_enters_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Made(tmp_path)
+    case = Made(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(
             checks_report, "require_no_failure", lambda found, path: (_ for _ in ()).throw(PlumblineError("not causal"))
         )
         with pytest.raises(PlumblineError, match="not causal"):
-            made.write()
-    (made.world.root / "runs/caps/base/capped/s43/outcome.json").unlink()
+            case.write()
+    (case.world.root / "runs/caps/base/capped/s43/outcome.json").unlink()
     with pytest.raises(PlumblineError, match=r"caps/base/capped/s43 is not there \(1 of 10 runs are not\): snakemake"):
-        made.write()
-    assert not (made.root / "verdict").exists()
+        case.write()
+    assert not (case.root / "verdict").exists()
 
 
 def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
     printed = tmp_path / "printed.csv"
     printed.write_text("method,metric,scale,value\ncapped,accuracy,base,0.512\n")
-    made = Made(tmp_path, published="printed.csv")
-    made.write()
-    assert re.search(r"^\| `capped` +\| +accuracy \| +base \| +0\.512 \|", made.page.read_text(), flags=re.M)
+    case = Made(tmp_path, published="printed.csv")
+    case.write()
+    assert re.search(r"^\| `capped` +\| +accuracy \| +base \| +0\.512 \|", case.page.read_text(), flags=re.M)
     printed.write_text("method,metric,scale,value\ncaped,accuracy,base,0.512\n")
     with pytest.raises(PlumblineError, match=r"line 2: method: 'caped' is not here; did you mean 'capped'\?"):
-        made.write()
-    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1
+        case.write()
+    assert len(ledger.read(case.root / "verdict/ledger.jsonl")) == 1
 
 
 def test_decision_accuracy_of_the_printed_table() -> None:
@@ -229,35 +229,35 @@ def test_decision_accuracy_of_the_printed_table() -> None:
 
 def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None:
     """Three methods before, of which two pairs keep their order, and this page's one, which does."""
-    made = Made(tmp_path, gain=0.05)
-    made.page.parent.mkdir()
+    case = Made(tmp_path, gain=0.05)
+    case.page.parent.mkdir()
     means = {"my/a": (5.0, 4.8), "my/b": (4.9, 4.7), "my/c": (4.8, 4.75)}
     for name, study in (("before", "transfer"), ("elsewhere", "quack")):
         entry = {"study": study, "metric": "validation_loss", "scales": ["base", "large"], "means": means}
-        (made.page.parent / f"{name}.json").write_text(json.dumps({decision_accuracy.KEY: entry}))
-    made.write()
-    page = made.page.read_text()
+        (case.page.parent / f"{name}.json").write_text(json.dumps({decision_accuracy.KEY: entry}))
+    case.write()
+    page = case.page.read_text()
     assert re.search(r"^\| your runs, from 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)
     assert "At 2.8M `capped` lowers `validation_loss` by 0.025" in page
-    before = made.page.parent / "before.json"
+    before = case.page.parent / "before.json"
     before.with_suffix(".md").touch()
-    fingerprint_file.write(made.page.parent / "before.md", "", numbers_sha256=sha256_file(before))
+    fingerprint_file.write(case.page.parent / "before.md", "", numbers_sha256=sha256_file(before))
     before.write_text(before.read_text().replace("4.7", "4.6", 1))
     with pytest.raises(PlumblineError, match=r"before\.json has other numbers than its page was written with"):
-        made.write()
-    (made.page.parent / "before.json").write_text("{")
+        case.write()
+    (case.page.parent / "before.json").write_text("{")
     with pytest.raises(PlumblineError, match=r"before\.json is not JSON .* rebuilds it"):
-        made.write()
+        case.write()
 
 
 def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_there(tmp_path: Path) -> None:
-    made = Made(tmp_path, gain=0.05, larger_seeds=[42, 43])
-    made.run("large", "baseline", 43, 4.8)
-    made.world.diverged("large", "capped", 43, 20, history("sudden", 20))
-    said = made.write()
-    assert "`capped` improves `validation_loss`" in said
-    assert said.endswith(" At 2.8M (scale large) 1 of 2 seeds of `capped` diverged.")
-    page = made.page.read_text()
+    case = Made(tmp_path, gain=0.05, larger_seeds=[42, 43])
+    case.run("large", "baseline", 43, 4.8)
+    case.world.diverged("large", "capped", 43, 20, history("sudden", 20))
+    sentence = case.write()
+    assert "`capped` improves `validation_loss`" in sentence
+    assert sentence.endswith(" At 2.8M (scale large) 1 of 2 seeds of `capped` diverged.")
+    page = case.page.read_text()
     assert "At 2.8M `capped` lowers" not in page, "a gain of the other seed would choose among its runs"
     assert re.search(r"^\| `capped` +\| +2 / 2 \| +diverged \| +not compared \|", page, flags=re.M)
     assert "- `capped` lost caps/large/capped/s43 at the larger scale: no gain is given there" in page
@@ -265,85 +265,85 @@ def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_t
 
 
 def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
-    made = Made(tmp_path, gain=0.05)
-    made.write()
-    assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(made)
-    made.file.write_text(yaml.safe_dump(MINE | {"planned_tries": 20}))
-    made.mine = own_methods_file.load(str(made.file), "demo")
+    case = Made(tmp_path, gain=0.05)
+    case.write()
+    assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(case)
+    case.file.write_text(yaml.safe_dump(MINE | {"planned_tries": 20}))
+    case.mine = own_methods_file.load(str(case.file), "demo")
     same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
-    place = made.root / "verdict/ledger.jsonl"
+    place = case.root / "verdict/ledger.jsonl"
     ledger.append(place, [LedgerEntry(name="o/a", fingerprint="a", metric="accuracy", **same)])
-    made.write()
+    case.write()
     assert len(ledger.read(place)) == 3, "the announcement is a line"
-    assert section(made).startswith(
+    assert section(case).startswith(
         "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them; 20 were announced "
         "(`planned_tries:`) and are corrected for from the first on: every p is multiplied by 20. 1 more, against "
         "other baselines or in other metrics, are not counted here."
     )
-    page = made.page.read_text()
+    page = case.page.read_text()
     assert "before the runs:" not in page and "named beforehand" not in page
     assert "whether that was before the runs cannot be checked here" in page
 
 
-def section(made: Made, title: str = "Ledger") -> str:
+def section(case: Made, title: str = "Ledger") -> str:
     """The text of a section of its page."""
-    return made.page.read_text().partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]
+    return case.page.read_text().partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]
 
 
 def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: Path) -> None:
     capped = MINE["methods"]["capped"] | {"optimizer": {"learning_rate": 0.1}}
-    made = Made(tmp_path, gain=0.003, methods={"capped": capped})
-    made.write()
-    said = section(made, "Limits")
-    assert "`capped` is not trained by its baseline's recipe: `optimizer.learning_rate` is 0.1 (baseline: " in said
-    assert "The recipe is that of the study" not in said
-    needed = made.numbers()["methods"]["capped"]["seeds_to_decide"]
+    case = Made(tmp_path, gain=0.003, methods={"capped": capped})
+    case.write()
+    limits = section(case, "Limits")
+    assert "`capped` is not trained by its baseline's recipe: `optimizer.learning_rate` is 0.1 (baseline: " in limits
+    assert "The recipe is that of the study" not in limits
+    needed = case.numbers()["methods"]["capped"]["seeds_to_decide"]
     hours = f"{needed * 2 * 12.5 / 3600:.3g}"
-    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(made, "By study targets")
+    assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(case, "By study targets")
 
 
 def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
-    made = Made(tmp_path)
-    made.write()
-    assert "The recipe is that of the study" in section(made, "Limits")
+    case = Made(tmp_path)
+    case.write()
+    assert "The recipe is that of the study" in section(case, "Limits")
     other = LedgerEntry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
-    ledger.append(made.root / "verdict/ledger.jsonl", [other])
-    assert verdict(["--check-page", str(made.page)]) == 0
+    ledger.append(case.root / "verdict/ledger.jsonl", [other])
+    assert verdict(["--check-page", str(case.page)]) == 0
 
 
 def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None:
-    made = Made(tmp_path)
-    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
-    made.write()
-    assert "Diverged seeds leave nothing to compare" in made.page.read_text()
+    case = Made(tmp_path)
+    case.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    case.write()
+    assert "Diverged seeds leave nothing to compare" in case.page.read_text()
 
 
 def test_a_baseline_of_which_a_seed_diverged(tmp_path: Path) -> None:
-    made = Made(tmp_path, gain=0.05)
-    made.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
-    assert "`capped` cannot be judged: 1 run of `baseline` diverged" in made.write()
-    assert made.numbers()["methods"] == {} and list(made.numbers()["not judged"]) == ["capped"]
-    made.file.write_text(yaml.safe_dump(MINE | {"allow_diverged": 1}))
-    made.mine = own_methods_file.load(str(made.file), "demo")
+    case = Made(tmp_path, gain=0.05)
+    case.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
+    assert "`capped` cannot be judged: 1 run of `baseline` diverged" in case.write()
+    assert case.numbers()["methods"] == {} and list(case.numbers()["not judged"]) == ["capped"]
+    case.file.write_text(yaml.safe_dump(MINE | {"allow_diverged": 1}))
+    case.mine = own_methods_file.load(str(case.file), "demo")
     assert (
-        "`capped` improves `validation_loss` by" in made.write() and "3 seeds against 4 of `baseline`" in made.write()
+        "`capped` improves `validation_loss` by" in case.write() and "3 seeds against 4 of `baseline`" in case.write()
     )
-    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
-    assert "2 seeds against 4 of `baseline`" in made.write(), "it may lose as many"
+    case.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    assert "2 seeds against 4 of `baseline`" in case.write(), "it may lose as many"
 
 
 def test_the_picture_shows_the_values_and_the_interval_of_the_verdict(tmp_path: Path) -> None:
-    made = Made(tmp_path, gain=0.05)
-    made.write()
-    picture, judged = made.page.with_suffix(".svg").read_text(), made.numbers()["methods"]["capped"]
+    case = Made(tmp_path, gain=0.05)
+    case.write()
+    picture, gain = case.page.with_suffix(".svg").read_text(), case.numbers()["methods"]["capped"]
     assert picture.count('<circle class="baseline"') == 5 and picture.count('<circle class="candidate"') == 3 + 1
     for end in ("gain", "low", "high"):
-        assert f"{judged[end]:.4f}" in picture
+        assert f"{gain[end]:.4f}" in picture
     assert "95 % interval" in picture
 
 
 def test_a_page_that_cannot_be_written_costs_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Made(tmp_path)
+    case = Made(tmp_path)
 
     def full(*_: object) -> None:
         raise PlumblineError("the disk is full")
@@ -351,5 +351,5 @@ def test_a_page_that_cannot_be_written_costs_no_try(tmp_path: Path, monkeypatch:
     with monkeypatch.context() as patched:
         patched.setattr(verdict_page, "atomic_write_text", full)
         with pytest.raises(PlumblineError, match="full"):
-            made.write()
-    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 0
+            case.write()
+    assert len(ledger.read(case.root / "verdict/ledger.jsonl")) == 0

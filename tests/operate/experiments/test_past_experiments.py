@@ -17,5 +17,5 @@ def test_a_trainers_name_steers_no_terminal(
     monkeypatch.setattr(past_experiments, "noise", lambda bank, beside: [row])
     place = SimpleNamespace(bank=lambda: SimpleNamespace(path="bank.jsonl"), first="plumbline try")
     assert past_experiments.print_noise(SimpleNamespace(json=False), place) == 0
-    shown = capsys.readouterr().out
-    assert "\u202e" not in shown and "\x1b" not in shown and r"python a\u202eb\x1b[2J.py: sigma" in shown
+    output = capsys.readouterr().out
+    assert "\u202e" not in output and "\x1b" not in output and r"python a\u202eb\x1b[2J.py: sigma" in output

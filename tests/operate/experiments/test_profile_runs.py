@@ -1,4 +1,4 @@
-"""Runs as jobs of a Snakemake profile: which profile is meant, how many jobs stand beside each other, what is lost."""
+"""Runs as jobs of a Snakemake profile: which profile is meant, how many jobs run concurrently, what is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from tests.verdict.own_trainer.test_killed import TRAIN
 from tests.verdict.own_trainer.trainers import make, trainer, write_toml
 
-#: In place of a trainer's sleep: as long as there is a file; and its crash, which is asked for.
+#: In place of a trainer's sleep: as long as there is a file; and its crash, which is requested.
 WAIT = """\
 while os.path.exists(os.environ["STARTS"] + ".hold"):
     time.sleep(0.1)
@@ -32,7 +32,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def at_once(folder: Path, where: str) -> int:
-    """How many runs stand beside each other."""
+    """How many runs go on concurrently."""
     write_toml(folder, more=f"[where]\n{where}")
     return trainer(folder, "--changed").at_once
 
@@ -69,8 +69,8 @@ def test_what_a_killed_try_left_is_read(tmp_path: Path, monkeypatch: pytest.Monk
     hold.touch()
 
     def start(*flags: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "plumbline", "try", "--trust", "--baseline", "HEAD", "-m", "x", "--", *flags]
-        return subprocess.Popen(words, cwd=folder, stderr=(tmp_path / "said").open("wb"))
+        command = [sys.executable, "-m", "plumbline", "try", "--trust", "--baseline", "HEAD", "-m", "x", "--", *flags]
+        return subprocess.Popen(command, cwd=folder, stderr=(tmp_path / "said").open("wb"))
 
     first = start("--better")
     until(lambda: starts.exists() and len(starts.read_text().split()) == 3)

@@ -38,13 +38,13 @@ def test_the_last_value_is_the_metric(log: str, tmp_path: Path) -> None:
     path.write_text(log)
     first, *others = setup_guesses.metrics(path, tmp_path)
     assert not first.name.startswith("best_") and first.text == "0.9"
-    for one in (first, *others):
-        text = metric.read(MetricPart(**one.said), path, tmp_path).text  # type: ignore[arg-type]
-        assert metric.number(text) == float(one.text), one
-        assert one.name.startswith("best_") == (one.text == "0.8"), one
+    for guess in (first, *others):
+        text = metric.read(MetricPart(**guess.said), path, tmp_path).text  # type: ignore[arg-type]
+        assert metric.number(text) == float(guess.text), guess
+        assert guess.name.startswith("best_") == (guess.text == "0.8"), guess
 
 
 def test_numbers_of_a_file_may_be_quoted_and_a_name_alone_needs_a_fraction(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"val": 3, "test": "3/7", "loss": "nan", "val_loss": "2.5"}\n')
-    seen = {one.name: one.text for one in setup_guesses.metrics(tmp_path / "none", tmp_path)}
-    assert seen == {"val_loss": "2.5", "loss": "nan"}
+    metrics = {guess.name: guess.text for guess in setup_guesses.metrics(tmp_path / "none", tmp_path)}
+    assert metrics == {"val_loss": "2.5", "loss": "nan"}

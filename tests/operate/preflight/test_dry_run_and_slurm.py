@@ -1,4 +1,4 @@
-"""What a dry run says by itself, what Snakemake said, and what SLURM is asked."""
+"""What a dry run states by itself, what Snakemake printed, and what SLURM is asked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.operate.preflight import before_first_job, cluster
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun, _extract_refusal
-from tests.operate.preflight.made_up_plans import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
+from tests.operate.preflight.made_up_plans import ITEMS, LOCAL, TEXTS, TRAIN, dry_run, evaluation, fetch, join, program
 
 
 def snakemakes(*jobs: JobToRun, account: str = "") -> list[Any]:
@@ -32,7 +32,7 @@ def snakemakes(*jobs: JobToRun, account: str = "") -> list[Any]:
 def test_a_dry_run_refuses_all_missing_folders_where_they_are_needed(root: Path) -> None:
     from snakemake.exceptions import ApiError
 
-    of = planned(root, **LOCAL, **evaluation(source="local")).project
+    of = dry_run(root, **LOCAL, **evaluation(source="local")).project
     with pytest.raises(ApiError, match=r"(?s)climbmix.yaml: local.folder: missing; .*\n.*evaluation.folder: empty"):
         before_first_job.check(of, snakemakes(TEXTS, ITEMS))
     before_first_job.check(of, snakemakes(JobToRun(rule="audit"), TRAIN))
@@ -41,16 +41,16 @@ def test_a_dry_run_refuses_all_missing_folders_where_they_are_needed(root: Path)
 def test_a_dry_run_warns_of_what_another_machine_may_have(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    of = planned(root, data={"source": "packaged_large"}).project
+    of = dry_run(root, data={"source": "packaged_large"}).project
     before_first_job.check(of, snakemakes(JobToRun(rule="audit"), account="physics"))
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("PATH", str(root))
     before_first_job.check(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
-    words = capsys.readouterr().err
-    assert "apt-get is not installed" in words and "install the package dpkg" in words
-    assert "slurm_account: 'plumbline' is a placeholder; put your account" in words
+    message = capsys.readouterr().err
+    assert "apt-get is not installed" in message and "install the package dpkg" in message
+    assert "slurm_account: 'plumbline' is a placeholder; put your account" in message
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    before_first_job.check(planned(root, data={"source": "hub"}).project, snakemakes(TEXTS))
+    before_first_job.check(dry_run(root, data={"source": "hub"}).project, snakemakes(TEXTS))
     assert "climbmix.yaml: hub.path: read from the hub, and HF_HUB_OFFLINE=1 forbids that" in capsys.readouterr().err
 
 
@@ -70,7 +70,7 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
 
 
 def on_slurm(root: Path, account: str) -> DryRun:
-    """Two trainings and an audit that SLURM is asked for, and a copy that is made where Snakemake is."""
+    """Two trainings and an audit that are requested of SLURM, and a copy that is made where Snakemake is."""
     of_all = {"slurm_account": account, "slurm_partition": "all", "mem_mb": 8000, "threads": 1}
     train = of_all | {"nodes": 2, "gres": "gpu:8", "threads": 64, "launch": "srun"}
     jobs = [
@@ -78,34 +78,34 @@ def on_slurm(root: Path, account: str) -> DryRun:
         for method, minutes in (("baseline", 95), ("softpick", 130))
     ]
     jobs += [JobToRun(rule="audit", asked=of_all | {"runtime": 120, "gres": ""}), JobToRun(rule="copy_page")]
-    return planned(root, *jobs, executor="slurm", account=account)
+    return dry_run(root, *jobs, executor="slurm", account=account)
 
 
 def test_without_sbatch_the_account_alone_is_judged(root: Path, programs: Path) -> None:
-    words = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
-    assert "there is no sbatch here" in words and "'plumbline' is a placeholder" in words
+    message = join(cluster.check(on_slurm(root, "plumbline")), "would stop")
+    assert "there is no sbatch here" in message and "'plumbline' is a placeholder" in message
     assert len(cluster.check(on_slurm(root, "physics"))) == 1
     assert cluster.check(on_slurm(root, ""))[1].state == "note"
-    assert cluster.check(planned(root, TRAIN)) == [], "no cluster, no question"
+    assert cluster.check(dry_run(root, TRAIN)) == [], "no cluster, no question"
 
 
 def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: Path, programs: Path) -> None:
     """It was asked about all that a profile has, each for a whole slice, though the plan had less of both."""
     program(programs, "scontrol", "echo 'MinJobAge = 300 sec'; echo 'AccountingStoreFlags = job_comment'")
     program(programs, "sbatch", f'echo "$*" >> {root}/asked; echo "sbatch: Job 7 to start at noon" >&2')
-    words = said(cluster.check(on_slurm(root, "physics")), "ok")
-    assert "SLURM: pretrain 2 x gpu:8: 2 to do, 130 minutes at most: Job 7 to start at noon" in words
+    text = join(cluster.check(on_slurm(root, "physics")), "ok")
+    assert "SLURM: pretrain 2 x gpu:8: 2 to do, 130 minutes at most: Job 7 to start at noon" in text
     assert sorted((root / "asked").read_text().splitlines()) == [
         "--test-only --account=physics --partition=all --time=120 --mem=8000 --cpus-per-task=1 --wrap=true",
         "--test-only --account=physics --partition=all --time=130 --mem=8000 --nodes=2 --gres=gpu:8 "
         "--cpus-per-task=64 --ntasks=2 --wrap=true",
     ]
     program(programs, "sbatch", "echo 'sbatch: error: Invalid account' >&2; exit 1")
-    words = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
+    text = join(cluster.check(on_slurm(root, "plumbline")), "would stop")
     assert (
-        "SLURM: pretrain 2 x gpu:8, audit: refuses slurm_account plumbline, slurm_partition all, mem_mb 8000: " in words
+        "SLURM: pretrain 2 x gpu:8, audit: refuses slurm_account plumbline, slurm_partition all, mem_mb 8000: " in text
     )
-    assert words.count("Invalid account") == 1 and words.count("is a placeholder") == 1
+    assert text.count("Invalid account") == 1 and text.count("is a placeholder") == 1
     program(programs, "scontrol", "echo 'MinJobAge = 60 sec'; echo 'AccountingStoreFlags = job_comment'")
     assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].message
 
@@ -119,9 +119,9 @@ def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch
     odd.mkdir()
     plan = replace(plan, project=replace(plan.project, root=odd))
     monkeypatch.setattr("sys.executable", "/home/ann/my project/.venv/bin/python")
-    found = {one.subject: one.message for one in cluster.check(plan) if one.state == "would stop"}
-    assert "a b'c\"d: SLURM's jobs start in no folder with quotation marks" in found["SLURM: folder"]
-    assert "my project/.venv/bin/python: SLURM's jobs are started with it, unquoted" in found["SLURM: interpreter"]
+    messages = {result.subject: result.message for result in cluster.check(plan) if result.state == "would stop"}
+    assert "a b'c\"d: SLURM's jobs start in no folder with quotation marks" in messages["SLURM: folder"]
+    assert "my project/.venv/bin/python: SLURM's jobs are started with it, unquoted" in messages["SLURM: interpreter"]
     from snakemake.exceptions import ApiError
 
     with pytest.raises(ApiError, match="start in no folder with quotation marks"):

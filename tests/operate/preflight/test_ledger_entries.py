@@ -16,7 +16,7 @@ from plumbline.verdict import ledger
 FILE = "extends: transfer\nmethods: {{wide: {{model: {{ffn_width: 128}}}}, {more}}}\nseeds: [42, 43]\n"
 
 
-def started(root: Path, more: str, method: str, seed: int) -> ledger.Ledger:
+def start_job(root: Path, more: str, method: str, seed: int) -> ledger.Ledger:
     path = root / "own_methods.yaml"
     path.write_text(FILE.format(more=more))
     whole = project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "mine": str(path)})
@@ -33,11 +33,11 @@ def other() -> str:
 
 
 def test_a_method_that_is_dropped_after_a_look_is_paid_for(tmp_path: Path, other: str) -> None:
-    assert len(started(tmp_path, other, "wide", 42)) == 2
-    dropped = started(tmp_path, "", "wide", 42)
+    assert len(start_job(tmp_path, other, "wide", 42)) == 2
+    dropped = start_job(tmp_path, "", "wide", 42)
     assert dropped.count_tries("transfer/base/baseline", "validation_loss") == 2
     assert [entry.name for entry in dropped.entries] == ["own_methods/wide", "own_methods/wider"]
 
 
 def test_runs_of_an_experiment_and_of_the_study_enter_nothing(tmp_path: Path, other: str) -> None:
-    assert len(started(tmp_path, other, "wide", 1042)) == 0, "a try makes its own entry"
+    assert len(start_job(tmp_path, other, "wide", 1042)) == 0, "a try makes its own entry"

@@ -14,7 +14,7 @@ from plumbline.operate.preflight import sharing
 from plumbline.specs import yaml_files
 
 
-def closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def close_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a folder be as one of another user's is; root may do anything."""
     monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != folder)
 
@@ -32,9 +32,9 @@ def test_what_a_job_may_not_write_is_refused_with_whose_it_is(tmp_path: Path, mo
     work.chmod(0o2750)
     jobs = [SimpleNamespace(output=[work / "demo/a/b.json"], log=[tmp_path / "logs/a.log"])]
     assert sharing.list_refusals(jobs) == []
-    closed(work, monkeypatch)
-    (said,) = sharing.list_refusals(jobs)
-    assert said.startswith(f"{work} cannot be read or changed by ") and "mode rwxr-s---. Let its owner share" in said
+    close_folder(work, monkeypatch)
+    (text,) = sharing.list_refusals(jobs)
+    assert text.startswith(f"{work} cannot be read or changed by ") and "mode rwxr-s---. Let its owner share" in text
     with pytest.raises(PlumblineError, match=r"work: \S*/work/demo cannot be read or changed by .*: \S*/work belongs"):
         yaml_files.require_work({"work": str(work), "preset": "demo"}, tmp_path)
 
@@ -43,7 +43,7 @@ def test_snakemakes_own_notes_are_looked_at_first(tmp_path: Path, monkeypatch: p
     sharing.require_notes(tmp_path)
     (tmp_path / ".snakemake/locks").mkdir(parents=True)
     sharing.require_notes(tmp_path)
-    closed(tmp_path / ".snakemake/locks", monkeypatch)
+    close_folder(tmp_path / ".snakemake/locks", monkeypatch)
     with pytest.raises(PlumblineError, match=r"\.snakemake/locks cannot be read or changed by .*: it belongs to"):
         sharing.require_notes(tmp_path)
 

@@ -51,7 +51,7 @@ def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series
 
 
 # Mutants of the runs: what is changed in the world, and exactly which claims are then not reproduced any more. A claim
-# beside the first one follows from it (a ratio of norms, an order of ends).
+# next to the first one follows from it (a ratio of norms, an order of ends).
 
 
 def change_published(change: Callable[[Arm], Arm]) -> Callable[[dict[str, Arm]], dict[str, Arm]]:
@@ -138,7 +138,7 @@ REVERSED: dict[str, tuple[Callable[[dict[str, Arm]], dict[str, Arm]], tuple[str,
     ),
 }
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(("init_norm", "early_final_norm", "middle_final_norm", "late_final_norm"), "a level or a spread"),
     **dict.fromkeys(("few_stay_at_8", "two_regimes"), "a count of layers on both sides"),
@@ -172,7 +172,7 @@ def square_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes_and_definitions.Softmax, "scores", scores)
 
 
-def normalised(monkeypatch: pytest.MonkeyPatch) -> None:
+def normalise_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that no longer know how long keys are."""
 
     def scores(self, q, k):
@@ -211,7 +211,7 @@ def longer_is_flatter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes_and_definitions.Softmax, "scores", scores)
 
 
-#: Code that does the reverse of what a definition says.
+#: Code that does the reverse of what a definition states.
 REVERSED_CODE: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
     "a gain divides": (gain_divides, ("norm_equals_gain",)),
     "longer keys give smaller scores": (longer_is_flatter, ("norm_scales_logits", "temperature")),
@@ -229,7 +229,7 @@ def test_a_definition_that_is_reversed_is_not_reproduced(world: str, right: Worl
 CODE_MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
     "norm_equals_gain": (no_gain, {"norm_equals_gain"}),
     "norm_scales_logits": (square_root, {"norm_scales_logits"}),
-    "temperature": (normalised, {"norm_scales_logits", "temperature"}),
+    "temperature": (normalise_keys, {"norm_scales_logits", "temperature"}),
     "dot_sqrt_d": (mean_product, {"dot_sqrt_d", "dot_examples"}),
     "size_88m": (another_size, {"size_88m", "tokens"}),
 }

@@ -1,4 +1,4 @@
-"""The figures: their numbers are the runs', the decay line stands in each panel, gaps are told, bytes repeat."""
+"""The figures: their numbers are the runs', the decay line stands in each panel, gaps are reported, bytes repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 1: the runs' norms beside the printed ones, and what they say about decay, in numbers."""
+"""Table 1: the runs' norms next to the printed ones, and what they show about decay, in numbers."""
 
 from __future__ import annotations
 

@@ -86,12 +86,12 @@ def saves(percent: float | None, *methods: str, scale: str = "base") -> Change:
     return lambda facts: [setattr(run, "saved", percent) for m in methods for run in of(facts, m, scale=scale)]
 
 
-def task(name: str, *by: float) -> Change:
+def task(name: str, *factors: float) -> Change:
     """The intervention's accuracy on a task, so many points higher in each seed."""
     name = "lambada_openai" if name == "lambada" else name
 
     def change(facts: World) -> None:
-        for run, points in zip(of(facts, "gpt_slow"), by * 3 if len(by) == 1 else by, strict=True):
+        for run, points in zip(of(facts, "gpt_slow"), factors * 3 if len(factors) == 1 else factors, strict=True):
             run.tasks[name] += points / 100
 
     return change
@@ -362,7 +362,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "the others gain most": (FALSE["downstream_largest"], ("downstream_largest",)),
 }  # fmt: skip
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(
         ("control_270m", "intervention_270m", "levels_0p7b", "geglu_readout", "entropy_floor_readout", "readout_20pct",

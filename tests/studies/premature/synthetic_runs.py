@@ -193,7 +193,7 @@ def _values(spec, method: str) -> dict[tuple[str, str], dict[float, tuple[float,
 def write_runs(facts: World, root: Path, preset: str = "paper") -> Path:
     """Write every run of `facts` below `root`, which is given back; those as published at paper size are linked,
     to be read only."""
-    published = _published_facts() if preset == "paper" else {}
+    published = _make_facts() if preset == "paper" else {}
     for key, run in facts.items():
         if run == published.get(key):
             _link(key, root)
@@ -257,7 +257,7 @@ def _report(spec, entry, run: Facts) -> dict:
 
 
 def _metrics(spec, run: Facts) -> pd.DataFrame:
-    """A held-out loss that is linear in tokens, through the control's final loss where `saved` says, to its own."""
+    """A held-out loss that is linear in tokens, through the control's final loss as `saved` states, to its own."""
     steps, every = spec.train.steps, spec.train.validate_every
     at = np.array([*range(every, steps, every), steps])
     slope = 1.0 if run.saved is None else (run.control_loss - run.loss) / (run.saved / 100)
@@ -320,6 +320,6 @@ def published_once() -> Path:
 
 
 @cache
-def _published_facts() -> World:
+def _make_facts() -> World:
     """What others are compared with; nobody changes it."""
     return make_published_facts()

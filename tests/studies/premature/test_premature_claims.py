@@ -1,4 +1,4 @@
-"""Every claim can come out true and can come out false; a demo speaks about no trained model."""
+"""Every claim can be judged true and can be judged false; a demo speaks about no trained model."""
 
 from __future__ import annotations
 

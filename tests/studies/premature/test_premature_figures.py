@@ -1,4 +1,4 @@
-"""The premature study's figures: their numbers are the runs', gaps are told, bytes repeat."""
+"""The premature study's figures: their numbers are the runs', gaps are reported, bytes repeat."""
 
 from __future__ import annotations
 

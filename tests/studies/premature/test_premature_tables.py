@@ -39,11 +39,11 @@ def make_table(
 @pytest.fixture(scope="module")
 def watched() -> dict[str, tuple[Table, set[str]]]:
     """Every table of the published world, from its own groups of runs, and the printed files that it read."""
-    found = {}
+    result = {}
     for name in TABLES:
         published = Watched(PUBLISHED)
-        found[name] = (make_table(published_once(), name, published=published), published.seen)
-    return found
+        result[name] = (make_table(published_once(), name, published=published), published.seen)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def tables(watched) -> dict[str, Table]:
 
 
 @pytest.fixture(scope="module")
-def seen(watched) -> dict[str, set[str]]:
+def reads(watched) -> dict[str, set[str]]:
     return {name: files for name, (_, files) in watched.items()}
 
 
@@ -76,8 +76,8 @@ def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_reads_what_it_declares(tables, seen, name):
-    assert seen[name] == set(TARGETS[name]["published"])
+def test_a_table_reads_what_it_declares(tables, reads, name):
+    assert reads[name] == set(TARGETS[name]["published"])
 
 
 #: What differs in the published world: the paper's tables are of several sets of runs (interpretation one_control),
@@ -172,14 +172,14 @@ def test_a_run_that_diverges_or_is_missing_is_a_word(tmp_path):
 
 
 def test_table5_reductions_are_the_printed_ones(tables):
-    found = cells(
+    values = cells(
         tables["table5"],
         "swiglu_2560",
         "ffn_write_pct_below_wide_gelu",
         "ffn_write_pct_below_narrow_gelu",
         "first_upper_ffn_write_pct_below_wide_gelu",
     )
-    assert found == [pytest.approx(55.0, abs=0.05), pytest.approx(42.2, abs=0.05), pytest.approx(62.8, abs=0.05)]
+    assert values == [pytest.approx(55.0, abs=0.05), pytest.approx(42.2, abs=0.05), pytest.approx(62.8, abs=0.05)]
     assert cells(tables["table5"], "gelu_3840", "ffn_width", "ffn_write_pct_below_wide_gelu") == [
         3840,
         pytest.approx(0.0),

@@ -1,4 +1,4 @@
-"""The premature study as data: sizes to the digit, arms that differ by what they say, presets that keep its shape."""
+"""The premature study as data: sizes to the digit, arms that differ by what they state, presets that keep its shape."""
 
 from __future__ import annotations
 

@@ -97,13 +97,13 @@ def watch_loss(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
     )
 
 
-def heads(seen: Seen, basis_DR: np.ndarray) -> list[DirectedHead]:
+def heads(record: Seen, basis_DR: np.ndarray) -> list[DirectedHead]:
     """The heads of the layer, with weights as the paper has them (width x head width)."""
     width = SIZES["head_width"]
-    query, key = ([weight[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for weight in seen.weights)
+    query, key = ([weight[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for weight in record.weights)
     return [
         DirectedHead(
-            x_TD=seen.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=seen.adjoint_HTT[h], basis_DR=basis_DR
+            x_TD=record.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=record.adjoint_HTT[h], basis_DR=basis_DR
         )
         for h in range(SIZES["heads"])
     ]
@@ -127,11 +127,11 @@ def trained(request) -> Decoder:
 
 
 @pytest.fixture(scope="module")
-def seen(trained) -> Seen:
+def record(trained) -> Seen:
     return watch_loss(trained, text(10_000))
 
 
-def drift(model: Decoder, seen: Seen, share: float = 0.9) -> np.ndarray:
+def drift(model: Decoder, record: Seen, share: float = 0.9) -> np.ndarray:
     """Directions in which the stream still moves: a basis of `share` of what ten more steps of SGD change."""
     state = {name: value.clone() for name, value in model.state_dict().items()}
     for step in range(10):
@@ -141,7 +141,7 @@ def drift(model: Decoder, seen: Seen, share: float = 0.9) -> np.ndarray:
                 parameter -= 0.3 * parameter.grad
     later = watch_loss(model, text(10_000)).x_TD
     model.load_state_dict(state)
-    _, values, right = np.linalg.svd(later - seen.x_TD, full_matrices=False)
+    _, values, right = np.linalg.svd(later - record.x_TD, full_matrices=False)
     rank = int((np.cumsum(values**2) < share * (values**2).sum()).sum()) + 1
     return right[:rank].T
 
@@ -150,28 +150,28 @@ def random_basis(rank: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(0).standard_normal((SIZES["width"], rank)))[0]
 
 
-def test_the_gradients_are_those_of_eq_16(seen):
+def test_the_gradients_are_those_of_eq_16(record):
     width = SIZES["head_width"]
-    for number, head in enumerate(heads(seen, random_basis(4))):
-        assert np.allclose(causal_softmax(seen.scores_HTT[number]).sum(axis=1), 1)
-        for ours, whole in zip(head.gradients, seen.gradients, strict=True):
+    for number, head in enumerate(heads(record, random_basis(4))):
+        assert np.allclose(causal_softmax(record.scores_HTT[number]).sum(axis=1), 1)
+        for ours, whole in zip(head.gradients, record.gradients, strict=True):
             theirs = whole[number * width : (number + 1) * width].T
             assert frobenius(ours - theirs) < 1e-4 * frobenius(theirs)
 
 
-def test_the_scores_are_those_of_eq_14(seen):
-    for number, head in enumerate(heads(seen, random_basis(4))):
+def test_the_scores_are_those_of_eq_14(record):
+    for number, head in enumerate(heads(record, random_basis(4))):
         scores = (head.x_TD @ head.query_DW) @ (head.x_TD @ head.key_DW).T / math.sqrt(head.width)
-        assert np.abs(scores - seen.scores_HTT[number]).max() < 1e-4
+        assert np.abs(scores - record.scores_HTT[number]).max() < 1e-4
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.3, 30.0])
-def test_theorem_1_bounds_measured_steps(trained, seen, rate):
-    """The step is the model's own: its weights after it, held against what the theorem allows."""
+def test_theorem_1_bounds_measured_steps(trained, record, rate):
+    """The step is the model's own: its weights after it, compared with what the theorem allows."""
     width, root = SIZES["head_width"], math.sqrt(SIZES["head_width"])
-    new = [weight - rate * gradient for weight, gradient in zip(seen.weights, seen.gradients, strict=True)]
-    for basis_DR in (drift(trained, seen), random_basis(5), np.eye(SIZES["width"])):
-        for number, head in enumerate(heads(seen, basis_DR)):
+    new = [weight - rate * gradient for weight, gradient in zip(record.weights, record.gradients, strict=True)]
+    for basis_DR in (drift(trained, record), random_basis(5), np.eye(SIZES["width"])):
+        for number, head in enumerate(heads(record, basis_DR)):
             query, key = (new_weight[number * width : (number + 1) * width].T for new_weight in new)
             inside = head.chosen_TR @ basis_DR.T
             moved = frobenius(inside @ (query @ key.T - head.query_DW @ head.key_DW.T) @ inside.T / root)
@@ -179,21 +179,21 @@ def test_theorem_1_bounds_measured_steps(trained, seen, rate):
             assert moved <= bound <= min(head.unconditional_bound(rate, rate), head.localised_bound(rate, rate))
             assert moved == pytest.approx(frobenius(head.score_change(rate, rate)), rel=1e-3)
         if rate < 1:  # not a bound that anything would keep: a thousandth of it is too little for some head
-            directed_heads = heads(seen, basis_DR)
+            directed_heads = heads(record, basis_DR)
             assert any(
                 frobenius(head.score_change(rate, rate)) > 1e-3 * head.bound(rate, rate) for head in directed_heads
             )
 
 
-def test_corollary_3_a_quarter_of_the_rate_is_a_quarter_of_the_step(seen):
-    for head in heads(seen, random_basis(5)):
+def test_corollary_3_a_quarter_of_the_rate_is_a_quarter_of_the_step(record):
+    for head in heads(record, random_basis(5)):
         assert suppression(head, 0.25, 1e-4) == pytest.approx(0.25, abs=1e-3)
         assert suppression(head, 0.125, 1e-4) == pytest.approx(0.125, abs=1e-3)
 
 
-def test_the_range_of_real_rows_is_what_their_sharpness_needs(seen):
+def test_the_range_of_real_rows_is_what_their_sharpness_needs(record):
     """Every row of every head: of scores that a trained model gave."""
-    slacks = [slack(scores_TT[row, : row + 1]) for scores_TT in seen.scores_HTT for row in range(1, len(scores_TT))]
-    assert min(slacks) > -1e-9 and len(slacks) == SIZES["heads"] * (len(seen.x_TD) - 1)
+    slacks = [slack(scores_TT[row, : row + 1]) for scores_TT in record.scores_HTT for row in range(1, len(scores_TT))]
+    assert min(slacks) > -1e-9 and len(slacks) == SIZES["heads"] * (len(record.x_TD) - 1)
     # With two keys there is no slack: the other key has all of the rest.
-    assert max(abs(slack(scores_TT[1, :2])) for scores_TT in seen.scores_HTT) < 1e-9
+    assert max(abs(slack(scores_TT[1, :2])) for scores_TT in record.scores_HTT) < 1e-9

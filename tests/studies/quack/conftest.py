@@ -11,7 +11,7 @@ from tests.studies.run_files import keep_read
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """Runs at paper size that end as the summary says. Read only."""
+    """Runs at paper size that end as the summary states. Read only."""
     return keep_read(Written(tmp_path_factory.mktemp("right"), synthetic_runs.right()))
 
 

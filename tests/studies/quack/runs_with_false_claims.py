@@ -1,4 +1,4 @@
-"""Worlds in which one thing that the summary says of trained models is false, and the claims that then fail."""
+"""Worlds in which one thing that the summary states about trained models is false, and the claims that then fail."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WIDE = [key(scale, "quack_tau_100") for scale in BOTH]
 SPECTRAL = [key(scale, "quack.spectral") for scale in BOTH]
 
 #: Claim -> a world in which it is false, and exactly the claims that then have another verdict than where the summary
-#: is right. A claim beside the first one follows from it.
+#: is right. A claim next to the first one follows from it.
 MUTANTS: dict[str, tuple[Mutant, set[str]]] = {
     # QuacK has spikes at the highest rate, so that this is not usable either, and its best runs are not stable.
     "stable_lr": (
@@ -126,7 +126,7 @@ REVERSED: dict[str, tuple[Mutant, tuple[str, ...]]] = {
 #: Claims whose reversal is in times of steps.
 SLOWER = ("speed", "cheaper")
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     "frobenius_enough": "no difference, or next to none",
     "assumptions": "bounds",

@@ -166,7 +166,7 @@ def test_updates_have_norm_one_and_muons_are_near_orthogonal() -> None:
 
 
 def test_rates_that_go_by_their_own_norm_break_the_bound() -> None:
-    """The formula is no formality: with query and key norms exchanged, one of two sizes of weights is too fast."""
+    """The formula is not a formality: with query and key norms exchanged, one of two sizes of weights is too fast."""
     start = draw_head(SIZES, "drawn", "worst", 3)
     now = start.multiply_weights(100.0, 0.01)
     query_rate, key_rate = quack(now, start, "spectral")

@@ -179,7 +179,7 @@ def by_own_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quack, "RATIOS", swapped)
 
 
-def fixed_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+def fix_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         logit_change, "rates", lambda name, now, start, *, rate, tau, kind: (tau * rate, tau * rate)
     )  # fmt: skip
@@ -199,7 +199,7 @@ CODE_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "mla_applicable": latents_with_norms,
     "two_norms_removed": norms_everywhere,
     "scheme": by_own_norm,
-    "bounded_change": fixed_rates,
+    "bounded_change": fix_rates,
     "first_order": half_the_product,
 }
 

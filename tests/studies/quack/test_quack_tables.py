@@ -1,4 +1,4 @@
-"""The tables: numbers are the runs', the best tau is the lowest, a divergence is a word, gaps are told."""
+"""The tables: numbers are the runs', the best tau is the lowest, a divergence is a word, gaps are reported."""
 
 from __future__ import annotations
 

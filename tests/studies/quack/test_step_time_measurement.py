@@ -1,4 +1,4 @@
-"""The measurement of table 2: which runs are timed, and what its frame says of them."""
+"""The measurement of table 2: which runs are timed, and what its frame states about them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_only_watches_is_not_timed_and_what_trains_is(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "change, said",
+    "change, message",
     [
         ({"methods": ["qk_norm"]}, r"methods: there is no run 'qk_norm' at scale 'base'.*qk_norm.eta_0.003"),
         ({"scale": "mla"}, r"at scale 'mla' \(there are \[\]; "),
@@ -63,6 +63,6 @@ def test_what_only_watches_is_not_timed_and_what_trains_is(monkeypatch: pytest.M
         ({"repeats": 0}, r"smoke\.repeats"),
     ],
 )
-def test_options_that_cannot_be_meant_are_named(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(PlumblineError, match=said):
+def test_options_that_cannot_be_meant_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         step_time(STUDY, OPTIONS | change, print)

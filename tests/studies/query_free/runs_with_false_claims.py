@@ -15,7 +15,7 @@ from plumbline.studies.query_free.run_values import BASELINE, IDENTITY, LARGE_ML
 from tests.studies.query_free.synthetic_runs import Transfer, World, study_at, with_losses
 
 # Mutants of the runs: what is changed in the world, and exactly which claims are then not what they were. The first is
-# the one that has to fail; what stands beside it follows from the same losses.
+# the one that has to fail; what stands next to it follows from the same losses.
 
 Change = Callable[[World], World]
 
@@ -175,13 +175,13 @@ OF_SPECS = {
 # An effect turned around, while the baseline is as printed.
 
 
-def mirrored(world: World) -> World:
+def mirror_losses(world: World) -> World:
     """Each model's loss as far on the other side of the baseline's."""
     end = world["baseline"].loss
     return with_losses(world, **{name: 2 * end - facts.loss for name, facts in world.items()})
 
 
-def turned(schedule_of: tuple[str, ...]) -> Change:
+def reverse_rates(schedule_of: tuple[str, ...]) -> Change:
     """The best of an architecture's rates is the lowest one, and the highest the worst."""
 
     def change(world: World) -> World:
@@ -194,7 +194,7 @@ def turned(schedule_of: tuple[str, ...]) -> Change:
 def lowest_rates_are_best(world: World) -> World:
     """For the reduced models; the baseline's best rate is its highest."""
     for names in (SEARCHED[IDENTITY], SEARCHED[LARGE_MLP], tuple(reversed(SEARCHED[BASELINE]))):
-        world = turned(names)(world)
+        world = reverse_rates(names)(world)
     return world
 
 
@@ -208,7 +208,7 @@ LINEAR_WINS = Transfer(
 #: World -> runs and measurement in it, and the claims whose effect is reversed there.
 REVERSED: dict[str, tuple[Change, Transfer, tuple[str, ...]]] = {
     "losses mirrored around the baseline": (
-        mirrored,
+        mirror_losses,
         Transfer(),
         ("best_large_mlp", "small_baselines_worse", "val_order", "pct_small_mlp", "pct_small_d", "pct_large_mlp",
          "t2_baseline_small_mlp", "t2_baseline_small_d", "t2_wq_identity_large_mlp", "deep_decay_helps",
@@ -225,7 +225,7 @@ REVERSED: dict[str, tuple[Change, Transfer, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(("t2_baseline", "mlp_transfer_cos"), "a level or a spread"),
     **dict.fromkeys(("t2_wq_identity", "match_baseline", "pct_wq_identity"), "no difference, or next to none"),

@@ -33,7 +33,7 @@ class Facts:
     step_seconds: float = 0.5
 
 
-#: Final losses: as printed, and of the other runs as the text says of them (or in its spirit).
+#: Final losses: as printed, and of the other runs as the text states about them (or in its spirit).
 LOSSES = {
     "baseline": 2.944,
     "baseline_small_mlp": 2.955,

@@ -50,7 +50,7 @@ def test_both_arms_are_read_at_every_width_and_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    "change, said",
+    "change, message",
     [
         ({"width": [4]}, "smoke: unknown key 'width'; did you mean 'widths'"),
         ({"steps": 0}, r"smoke\.steps"),
@@ -63,8 +63,8 @@ def test_both_arms_are_read_at_every_width_and_seed() -> None:
         ({"seeds": [0, -1]}, r"smoke\.seeds"),
     ],
 )
-def test_options_that_cannot_be_meant_are_named(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(PlumblineError, match="measurements.basis_transfer." + said):
+def test_options_that_cannot_be_meant_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match="measurements.basis_transfer." + message):
         basis_transfer(STUDY, OPTIONS | change, print)
 
 

@@ -200,7 +200,7 @@ def test_every_claim_was_seen_to_fail() -> None:
     assert failing_claims | UNTESTED == set(CHECKS)
 
 
-# What is said beside a verdict.
+# What is said next to a verdict.
 
 
 def test_each_verdict_names_its_runs(rows: pd.DataFrame) -> None:

@@ -63,7 +63,7 @@ def test_fig1_has_the_printed_losses_where_the_axes_reach_them(right: Path, tmp_
     }  # fmt: skip
     marks = [[line for line in axes.lines if line.get_marker() == "D"] for axes in picture.figure.axes]
     assert [len(marks_of_axis) for marks_of_axis in marks] == [5, 5]
-    # Of losses of another size the printed ones are no neighbours: the axes are not stretched to them.
+    # Of losses of another size the printed ones are not neighbours: the axes are not stretched to them.
     world = {name: replace(facts, loss=facts.loss + 4) for name, facts in as_the_document_says().items()}
     far = draw(write_runs(world, tmp_path), "fig1")
     assert far.figure.axes[0].get_ylim()[0] > 6

@@ -1,4 +1,4 @@
-"""The tables: the runs' numbers beside the printed ones, theorems with and without premises, and words for gaps."""
+"""The tables: the runs' numbers next to the printed ones, theorems with and without premises, and words for gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code, sizes and printed numbers of which one thing that the paper says without training is false; or is so where
+"""Code, sizes and printed numbers of which one thing that the paper states without training is false; or is so where
 the paper's own numbers contradict each other."""
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _softmax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Softpick, "weights", weights)
 
 
-def _moved_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+def _move_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     write_before = HyperConnections.write
 
     def write(self, state, sublayer, branch_BTD):
@@ -92,7 +92,7 @@ def _moved_lane(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class AnotherTable2(PrintedNumbers):
-    """HybridNorm is no improver."""
+    """HybridNorm is not an improver."""
 
     def table(self, name: str, key=None):
         """The printed table with another z."""
@@ -120,7 +120,7 @@ FALSE: dict[str, Patch] = {
     "layerscale_init": constants(0.1),
     "attnres_init": _another_start,
     "softpick_zeros": _softmax,
-    "hyper_identity_init": _moved_lane,
+    "hyper_identity_init": _move_lane,
     "diff_lambda": _another_schedule,
 }
 

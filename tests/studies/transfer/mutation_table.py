@@ -1,4 +1,4 @@
-"""Claims x verdicts: what each claim's checker says where the paper is right, and where exactly that claim is false.
+"""Claims x verdicts: what each claim's checker states where the paper is right, and where exactly that claim is false.
 
 ``python -m tests.studies.transfer.mutation_table`` prints it as Markdown; test_transfer_claims.py asserts the same.
 """

@@ -138,7 +138,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "spreads change places": (spreads_turned, ("sigma_baseline_largest",)),
 }  # fmt: skip
 
-#: Claims without a direction that could be reversed -> what they say instead.
+#: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(
         (f"t2_{method}" for method, value in TABLE_2.items() if abs(value) <= 2), "not separated, on either side"

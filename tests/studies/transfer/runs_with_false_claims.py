@@ -1,4 +1,4 @@
-"""Worlds in which one thing that the paper says of trained models is false; and worlds in which what it prints
+"""Worlds in which one thing that the paper states about trained models is false; and worlds in which what it prints
 against itself is so."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def seeds(method: str, *averages: float) -> Change:
     return change
 
 
-def moved(shift: float, scale: str) -> Change:
+def move_scores(shift: float, scale: str) -> Change:
     """Every average of a scale elsewhere, and every distance as it was."""
 
     def change(facts: Facts) -> None:
@@ -154,7 +154,7 @@ UP = [method for method, value in TABLE_2.items() if value > 0]
 TABLE_7 = {row["method_id"]: float(row["val_loss"]) for row in read_printed_rows("table7")}
 
 
-def turned(methods: list[str], values: dict[str, float]) -> dict[str, float]:
+def reverse_values(methods: list[str], values: dict[str, float]) -> dict[str, float]:
     """The same values, the other way round."""
     return dict(zip(methods, reversed([values[method] for method in methods]), strict=True))
 
@@ -177,9 +177,9 @@ MUTANTS: dict[str, Change] = {
     "bh_adds_four": z(qknorm=2.05, sandwich_norm=2.05, relu_squared=2.05, diff_attn=-2.05),
     "one_survivor_after_3b": climb("large", softpick=0.4980),
     **{f"t2_{method}": z(**{method: _other_side(value)}) for method, value in TABLE_2.items()},
-    "t2_order": z(**turned(UP, TABLE_2)),
+    "t2_order": z(**reverse_values(UP, TABLE_2)),
     "baseline_mean_sigma": seeds("baseline", 0.462, 0.475, 0.489),
-    "baseline_seeds": moved(0.02, "base"),
+    "baseline_seeds": move_scores(0.02, "base"),
     "softpick_seeds": seeds("softpick", 0.470, 0.480, 0.495),
     "sigma_three_refs": both(WIDE, seeds("qknorm", 0.482, 0.489, 0.496), seeds("softpick", 0.485, 0.492, 0.499)),
     "sigma_baseline_largest": seeds("softpick", 0.4922, 0.4882, 0.4963),
@@ -207,8 +207,8 @@ MUTANTS: dict[str, Change] = {
     "runs_3b": completes("ssmax"),
     **{f"t3_{method}": climb("large", **{method: 0.4985}) for method in IMPROVERS},
     **{f"t3_{method}": climb("large", **{method: 0.4993}) for method in FAILURES},
-    "t3_baseline": moved(0.02, "large"),
-    "t3_order": climb("large", **turned(IMPROVERS, TABLE_3)),
+    "t3_baseline": move_scores(0.02, "large"),
+    "t3_order": climb("large", **reverse_values(IMPROVERS, TABLE_3)),
     "sign_preserved": climb("large", relu_squared=0.4985, attnres=0.4993),
     "delta_3b_range": climb("large", relu_squared=0.5030, qknorm_geglu=0.5205),
     "failures_3b": both(
@@ -247,7 +247,7 @@ MUTANTS: dict[str, Change] = {
     "improvers_keep_concentration": put_each("concentration", 0.25, "qknorm", "selective_attn", "softpick"),
     "failures_lose_concentration": put_each("concentration", 0.31, "sigmoid_attn", "ssmax", "diff_attn"),
     "softmax_cap_inactive": put("base", "softmax_cap", 42, beyond=0.02),
-    "a100_match": both(moved(0.02, "base"), put("base", "second_hardware", 42, tasks=tasks_of(0.53))),
+    "a100_match": both(move_scores(0.02, "base"), put("base", "second_hardware", 42, tasks=tasks_of(0.53))),
     "a100_per_task": tasks("second_hardware", winogrande=-0.05, boolq=0.05),
     "a100_val_loss": put("base", "second_hardware", 42, loss=TABLE_7["baseline"] - 0.005),
     "a100_direction": climb(second_hardware=0.4980),

@@ -46,7 +46,7 @@ SHIFTS = {
 #: How far a run's luck with an item goes, so that the error of items is near the printed spread of seeds.
 LUCK = 0.06
 
-#: What manifests say of the paper's two devices.
+#: What manifests state about the paper's two devices.
 PRIMARY = {"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"}
 SECOND = {"device": "cuda", "device_name": "NVIDIA A100-SXM4-80GB"}
 
@@ -62,7 +62,7 @@ Key = tuple[str, str, int]
 class Run:
     """How a run ended: completed, with accuracy by task, a loss, and a curve whose norms are about `grad_norm` and
     whose losses on the way lie `off` above what they would be (a share); or diverged at a step, after these norms. Its
-    manifest says of its machine what `made_on` says."""
+    manifest states about its machine what `made_on` states."""
 
     tasks: pd.Series | None = None
     loss: float = 2.5
@@ -137,13 +137,13 @@ def tasks_of(aggregate: float, shifts: dict[str, float] | None = None) -> pd.Ser
 def answers_of(tasks: pd.Series, key: str, items: int = 100) -> pd.Series:
     """What each of so many items a task gave, on (task, item), with the means `tasks`: items are as easy for one run as
     for the other, and each run has its own luck with them."""
-    ease, luck = (_centred(seed, len(tasks), items) for seed in ("ease", key))
+    ease, luck = (_draw_centred(seed, len(tasks), items) for seed in ("ease", key))
     values = tasks.to_numpy(dtype=float)[:, None] + 0.2 * ease + LUCK * luck
     index = pd.MultiIndex.from_product([tasks.index, [f"i{n}" for n in range(items)]], names=["task", "item"])
     return pd.Series(values.ravel(), index=index)
 
 
-def _centred(seed: str, tasks: int, items: int) -> np.ndarray:
+def _draw_centred(seed: str, tasks: int, items: int) -> np.ndarray:
     values = np.random.default_rng(list(seed.encode())).standard_normal((tasks, items))
     return values - values.mean(axis=1, keepdims=True)
 
@@ -203,7 +203,7 @@ def right() -> Facts:
 def _right() -> Facts:
     facts: Facts = {}
     losses = {row["method_id"]: float(row["val_loss"]) for row in read_printed_rows("table7")}
-    losses["layerscale"] = losses["baseline"] + 0.04  # not printed; appendix E says that its drop tracks its loss
+    losses["layerscale"] = losses["baseline"] + 0.04  # not printed; appendix E states that its drop tracks its loss
     for row in read_printed_rows("table2"):
         method = row["method_id"]
         seeds = SEEDS.get(method, {}) | ({} if method == "baseline" else {42: base_value(row)})
@@ -255,8 +255,8 @@ def _empty() -> RunFrames:
 
 
 @cache
-def _probed(key: str, diverged: int | None, concentration: float, beyond: float) -> pd.DataFrame:
-    """What was read of a run at its last two points: no claim looks at more than the last one."""
+def _read_probes(key: str, diverged: int | None, concentration: float, beyond: float) -> pd.DataFrame:
+    """What was read of a run at its last two points: no claim reads more than the last one."""
     _, scale, method, seed = key.split("/")
     run = Run(diverged=diverged, concentration=concentration, beyond=beyond)
     read = run.probes(study_at().runs[key].spec, last=2)
@@ -264,7 +264,7 @@ def _probed(key: str, diverged: int | None, concentration: float, beyond: float)
 
 
 def hold_frames(facts: Facts) -> Held:
-    """The frames that `World.load` reads of the same facts, as far as claims look at them."""
+    """The frames that `World.load` reads of the same facts, as far as claims read them."""
     empty, study = _empty(), study_at()
     rows, scores, probes, manifests = empty.runs.to_dict("index"), [], [], dict(empty.manifests)
     for (scale, method, seed), run in facts.items():
@@ -272,7 +272,7 @@ def hold_frames(facts: Facts) -> Held:
         steps = study.runs[key].spec.train.steps
         rows[key] |= {"outcome": "completed", "steps": steps, "step": steps, "validation_loss": run.loss}
         manifests[key] = manifests[key] | run.made_on
-        probes.append(_probed(key, run.diverged, run.concentration, run.beyond))
+        probes.append(_read_probes(key, run.diverged, run.concentration, run.beyond))
         if run.diverged is not None:
             rows[key] |= {"outcome": "diverged", "step": run.diverged, "validation_loss": math.nan}
         elif run.tasks is not None:

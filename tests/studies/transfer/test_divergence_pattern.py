@@ -13,9 +13,9 @@ from tests.studies.transfer.synthetic_runs import history
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("at", [2800, 2900, 3500])
-def test_nan_from_a_stable_range_is_sudden(at):
-    pattern = classify(*zip(*history("sudden", at), strict=True), warmup_steps=2000)
+@pytest.mark.parametrize("step", [2800, 2900, 3500])
+def test_nan_from_a_stable_range_is_sudden(step):
+    pattern = classify(*zip(*history("sudden", step), strict=True), warmup_steps=2000)
     assert pattern.signature == "sudden" and 0.17 < pattern.stable < 0.2 and math.isnan(pattern.elevated_from)
 
 

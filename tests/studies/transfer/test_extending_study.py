@@ -29,7 +29,7 @@ ALL.remove(("tables", "table4"))  # at paper size, below
 
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Finished runs of a study of one's own."""
+    """Finished runs of a user's own study."""
     root = tmp_path_factory.mktemp("mine")
     for folder in ("config/corpora", "config/suites", "config/tasks", "studies/transfer"):
         shutil.copytree(ROOT / folder, root / folder)

@@ -1,4 +1,4 @@
-"""What validation loss tells apart: by hand, in the first lines of Table 2, and not at the paper's size."""
+"""What validation loss distinguishes: by hand, in the first lines of Table 2, and not at the paper's size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALLEST = stats.t.isf(0.05 / 19 / 2, 5) * SIGMA * math.sqrt(1 + 1 / 6)
 
 
 def losses(tmp_path: Path, preset: str, **of_methods: float) -> World:
-    """Runs with these losses; their accuracies are all the same but for the order in which they lie."""
+    """Runs with these losses; their accuracies are all the same except for the order in which they lie."""
     world = World(tmp_path / preset, preset)
     for seed, loss in SEEDS.items():
         if world.study.key("base", "baseline", seed) in world.study.runs:

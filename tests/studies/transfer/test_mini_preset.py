@@ -1,4 +1,4 @@
-"""What is said of the preset `mini` is what its specs, its corpus and the statistics give."""
+"""What is stated about the preset `mini` is what its specs, its corpus and the statistics give."""
 
 from __future__ import annotations
 

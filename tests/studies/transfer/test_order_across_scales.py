@@ -1,4 +1,4 @@
-"""What two scales say of the methods: by hand, in a world without an order, with gaps, and with nothing at all."""
+"""What two scales state about the methods: by hand, in a world without an order, with gaps, and with nothing at all."""
 
 from __future__ import annotations
 
@@ -101,16 +101,16 @@ METHODS = ("softpick", "sigmoid_attn", "layerscale", "sandwich_norm", "ssmax", "
 
 
 @pytest.mark.parametrize(
-    ("order", "kept", "said"),
+    ("order", "phrase", "remark"),
     [(1, "28 of 28 pairs of 8 methods in the same order (100%", "p 1"), (-1, "0 of 28 pairs", "p 1.00")],
     ids=["kept", "reversed"],
 )
-def test_how_much_of_the_order_is_kept(order: int, kept: str, said: str, tmp_path: Path) -> None:
+def test_how_much_of_the_order_is_kept(order: int, phrase: str, remark: str, tmp_path: Path) -> None:
     base = {method: 0.1 * (place - 3.5) for place, method in enumerate(METHODS)}
     table = make_table(world_of(tmp_path, base, {method: order * effect for method, effect in base.items()}))
     (warning,) = [line for line in table.warnings if line.startswith("Decision accuracy, 1.2M for 2.8M")]
-    assert kept in warning and "tells apart" in warning
-    assert (said in warning) if order < 0 else ("p 1.00" not in warning)
+    assert phrase in warning and "tells apart" in warning
+    assert (remark in warning) if order < 0 else ("p 1.00" not in warning)
     assert any("z of accuracy at 1.2B (Table 2): " in line and "of 28 pairs" in line for line in table.warnings)
 
 

@@ -28,7 +28,7 @@ from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     climb,
     completes,
     diverges,
-    moved,
+    move_scores,
     put,
     tasks,
     z,
@@ -56,7 +56,7 @@ AGAINST_ITSELF = {
     "params_band": "partly",  # with the printed formula the gate is 0.139 % of FLOPs
 }
 
-#: Claims that nothing here can tell, each with its reason in the register.
+#: Claims that nothing here can decide, each with its reason in the register.
 UNTESTED = {
     "narang_improvers", "softpick_original_scale", "hours", "hybrid_seed44_after", "pack_1p2b", "pack_3b",
     "shuffle_policy", "heads_policy", "val_pack",
@@ -152,7 +152,7 @@ BESIDES: dict[tuple[str, str], tuple[Change, str]] = {
     ("diff_attn_nominal", "inside the noise"): (z(diff_attn=-1.0), "not reproduced"),
     ("geglu_equals_swiglu", "a little below is the same"): (z(geglu_ffn=-0.1), "reproduced"),
     ("t2_geglu_ffn", "below is not separated either"): (z(geglu_ffn=-0.5), "reproduced"),
-    ("t2_geglu_ffn", "not separated, by another number"): (moved(0.02, "base"), "partly"),
+    ("t2_geglu_ffn", "not separated, by another number"): (move_scores(0.02, "base"), "partly"),
     ("t2_denseformer", "above and separated"): (z(denseformer=2.3), "not reproduced"),
     ("t2_sigmoid_attn", "below, by another number"): (z(sigmoid_attn=-9.0), "partly"),
     ("t2_hybrid_norm", "not after correction"): (z(hybrid_norm=2.6), "partly"),
@@ -195,7 +195,7 @@ def test_of_a_row_inside_the_noise_the_reason_says_what_is_judged():
 
 
 ON_CPU = {"device": "cpu", "device_name": "x86_64"}
-#: Whose manifests say so -> whether claims about two devices are tested: else why not.
+#: Whose manifests state so -> whether claims about two devices are tested: else why not.
 MADE_ON: dict[str, tuple[dict, dict, str]] = {
     "different devices": (PRIMARY, SECOND, ""),
     "a processor and an accelerator": (ON_CPU, SECOND, ""),

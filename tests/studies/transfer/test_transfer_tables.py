@@ -289,7 +289,7 @@ def test_variants(tmp_path):
     assert {table.cell("ssmax.context", name).word for name in (*numbers, "parameters")} == {"missing"}
     assert table.cell("hyper.official", "climb_avg_minus_default").word == "missing", "its default is not there"
     assert frame.loc["hyper.official", "climb_avg"] == pytest.approx(0.31)
-    # What Table 4 prints tells variants apart, at the size of the paper alone.
+    # What Table 4 prints distinguishes variants, at the size of the paper alone.
     shares = frame.loc[["diff_attn", "diff_attn.per_head_lambda", "diff_attn.official"], "delta_params_pct_paper_size"]
     assert [f"{share:.2f}" for share in shares] == ["0.01", "0.01", "0.00"]
     assert frame.loc["diff_attn.official", "delta_params_pct_paper_size_published"] == 0.01

@@ -52,9 +52,9 @@ def pages(tmp_path: Path) -> Path:
 
 
 def test_a_row_says_the_tier_and_nothing_of_others_is_markup(pages: Path) -> None:
-    said = json.loads((pages / "board.json").read_text())
-    assert [each["tier"] for each in said["records"]] == ["logs checked"] * 3 + ["claimed"]
-    assert said["records"][3]["does_not_hold"] == ["headline"] and said["tiers"]["claimed"] == 1
+    board = json.loads((pages / "board.json").read_text())
+    assert [each["tier"] for each in board["records"]] == ["logs checked"] * 3 + ["claimed"]
+    assert board["records"][3]["does_not_hold"] == ["headline"] and board["tiers"]["claimed"] == 1
     for name in ("index.html", "progress.svg", "card.svg"):
         text = (pages / name).read_text()
         assert "<script" not in text and "\x1b" not in text and "49" not in re.findall(r"2 &lt;script.{60}", text)
@@ -126,8 +126,8 @@ def test_a_project_s_own_records_and_verdicts_are_a_board(repository: Path, tmp_
     assert (row["record"], row["verdict"], row["p_predecessor"]) == ("mine", "keep", 0.001)
     assert row["tier"] == "claimed"  # anybody can write such a file: no log was read
     assert run(board_verb.main, repository / "records", "--out", tmp_path / "b", cwd=tmp_path).returncode == 0
-    kept = json.loads((tmp_path / "b/board.json").read_text())["records"]
-    assert kept and all(each["tier"] == "logs checked" for each in kept)
+    records = json.loads((tmp_path / "b/board.json").read_text())["records"]
+    assert records and all(each["tier"] == "logs checked" for each in records)
 
 
 def rows(folder: Path, tmp_path: Path) -> list[dict]:
@@ -152,8 +152,8 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
         items = [{"doc_id": at, "filter": "none", "acc": float(at < 9 or name == "a")} for at in range(20)]
         (folder / name).mkdir()
         (folder / name / "samples_t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in items))
-    words = (folder / "a", "--baseline", folder / "b", "--metric", "acc", "--higher-is-better")
-    assert run(lambda: verdict_verb.main(), *words, cwd=tmp_path).returncode == 0
+    options = (folder / "a", "--baseline", folder / "b", "--metric", "acc", "--higher-is-better")
+    assert run(lambda: verdict_verb.main(), *options, cwd=tmp_path).returncode == 0
     by_item = rows(folder, tmp_path)[0]
     assert (by_item["record"], by_item["verdict"]) == ("a", "keep") and by_item["p_predecessor"] < 1e-3
     (folder / "a.verdict.md").unlink()
@@ -162,8 +162,8 @@ def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path
     assert row["does_not_hold"] == ["ledger"] and "ledger.jsonl has 0 entries" in row["lines"][1]
 
 
-def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
-    """A bundle by hand: what its list says of its files, some of it `other` than it is."""
+def pack_bundle(folder: Path, files: dict[str, bytes], **other: str) -> None:
+    """A bundle by hand: what its list states about its files, some of it `other` than it is."""
     graph = [
         {"@id": name, "contentSize": str(len(text)), "sha256": other.get(name, hashlib.sha256(text).hexdigest())}
         for name, text in files.items()
@@ -179,7 +179,7 @@ def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "tier", "words"),
+    ("way", "tier", "message"),
     [
         ("whole", "logs checked", "its files have the hashes that it lists"),
         ("another hash", "claimed", "run/manifest.json has another hash than the bundle's list has"),
@@ -191,12 +191,12 @@ def packed(folder: Path, files: dict[str, bytes], **other: str) -> None:
         ("no bundle", "claimed", "the archive is no bundle"),
     ],
 )
-def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, words: str) -> None:
+def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, message: str) -> None:
     folder = tmp_path / "records/a"
     name = "README.md" if way == "no runs" else "run/manifest.json"
     manifest = {"run_id": id_of_spec({"a": 1}), "spec": {"a": 2 if way == "another run's id" else 1}}
     content = b"{}" if way == "no manifest" else json.dumps(manifest).encode()
-    packed(folder, {name: content}, **({name: "0" * 64} if way == "another hash" else {}))
+    pack_bundle(folder, {name: content}, **({name: "0" * 64} if way == "another hash" else {}))
     archive = folder / "bundle.tar.xz"
     if way == "another archive":
         archive.write_bytes(archive.read_bytes() + b"\0")
@@ -208,7 +208,7 @@ def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, w
         record["sha256"] = hashlib.sha256(b"words").hexdigest()
         (folder / "record.json").write_text(json.dumps(record))
     (row,) = rows(tmp_path / "records", tmp_path)
-    assert row["tier"] == tier and words in row["lines"][1]
+    assert row["tier"] == tier and message in row["lines"][1]
 
 
 def board_of_made_up(records: int) -> list[ExaminedRecord]:
@@ -231,11 +231,11 @@ def test_the_work_of_a_board_is_in_proportion_to_its_records(tmp_path: Path) -> 
     def calls(records: int) -> int:
         board, count = board_of_made_up(records), 0
 
-        def counted(_frame: object, event: str, _argument: object) -> None:
+        def count_call(_frame: object, event: str, _argument: object) -> None:
             nonlocal count
             count += event == "call"
 
-        sys.setprofile(counted)
+        sys.setprofile(count_call)
         try:
             place_records(make_board(judge_board(board, rules), rules, pool_noise(board)))
         finally:
@@ -250,7 +250,7 @@ def test_the_work_of_a_board_is_in_proportion_to_its_records(tmp_path: Path) -> 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_page_fits_the_window_and_asks_for_nothing(pages: Path, width: int, dark: bool) -> None:
-    program = headless_browser.installed()
+    program = headless_browser.find_browser()
     if program is None:
         pytest.skip("no Chromium")
     browser = headless_browser.Browser(program)

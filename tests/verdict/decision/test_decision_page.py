@@ -28,54 +28,54 @@ BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
 HOSTILE = "<script>alert(1)</script>\u202e`|](http://x) &amp;\x07\uffff\ud800"
 
 
-def decided(
+def decide(
     values: Sequence[float], lost: Sequence[ArmRun] = (), bank: Sequence[float] = BANK, **terms: Any
 ) -> Decision:
     """A decision on these values of a candidate, as the loop makes it."""
-    said: dict[str, Any] = {"name": "x", "baseline": "plain", "candidate": "cosine", "metric": "loss", "higher": False}
-    said |= {"design": SequentialDesign(bank=len(bank), most=8)} | terms
-    known = ExperimentTerms(**said)
-    edges, looks = boundary(known.design), []
+    base: dict[str, Any] = {"name": "x", "baseline": "plain", "candidate": "cosine", "metric": "loss", "higher": False}
+    base |= {"design": SequentialDesign(bank=len(bank), most=8)} | terms
+    experiment = ExperimentTerms(**base)
+    edges, looks = boundary(experiment.design), []
     for count in range(1, len(values) + 1):
-        asked = {"higher": known.higher, "minimum_gain": known.minimum_gain}
-        looks.append(statistic(bank, values[:count], **asked))
+        options = {"higher": experiment.higher, "minimum_gain": experiment.minimum_gain}
+        looks.append(statistic(bank, values[:count], **options))
         if looks[-1].t >= edges.keep[count - 1] or looks[-1].t <= edges.discard[count - 1]:
             break
-    verdict, found = "crashed" if lost else "undecided", None
+    verdict, effect = "crashed" if lost else "undecided", None
     if looks and not lost:
         last = looks[-1]
         verdict = "keep" if last.t >= edges.keep[last.k - 1] else verdict
         verdict = "discard" if last.t <= edges.discard[last.k - 1] else verdict
-        found = estimate(known.design, looks, verdict)
+        effect = estimate(experiment.design, looks, verdict)
     runs = [ArmRun(arm=BASELINE, seed=100 + place, value=value) for place, value in enumerate(bank)]
-    runs += [ArmRun(arm=known.candidate, seed=1 + place, value=value) for place, value in enumerate(values)]
-    made = Decision(
-        terms=known,
+    runs += [ArmRun(arm=experiment.candidate, seed=1 + place, value=value) for place, value in enumerate(values)]
+    decision = Decision(
+        terms=experiment,
         verdict=Outcome(verdict),
         runs=(*runs, *lost),
         looks=tuple(looks),
         boundary=edges,
         sentence="",
-        estimate=found,
+        estimate=effect,
     )
-    return replace(made, sentence=write_sentence(made))
+    return replace(decision, sentence=write_sentence(decision))
 
 
-def diverged(seed: int, why: str = "") -> ArmRun:
+def make_diverged(seed: int, why: str = "") -> ArmRun:
     return ArmRun(arm="cosine", seed=seed, value=None, outcome="diverged", why=why)
 
 
-def drawn(decision: Decision) -> dict[str, list[ElementTree.Element]]:
+def parse_picture(decision: Decision) -> dict[str, list[ElementTree.Element]]:
     """The elements of the picture by class and tag, read as a browser reads them."""
     root = ElementTree.fromstring(decision_page.make_picture(decision).svg())
-    found: dict[str, list[ElementTree.Element]] = {}
-    for one in root.iter():
-        tag = one.tag.rpartition("}")[2]
-        found.setdefault(f"{tag}.{one.get('class')}" if one.get("class") else tag, []).append(one)
-    return found
+    elements: dict[str, list[ElementTree.Element]] = {}
+    for element in root.iter():
+        tag = element.tag.rpartition("}")[2]
+        elements.setdefault(f"{tag}.{element.get('class')}" if element.get("class") else tag, []).append(element)
+    return elements
 
 
-def shown(decision: Decision) -> str:
+def dump(decision: Decision) -> str:
     """What a terminal shows."""
     stream = io.StringIO()
     print_decision(decision, file=stream)
@@ -83,44 +83,44 @@ def shown(decision: Decision) -> str:
 
 
 def test_the_picture_shows_each_value_each_look_and_the_interval_where_they_are() -> None:
-    kept = decided((4.9912, 4.9935))
-    assert kept.verdict == "keep" and kept.estimate is not None
-    seen = drawn(kept)
-    (bank, own) = ([float(one.get("cx", "")) for one in seen[f"circle.{kind}"]] for kind in ("baseline", "candidate"))
+    decision = decide((4.9912, 4.9935))
+    assert decision.verdict == "keep" and decision.estimate is not None
+    parts = parse_picture(decision)
+    (bank, own) = ([float(one.get("cx", "")) for one in parts[f"circle.{kind}"]] for kind in ("baseline", "candidate"))
     # On one axis from left to right: the distance of any two values is that of their dots.
-    values = [*kept.baseline_values, *kept.candidate_values]
+    values = [*decision.baseline_values, *decision.candidate_values]
     dots = [*bank, *own[:2]]
     scale = (dots[0] - dots[5]) / (values[0] - values[5])
     assert [(dot - dots[5]) / scale for dot in dots] == pytest.approx([one - values[5] for one in values], abs=1e-5)
     assert min(dots) > LEFT and max(dots) < RIGHT
-    said = seen["desc"][0].text or ""
-    for look in kept.looks:
-        assert f"after {look.k}: T = {look.t:.3f}" in said
+    description = parts["desc"][0].text or ""
+    for look in decision.looks:
+        assert f"after {look.k}: T = {look.t:.3f}" in description
         if look.k > 1:
-            assert f"kept from {kept.boundary.keep[look.k - 1]:.3f}" in said
-    for end in (kept.estimate.low, kept.estimate.median, kept.estimate.high):
-        assert re.search(rf"{end:.4f}", said)
-    assert len(seen["path.edge keep"]) == 7, "the first of eight looks keeps nothing"
-    assert len(seen["path.edge discard"]) == 8
+            assert f"kept from {decision.boundary.keep[look.k - 1]:.3f}" in description
+    for end in (decision.estimate.low, decision.estimate.median, decision.estimate.high):
+        assert re.search(rf"{end:.4f}", description)
+    assert len(parts["path.edge keep"]) == 7, "the first of eight looks keeps nothing"
+    assert len(parts["path.edge discard"]) == 8
     # The second look is above its boundary, the first one below where the second one's is.
-    edge = float(re.search(r"M\S+ (\S+)h", seen["path.edge keep"][0].get("d", ""))[1])  # type: ignore[index]
-    assert float(seen["circle.candidate"][-1].get("cy", "")) < edge
+    edge = float(re.search(r"M\S+ (\S+)h", parts["path.edge keep"][0].get("d", ""))[1])  # type: ignore[index]
+    assert float(parts["circle.candidate"][-1].get("cy", "")) < edge
 
 
 def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: Path) -> None:
-    kept = decided((4.9912, 4.9935))
-    decision_page.write(kept, tmp_path / "my page).md")
+    decision = decide((4.9912, 4.9935))
+    decision_page.write(decision, tmp_path / "my page).md")
     page = (tmp_path / "my page).md").read_text()
     assert "](my%20page%29.svg)" in page and ElementTree.parse(tmp_path / "my page).svg")
     numbers = json.loads((tmp_path / "my page).json").read_text())
     assert numbers["verdict"] == "keep" and numbers["exit_code"] == 0 and numbers["sentence"] in page
     assert [run["value"] for run in numbers["runs"]] == [*BANK, 4.9912, 4.9935]
-    assert numbers["boundary"]["keep"][0] is None and numbers["looks"][1]["t"] == kept.looks[1].t
+    assert numbers["boundary"]["keep"][0] is None and numbers["looks"][1]["t"] == decision.looks[1].t
     assert decision_page.write_markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
 
 
 def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_path: Path) -> None:
-    decision_page.write(decided((4.9912, 4.9935)), tmp_path / "x.md")
+    decision_page.write(decide((4.9912, 4.9935)), tmp_path / "x.md")
     numbers = json.loads((tmp_path / "x.json").read_text())
     numbers["terms"] |= {"session": "fdr", "design": numbers["terms"]["design"] | {"e_value": True}}
     (tmp_path / "x.json").write_text(json.dumps(numbers))
@@ -130,7 +130,7 @@ def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_pa
 
 
 def test_each_verdict_has_its_words() -> None:
-    kept, poor = decided((4.9968, 4.9958, 4.9963, 4.9962)), decided((5.0025,))
+    kept, poor = decide((4.9968, 4.9958, 4.9963, 4.9962)), decide((5.0025,))
     assert kept.estimate is not None and poor.estimate is not None
     plain_mean = kept.looks[-1].gain
     assert kept.sentence.startswith(f"`cosine` improves `loss` by {kept.estimate.median:.4f} (90 % interval ")
@@ -140,49 +140,49 @@ def test_each_verdict_has_its_words() -> None:
         f"gains above {poor.estimate.high:.4f} in `loss` are ruled out" in poor.sentence or "any gain" in poor.sentence
     )
     patient = SequentialDesign(bank=5, most=2, target_gain_sigmas=None)
-    still = decided((4.999, 5.0), design=patient)
+    still = decide((4.999, 5.0), design=patient)
     still = replace(still, more=4)
     assert write_sentence(still).startswith(
         "`cosine` is not decided after 2 runs against 5 of `plain`: 4 more runs would"
     )
-    lost = decided((4.99,), [diverged(7, "not finite at step 31")])
+    lost = decide((4.99,), [make_diverged(7, "not finite at step 31")])
     assert (
         "of 2 runs of `cosine` 1 diverged (seed 7: `not finite at step 31`), while none of `plain` did" in lost.sentence
     )
     assert lost.estimate is None and "0.01" not in lost.sentence
-    without = decided((4.9912, 4.9935))
-    told = write_sentence(replace(without, estimate=None))
-    assert not re.search(r"\d\.\d", told) and "`plumbline confirm`" in told, "no number where none is right"
-    for one in (kept, poor, still, lost):
-        assert "survive" not in one.sentence + decision_page.write_markdown(one, "x.svg")
+    without = decide((4.9912, 4.9935))
+    sentence = write_sentence(replace(without, estimate=None))
+    assert not re.search(r"\d\.\d", sentence) and "`plumbline confirm`" in sentence, "no number where none is right"
+    for decision in (kept, poor, still, lost):
+        assert "survive" not in decision.sentence + decision_page.write_markdown(decision, "x.svg")
 
 
 def test_the_sentence_can_be_quoted_alone_and_invents_no_size(tmp_path: Path) -> None:
     size = "1.2M parameters and 44 steps of 4,096 tokens (preset demo)"
-    kept, poor = (decided(values, size=size) for values in ((4.9912, 4.9935), (5.0005, 5.0004)))
+    kept, poor = (decide(values, size=size) for values in ((4.9912, 4.9935), (5.0005, 5.0004)))
     assert poor.verdict == "discard" and poor.estimate is not None and kept.estimate is not None
     decision_page.write(kept, tmp_path / "x.md")
     page, numbers = (tmp_path / "x.md").read_text(), json.loads((tmp_path / "x.json").read_text())
     assert numbers["terms"]["size"] == size
-    for one in (page, numbers["sentence"], " ".join(shown(kept).split())):
-        assert f"At {size}, `cosine` improves `loss` by " in one
-        assert f"one-sided p = {kept.estimate.p:.2g})" in one and "2 runs against 5 of `plain`" in one
-    for words in (f"At {size}, ", f"estimated as {poor.estimate.median:.4f}, 90 % interval "):
-        assert words in poor.sentence
+    for text in (page, numbers["sentence"], " ".join(dump(kept).split())):
+        assert f"At {size}, `cosine` improves `loss` by " in text
+        assert f"one-sided p = {kept.estimate.p:.2g})" in text and "2 runs against 5 of `plain`" in text
+    for phrase in (f"At {size}, ", f"estimated as {poor.estimate.median:.4f}, 90 % interval "):
+        assert phrase in poor.sentence
     assert " p = " not in poor.sentence, "it may be small where the interval reaches zero"
-    assert decided((4.9912, 4.9935)).sentence.startswith("`cosine` improves")
-    assert "<b>" not in decided((4.9912, 4.9935), size="<b>[x](http://y)").sentence
+    assert decide((4.9912, 4.9935)).sentence.startswith("`cosine` improves")
+    assert "<b>" not in decide((4.9912, 4.9935), size="<b>[x](http://y)").sentence
 
 
 def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> None:
-    made = replace(decided((4.9945, 4.9947)), tries=40)
-    kept = false_keeps(made.terms.design, 40)
-    said = decision_page.describe_test(made)
+    decision = replace(decide((4.9945, 4.9947)), tries=40)
+    keeps = false_keeps(decision.terms.design, 40)
+    description = decision_page.describe_test(decision)
     assert (
-        f"If none of the 40 changes tried so far against this baseline did anything, {kept.mean:.2g} false keeps"
-        in said
+        f"If none of the 40 changes tried so far against this baseline did anything, {keeps.mean:.2g} false keeps"
+        in description
     )
-    assert f"and {kept.low} to {kept.high} in 9 of 10" in said and kept.high > 3 * kept.mean
+    assert f"and {keeps.low} to {keeps.high} in 9 of 10" in description and keeps.high > 3 * keeps.mean
 
 
 def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
@@ -212,33 +212,33 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
         decision_page.NORMAL.format(tails=f"{max(claim[:2])} %", level="2.5 %", wide=f"{claim[3]} %")
         == decision_page.CLAIMED
     )
-    for title, row, said in (
+    for title, row, limit in (
         ("after stopping", r"stopping rule +\| 0 +\|(?:[^|]+\|){3}", decision_page.STOPPED),
         ("fresh runs tell", r"5 and at most 8 +\| 0 +\|(?:[^|]+\|)", decision_page.FRESH),
     ):
-        kept = re.search(rf"\n\| {row} +([\d.]+)", text.partition(title)[2])
-        assert kept and f"show {float(kept[1]):.1f} sigma" in said
+        match = re.search(rf"\n\| {row} +([\d.]+)", text.partition(title)[2])
+        assert match and f"show {float(match[1]):.1f} sigma" in limit
 
 
 def test_what_is_required_is_in_sentence_and_picture() -> None:
-    kept = decided((4.985, 4.986), minimum_gain=0.005)
-    assert kept.verdict == "keep" and "more than the 0.0050 that are required" in kept.sentence
-    assert "path.asked" in drawn(kept) and "path.asked" not in drawn(decided((4.985, 4.986)))
+    decision = decide((4.985, 4.986), minimum_gain=0.005)
+    assert decision.verdict == "keep" and "more than the 0.0050 that are required" in decision.sentence
+    assert "path.asked" in parse_picture(decision) and "path.asked" not in parse_picture(decide((4.985, 4.986)))
 
 
 def test_others_names_are_shown_and_never_obeyed() -> None:
-    run = replace(diverged(3, HOSTILE), arm=HOSTILE, others={HOSTILE: 1.0}, run_id=HOSTILE)
+    run = replace(make_diverged(3, HOSTILE), arm=HOSTILE, others={HOSTILE: 1.0}, run_id=HOSTILE)
     terms = {"candidate": HOSTILE, "baseline": HOSTILE, "metric": HOSTILE, "trainer": HOSTILE, "unit": HOSTILE}
     for lost in ([run], []):
-        made = decided((4.9912, 4.9935), lost, **terms)
-        svg, page = decision_page.make_picture(made).svg(), decision_page.write_markdown(made, "x.svg")
-        assert "script" not in {one.tag.rpartition("}")[2] for one in ElementTree.fromstring(svg).iter()}
+        decision = decide((4.9912, 4.9935), lost, **terms)
+        svg, page = decision_page.make_picture(decision).svg(), decision_page.write_markdown(decision, "x.svg")
+        assert "script" not in {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
         outside = re.sub(r"`[^`]*`", "", page)
         assert "<script" not in outside and "](http" not in outside
-        for text in (svg, page, shown(made), made.sentence):
+        for text in (svg, page, dump(decision), decision.sentence):
             assert "\u202e" not in text and "\x07" not in text and "\\u202e" in text
-            text.encode("utf-8")  # a lone surrogate is no text
-    bare = replace(made, verdict=Outcome.CANNOT_BE_JUDGED)
+            text.encode("utf-8")  # a lone surrogate is not text
+    bare = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED)
     page = decision_page.write_markdown(
         replace(bare, sentence=write_sentence(bare, reason="<script>no</script>")), "x.svg"
     )
@@ -248,43 +248,43 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e200])
 def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
     values, bank = [4.9912 * scale, 4.9935 * scale], [value * scale for value in BANK]
-    made = decided(values, bank=bank)
-    one = decided((4.9912, 4.9935))
-    dots = [[dot.get("cx") for dot in drawn(each)["circle.baseline"]] for each in (made, one)]
+    decision = decide(values, bank=bank)
+    usual = decide((4.9912, 4.9935))
+    dots = [[dot.get("cx") for dot in parse_picture(each)["circle.baseline"]] for each in (decision, usual)]
     assert dots[0] == dots[1]
-    assert not re.search(r"\d{15}|0\.0000000", decision_page.write_markdown(made, "x.svg") + shown(made))
-    labels = [text.text or "" for text in drawn(made)["text.small"]]
+    assert not re.search(r"\d{15}|0\.0000000", decision_page.write_markdown(decision, "x.svg") + dump(decision))
+    labels = [text.text or "" for text in parse_picture(decision)["text.small"]]
     assert max(map(len, labels)) < 25 and len(set(labels)) > 10
 
 
 def test_one_run_no_spread_and_no_look_have_a_page_too() -> None:
-    empty = decided(())
+    empty = decide(())
     assert empty.sentence == "`cosine` is not decided: it has no run yet."
     alone = replace(empty, runs=empty.runs[:1], verdict=Outcome.CANNOT_BE_JUDGED)
     same = replace(empty, runs=tuple(replace(run, value=5.0) for run in empty.runs))
-    for one in (empty, alone, same, replace(empty, runs=())):
-        seen = drawn(one)
-        assert "rect.keep" not in seen and "## Looks" not in decision_page.write_markdown(one, "x.svg") and shown(one)
-        assert all(math.isfinite(float(dot.get("cx", "nan"))) for dot in seen.get("circle.baseline", []))
+    for case in (empty, alone, same, replace(empty, runs=())):
+        tags = parse_picture(case)
+        assert "rect.keep" not in tags and "## Looks" not in decision_page.write_markdown(case, "x.svg") and dump(case)
+        assert all(math.isfinite(float(dot.get("cx", "nan"))) for dot in tags.get("circle.baseline", []))
 
 
 def test_a_path_beyond_the_boundary_stays_in_the_picture() -> None:
-    far = decided((4.2,))
-    (dot,) = (one for one in drawn(far)["circle.candidate"] if len(one) and "T = " in (one[0].text or ""))
+    far = decide((4.2,))
+    (dot,) = (node for node in parse_picture(far)["circle.candidate"] if len(node) and "T = " in (node[0].text or ""))
     height = float(ElementTree.fromstring(decision_page.make_picture(far).svg()).get("height", ""))
     assert 0 < float(dot.get("cy", "")) < height and f"T = {far.looks[0].t:.3f}" in (dot[0].text or "")
-    beside = [one.text for one in drawn(far)["text.small"] if one.text and "T = " in one.text]
+    beside = [node.text for node in parse_picture(far)["text.small"] if node.text and "T = " in node.text]
     assert beside == [f"T = {far.looks[0].t:.1f}"], "a dot at the edge says how far beyond it T is"
-    assert not [one for one in drawn(decided((4.9912, 4.9935)))["text.small"] if "T = " in (one.text or "")]
+    assert not [node for node in parse_picture(decide((4.9912, 4.9935)))["text.small"] if "T = " in (node.text or "")]
 
 
 def test_the_terminal_shows_runs_looks_and_the_sentence_last() -> None:
-    text = shown(decided((4.9912, 4.9935)))
+    text = dump(decide((4.9912, 4.9935)))
     rows = [line.split() for line in text.splitlines()]
-    mean, sigma = sum(BANK) / 5, decided((4.9912, 4.9935)).looks[-1].sigma
+    mean, sigma = sum(BANK) / 5, decide((4.9912, 4.9935)).looks[-1].sigma
     assert ["cosine", "1", "4.9912", f"{(mean - 4.9912) / sigma:+.1f}"] in rows
     edge = boundary(SequentialDesign(bank=5, most=8)).keep[1]
     assert re.search(rf"after 2 runs T = \d\.\d\d \(kept from {edge:.2f}, discarded up to 0\.\d\d\): kept", text)
-    told = "kept after 2 runs against 5 of `plain`; whether fresh runs agree, `plumbline confirm` says."
-    assert " ".join(text.split()).endswith(told)
+    sentence = "kept after 2 runs against 5 of `plain`; whether fresh runs agree, `plumbline confirm` says."
+    assert " ".join(text.split()).endswith(sentence)
     assert max(map(len, text.splitlines())) <= 80

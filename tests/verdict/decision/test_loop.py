@@ -45,9 +45,9 @@ def noisy(gain: float) -> Value:
     return lambda arm, seed: 100 + random.Random(f"{arm}{seed}").gauss(0, 1) - (gain if arm != BASELINE else 0)
 
 
-def conducted(folder: Path, trainer: NumbersTrainer, asked: ExperimentQuestion = QUESTION) -> Decision:
+def conduct(folder: Path, trainer: NumbersTrainer, question: ExperimentQuestion = QUESTION) -> Decision:
     bank = Bank(folder / "runs.jsonl")
-    terms, plan = fix_design(replace(asked, candidate=trainer.name), trainer, bank)
+    terms, plan = fix_design(replace(question, candidate=trainer.name), trainer, bank)
     return Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
 
 
@@ -66,7 +66,7 @@ def conducted(folder: Path, trainer: NumbersTrainer, asked: ExperimentQuestion =
 )
 def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, code: int) -> None:
     wide = replace(QUESTION, target_gain_sigmas=None) if code == 11 else QUESTION
-    decision = conducted(tmp_path, NumbersTrainer(value), wide)
+    decision = conduct(tmp_path, NumbersTrainer(value), wide)
     assert decision.exit_code == code and decision.sentence
     if code < 12:
         assert len(decision.runs) == 5 + decision.looks[-1].k
@@ -74,23 +74,23 @@ def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, 
 
 
 def test_how_fresh_runs_ended_is_told_with_how_others_did(tmp_path: Path) -> None:
-    kept = conducted(tmp_path, NumbersTrainer(noisy(8)))
-    own = [replace(run, remarks=("it was late",)) for run in kept.runs if run.arm != BASELINE]
-    theirs = [run for run in kept.runs if run.arm == BASELINE]
-    kept = replace(kept, runs=(*theirs, *own), notes=("Mind.", *describe_remarks(kept.terms, own)))
+    keep = conduct(tmp_path, NumbersTrainer(noisy(8)))
+    own = [replace(run, remarks=("it was late",)) for run in keep.runs if run.arm != BASELINE]
+    theirs = [run for run in keep.runs if run.arm == BASELINE]
+    keep = replace(keep, runs=(*theirs, *own), notes=("Mind.", *describe_remarks(keep.terms, own)))
     fresh = [replace(run, seed=run.seed + 2, run_id="") for run in own]
-    assert decide_by_fresh_runs(kept, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
+    assert decide_by_fresh_runs(keep, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
 
 
 def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None:
     trainer = NumbersTrainer(lambda arm, seed: CRASHED if seed == 43 else 100.0 + seed)
-    decision = conducted(tmp_path, trainer)
+    decision = conduct(tmp_path, trainer)
     assert decision.exit_code == 13 and trainer.made == [(BASELINE, 42), (BASELINE, 43)]
     assert "of 2 runs of `base` 1 crashed" in decision.sentence
     diverged = NumbersTrainer(lambda arm, seed: DIVERGED if seed == 43 else 100.0 + seed)
     (tmp_path / "runs.jsonl").unlink()
-    assert conducted(tmp_path, diverged).exit_code == conducted(tmp_path, diverged).exit_code == 13
-    assert diverged.made == [(BASELINE, 42), (BASELINE, 43)]  # it is known by then, and nothing is made beside it
+    assert conduct(tmp_path, diverged).exit_code == conduct(tmp_path, diverged).exit_code == 13
+    assert diverged.made == [(BASELINE, 42), (BASELINE, 43)]  # it is known by then, and nothing else is made
 
 
 @settings(max_examples=8, deadline=None)
@@ -101,12 +101,12 @@ def test_the_order_of_the_runs_depends_on_no_value(
     def any_(arm: str, seed: int) -> float:
         return random.Random(f"{chance}{arm}{seed}").gauss(0, 1)
 
-    asked = replace(QUESTION, plan=plan, most=3)
+    question = replace(QUESTION, plan=plan, most=3)
     orders = []
     for value in (any_, noisy(0.7)):
         trainer = NumbersTrainer(value, at_once=at_once)
         with patch.object(loop, "estimate", lambda *_: None):  # which takes its time, and makes no runs
-            conducted(tmp_path_factory.mktemp("order"), trainer, asked)
+            conduct(tmp_path_factory.mktemp("order"), trainer, question)
         orders.append(trainer.made)
     shorter, longer = sorted(orders, key=len)
     assert longer[: len(shorter)] == shorter and len(set(longer)) == len(longer)
@@ -114,35 +114,35 @@ def test_the_order_of_the_runs_depends_on_no_value(
 
 def test_seeds_of_a_candidate_are_none_of_the_banks_and_pairs_share_theirs(tmp_path: Path) -> None:
     trainer = NumbersTrainer(noisy(0.7))
-    conducted(tmp_path, trainer)
+    conduct(tmp_path, trainer)
     theirs, ours = ({seed for arm, seed in trainer.made if (arm == BASELINE) == base} for base in (True, False))
     assert len(theirs) == 5 and ours and not theirs & ours
     pairs = NumbersTrainer(noisy(0.7), "other")
-    conducted(tmp_path / "pairs", pairs, replace(QUESTION, plan="paired", most=3))
+    conduct(tmp_path / "pairs", pairs, replace(QUESTION, plan="paired", most=3))
     assert [seed for arm, seed in pairs.made if arm == BASELINE] == [s for arm, s in pairs.made if arm != BASELINE]
 
 
 def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) -> None:
     trainer, bank = NumbersTrainer(noisy(8)), Bank(tmp_path / "runs.jsonl")
-    conducted(tmp_path, trainer)
+    conduct(tmp_path, trainer)
     before, bank = {seed for _, seed in trainer.made}, Bank(tmp_path / "runs.jsonl")
     terms, plan = fix_claim(replace(QUESTION, candidate="new"), trainer, bank)
     decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=print).conduct()
     assert len(decision.runs) == 10 and len({run.seed for run in decision.runs}) == 10
     assert not {run.seed for run in decision.runs} & before
     assert decision.exit_code == 0 and len(decision.looks) == 1 and decision.p is not None and decision.p < 0.025
-    worse, said = NumbersTrainer(noisy(-8), "worse"), list[str]()
+    worse, messages = NumbersTrainer(noisy(-8), "worse"), list[str]()
     terms, plan = fix_claim(replace(QUESTION, candidate="worse"), worse, bank)
-    decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=said.append).conduct()
-    shown = said[-1] + write_markdown(decision, "picture.svg")
-    assert decision.exit_code == 10 and "discarded" in said[-1] and "not decided" not in shown
+    decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=messages.append).conduct()
+    text = messages[-1] + write_markdown(decision, "picture.svg")
+    assert decision.exit_code == 10 and "discarded" in messages[-1] and "not decided" not in text
     again = NumbersTrainer(noisy(0.7), "another")
-    conducted(tmp_path, again)
+    conduct(tmp_path, again)
     assert not {seed for _, seed in again.made} & {run.seed for run in decision.runs}, "a claim's runs are for it alone"
 
 
 class Hasty(NumbersTrainer):
-    """Three runs side by side, of which the one that was asked for last ends first."""
+    """Three runs side by side, of which the one that was requested last ends first."""
 
     at_once = 3
 
@@ -150,7 +150,7 @@ class Hasty(NumbersTrainer):
         yield from super().run(wanted[::-1])
 
 
-def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[NumbersTrainer]) -> None:
+def _die(folder: Path, after: int, question: ExperimentQuestion, trainer: type[NumbersTrainer]) -> None:
     def value(arm: str, seed: int) -> float:
         nonlocal after
         after -= 1
@@ -158,7 +158,7 @@ def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[N
             os.kill(os.getpid(), signal.SIGKILL)
         return float(noisy(1)(arm, seed))
 
-    conducted(folder, trainer(value), asked)
+    conduct(folder, trainer(value), question)
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[N
 )
 def test_killed_nothing_is_run_twice(tmp_path: Path, after: int, plan: Any, trainer: type[NumbersTrainer]) -> None:
     """What is resumed is what was begun, whatever else was tried meanwhile."""
-    asked = replace(QUESTION, plan=plan, target_gain_sigmas=None)
-    process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after, asked, trainer))
+    question = replace(QUESTION, plan=plan, target_gain_sigmas=None)
+    process = multiprocessing.get_context("fork").Process(target=_die, args=(tmp_path, after, question, trainer))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -176,18 +176,18 @@ def test_killed_nothing_is_run_twice(tmp_path: Path, after: int, plan: Any, trai
         file.write(b'{"schema":1,"run":{"arm":"new","se')  # as a power cut leaves it
     meanwhile = trainer(noisy(8), "meanwhile")
     if after > 5:
-        conducted(tmp_path, meanwhile, asked)
+        conduct(tmp_path, meanwhile, question)
     resumed, whole = trainer(noisy(1)), trainer(noisy(1))
-    decision, uninterrupted = conducted(tmp_path, resumed, asked), conducted(tmp_path / "whole", whole, asked)
+    decision, uninterrupted = conduct(tmp_path, resumed, question), conduct(tmp_path / "whole", whole, question)
     assert (decision.looks, decision.sentence) == (uninterrupted.looks, uninterrupted.sentence)
-    again = {one for one in resumed.made if one in whole.made[:after]}
+    again = {pair for pair in resumed.made if pair in whole.made[:after]}
     assert not again, "a run was made twice"
 
 
 def test_a_bank_that_is_held_names_who_holds_it(tmp_path: Path) -> None:
     with banks.hold(tmp_path, "plumbline try softpick"):
-        words = rf"is held by process {os.getpid()} on .* \(plumbline try softpick\), since"
-        with pytest.raises(PlumblineError, match=words), banks.hold(tmp_path, "plumbline try qknorm"):
+        message = rf"is held by process {os.getpid()} on .* \(plumbline try softpick\), since"
+        with pytest.raises(PlumblineError, match=message), banks.hold(tmp_path, "plumbline try qknorm"):
             pass
     with banks.hold(tmp_path, "plumbline try qknorm"):
         pass
@@ -200,7 +200,7 @@ def test_a_machine_at_fault_is_an_error_and_no_verdict(tmp_path: Path, monkeypat
         return float(noisy(1)(arm, seed))
 
     with pytest.raises(PlumblineError, match="no disk space"):
-        conducted(tmp_path, NumbersTrainer(full))
+        conduct(tmp_path, NumbersTrainer(full))
     before = (tmp_path / "runs.jsonl").read_bytes()
 
     def fails(descriptor: int) -> None:
@@ -208,7 +208,7 @@ def test_a_machine_at_fault_is_an_error_and_no_verdict(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(banks.os, "fsync", fails)
     with pytest.raises(PlumblineError, match="No space left"):
-        conducted(tmp_path, NumbersTrainer(noisy(1)))
+        conduct(tmp_path, NumbersTrainer(noisy(1)))
     assert (tmp_path / "runs.jsonl").read_bytes() == before, "half a line is worse than none"
 
 
@@ -216,61 +216,61 @@ def test_a_crash_is_tried_again_and_a_divergence_is_not(tmp_path: Path) -> None:
     for outcome, again in ((CRASHED, 0), (DIVERGED, 12)):
         name = f"of {outcome}"
         broken = NumbersTrainer(lambda arm, seed, o=outcome: noisy(8)(arm, seed) if arm == BASELINE else o, name)
-        assert conducted(tmp_path, broken).exit_code == 12
-        assert conducted(tmp_path, NumbersTrainer(noisy(8), name)).exit_code == again
+        assert conduct(tmp_path, broken).exit_code == 12
+        assert conduct(tmp_path, NumbersTrainer(noisy(8), name)).exit_code == again
 
 
 def test_means_do_not_cross_machines_and_sigma_is_of_this_bank_and_this_candidate(tmp_path: Path) -> None:
     """Whatever was tried before, and however wide it spread: a null of wider arms would be kept by the past's sigma."""
-    alone = conducted(tmp_path / "alone", NumbersTrainer(noisy(1), "other"))
-    conducted(tmp_path, NumbersTrainer(lambda arm, seed: noisy(9)(arm, seed) / (1 if arm == BASELINE else 30)))
+    alone = conduct(tmp_path / "alone", NumbersTrainer(noisy(1), "other"))
+    conduct(tmp_path, NumbersTrainer(lambda arm, seed: noisy(9)(arm, seed) / (1 if arm == BASELINE else 30)))
     other = NumbersTrainer(lambda arm, seed: noisy(1)(arm, seed - 100 * (arm != BASELINE)), "other")
-    after = conducted(tmp_path, other)  # the next candidate has the next hundred of seeds
+    after = conduct(tmp_path, other)  # the next candidate has the next hundred of seeds
     assert [look.t for look in after.looks] == [look.t for look in alone.looks] and after.sentence == alone.sentence
     assert all(arm != BASELINE for arm, _ in other.made), "the bank is there"
-    elsewhere = conducted(tmp_path, NumbersTrainer(noisy(8), "elsewhere", machine="another"))
+    elsewhere = conduct(tmp_path, NumbersTrainer(noisy(8), "elsewhere", machine="another"))
     assert elsewhere.exit_code == 13 and "--first-seed" in elsewhere.sentence
 
 
 def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
-    """After "undecided" more runs are a look that was not announced; which of them are allowed is said."""
-    asked = replace(QUESTION, target_gain_sigmas=None)
+    """After "undecided" more runs are a look that was not announced; which of them are allowed is stated."""
+    rule = replace(QUESTION, target_gain_sigmas=None)
     trainer = NumbersTrainer(noisy(0.2))
-    assert conducted(tmp_path, trainer, asked).exit_code == 11
+    assert conduct(tmp_path, trainer, rule).exit_code == 11
     bank, ledger = Bank(tmp_path / "runs.jsonl"), tmp_path / "ledger.jsonl"
 
     def entry(question: ExperimentQuestion) -> LedgerEntry:
-        known = {"kind": "try", "name": "x", "fingerprint": "f", "baseline": "base", "metric": "loss"}
-        return LedgerEntry(**known, test=write_rule(question))
+        fields = {"kind": "try", "name": "x", "fingerprint": "f", "baseline": "base", "metric": "loss"}
+        return LedgerEntry(**fields, test=write_rule(question))
 
-    def required(question: ExperimentQuestion) -> set[int]:
+    def list_seeds(question: ExperimentQuestion) -> set[int]:
         plan = fix_design(question, trainer, bank)[1]
         require_announced(entry(question), plan, trainer, bank, ledgers.read(ledger))
         return {seed for step, _ in plan.steps for _, seed in step}
 
-    ledgers.append(ledger, [entry(asked), replace(entry(asked), verdict="undecided", sentence="s")])
-    required(asked)
-    interleaved = replace(asked, plan="interleaved")
-    for other in (replace(asked, most=16), replace(asked, alpha=0.2), replace(asked, first_seed=43), interleaved):
+    ledgers.append(ledger, [entry(rule), replace(entry(rule), verdict="undecided", sentence="s")])
+    list_seeds(rule)
+    interleaved = replace(rule, plan="interleaved")
+    for other in (replace(rule, most=16), replace(rule, alpha=0.2), replace(rule, first_seed=43), interleaved):
         with pytest.raises(PlumblineError, match=r"5 and 8 runs, .*: undecided\).*--first-seed 1050\), or, of"):
-            required(other)
-    assert not required(replace(asked, most=16, first_seed=1050)) & {seed for _, seed in trainer.made}
-    ledgers.append(ledger, [replace(entry(asked), verdict="crashed", sentence="s")])
-    required(replace(asked, most=16))
+            list_seeds(other)
+    assert not list_seeds(replace(rule, most=16, first_seed=1050)) & {seed for _, seed in trainer.made}
+    ledgers.append(ledger, [replace(entry(rule), verdict="crashed", sentence="s")])
+    list_seeds(replace(rule, most=16))
 
 
 def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_path: Path) -> None:
     """A plan is not made larger or smaller; the session that an earlier version called `fdr` is none of today's."""
     ledger, planned = tmp_path / "ledger.jsonl", replace(QUESTION, session="fwer", planned_tries=2)
-    known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
-    past = LedgerEntry(**known, fingerprint="old", test=f"{write_rule(QUESTION)}, session fdr")
+    fields = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
+    past = LedgerEntry(**fields, fingerprint="old", test=f"{write_rule(QUESTION)}, session fdr")
     ledgers.append(ledger, [past, replace(past, verdict="keep", sentence="s")])
 
-    def level(candidate: str, asked: ExperimentQuestion) -> float:
-        entry = LedgerEntry(**known, fingerprint=candidate, test=write_rule(asked))
-        found = find_session_level(asked, entry, ledgers.read(ledger))
+    def level(candidate: str, question: ExperimentQuestion) -> float:
+        entry = LedgerEntry(**fields, fingerprint=candidate, test=write_rule(question))
+        session_level = find_session_level(question, entry, ledgers.read(ledger))
         ledgers.append(ledger, [entry])
-        return found
+        return session_level
 
     assert [level(candidate, planned) for candidate in "abab"] == [0.025] * 4, "what is continued keeps its place"
     with pytest.raises(PlumblineError, match="--planned-tries 2: so many"):
@@ -283,25 +283,25 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
 
 def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     """A bank that is bad by chance keeps one candidate that does nothing after another."""
-    known = {"kind": "try", "baseline": "base", "metric": "loss", "test": write_rule(QUESTION)}
-    entry, ledger = LedgerEntry(**known, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
-    kept = LedgerEntry(**known, name="x", fingerprint="a", verdict="keep", sentence="s", runs=7)
-    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(kept, verdict="discard")])) == 0
-    since = count_runs_at_last_keep(entry, ledgers.append(ledger, [kept, entry]))
+    fields = {"kind": "try", "baseline": "base", "metric": "loss", "test": write_rule(QUESTION)}
+    entry, ledger = LedgerEntry(**fields, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
+    keep = LedgerEntry(**fields, name="x", fingerprint="a", verdict="keep", sentence="s", runs=7)
+    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(keep, verdict="discard")])) == 0
+    since = count_runs_at_last_keep(entry, ledgers.append(ledger, [keep, entry]))
     assert since == 7
-    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", runs=9)])) == since
+    assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(keep, name="z", runs=9)])) == since
     with patch.object(banks.process_record, "now", lambda: "2999-01-01T00:00:00Z"):  # a clock that then steps back
-        assert len(conducted(tmp_path, NumbersTrainer(noisy(8), "x")).runs) == since
+        assert len(conduct(tmp_path, NumbersTrainer(noisy(8), "x")).runs) == since
     after = NumbersTrainer(noisy(8))
-    decision = conducted(tmp_path, after, replace(QUESTION, bank_since=since))
+    decision = conduct(tmp_path, after, replace(QUESTION, bank_since=since))
     assert [seed for arm, seed in after.made if arm == BASELINE] == [47, 48, 49, 50, 51]
     assert decision.terms.design.bank == 5 and decision.looks[-1].df == 4 + decision.looks[-1].k - 1
 
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:
     for number in range(4):
-        assert not any(run.sentinel for run in conducted(tmp_path, NumbersTrainer(noisy(8), f"c{number}")).runs)
-    moved = conducted(tmp_path, NumbersTrainer(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
+        assert not any(run.sentinel for run in conduct(tmp_path, NumbersTrainer(noisy(8), f"c{number}")).runs)
+    moved = conduct(tmp_path, NumbersTrainer(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
     assert [run.seed for run in moved.runs if run.sentinel] == [47]
     assert any("may have changed since the bank was made" in note for note in moved.notes)
 
@@ -310,12 +310,12 @@ def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_valu
     seeds = []
     for name in ("one", "two", "three"):
         trainer = NumbersTrainer(noisy(-3), name)
-        conducted(tmp_path, trainer)
+        conduct(tmp_path, trainer)
         seeds += [seed for arm, seed in trainer.made if arm != BASELINE]
     assert len(set(seeds)) == len(seeds) >= 3
 
 
 def test_pairs_that_are_equal_to_the_last_digit_are_not_called_a_seed_without_effect(tmp_path: Path) -> None:
     same = NumbersTrainer(lambda arm, seed: random.Random(seed).gauss(0, 1))
-    decision = conducted(tmp_path, same, replace(QUESTION, plan="paired"))
+    decision = conduct(tmp_path, same, replace(QUESTION, plan="paired"))
     assert decision.verdict == "cannot be judged" and "by the same at every seed, or by nothing" in decision.sentence

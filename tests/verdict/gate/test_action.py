@@ -1,4 +1,4 @@
-"""The one step of the GitHub action: what it says, where it says it, and when it fails."""
+"""The one step of the GitHub action: what it states, where it states it, and when it fails."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def step(repository: Path, folder: Path, **given: str) -> tuple[subprocess.CompletedProcess[str], dict[str, str], str]:
+def step(repository: Path, folder: Path, **extra: str) -> tuple[subprocess.CompletedProcess[str], dict[str, str], str]:
     """Run it as a runner does; its outputs and the summary."""
     action = yaml.safe_load((repository / "actions/gate/action.yml").read_text())
     (only,) = action["runs"]["steps"]
-    defaults = {name: one.get("default", "") for name, one in action["inputs"].items()}
-    asked = (
+    defaults = {name: definition.get("default", "") for name, definition in action["inputs"].items()}
+    inputs = (
         defaults
         | {"folder": "some records", "rules": "rules.toml"}
-        | {key.replace("_", "-"): value for key, value in given.items()}
+        | {key.replace("_", "-"): value for key, value in extra.items()}
     )
-    env = {name: asked[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", words)[1]] for name, words in only["env"].items()}
+    env = {name: inputs[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", text)[1]] for name, text in only["env"].items()}
     files = {name: folder / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     for file in files.values():
         file.write_text("")

@@ -1,4 +1,4 @@
-"""The gate finds what is wrong of a record, says nothing of sound ones, and reads what somebody hostile wrote."""
+"""The gate finds what is wrong of a record, reports nothing about sound ones, and reads what somebody hostile wrote."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def test_every_planted_fault_is_found_and_no_other_one(tmp_path: Path) -> None:
 
 
 def test_exit_codes_and_the_eight_lines(board: Path, tmp_path: Path) -> None:
-    words = (board, "--rules", tmp_path / "rules.toml")
-    kept = run(gate.main, *words, cwd=tmp_path)
-    assert kept.returncode == 0 and len(kept.stdout.splitlines()) == 8 and kept.stdout.startswith("**keep**")
+    options = (board, "--rules", tmp_path / "rules.toml")
+    done = run(gate.main, *options, cwd=tmp_path)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 8 and done.stdout.startswith("**keep**")
     log = sorted((board / "results/new").iterdir())[0]
     text = log.read_text()
     log.write_text(text.rpartition("val_loss:")[0] + "val_loss:nan train_time:1s\n")
-    assert run(gate.main, *words, cwd=tmp_path).returncode == 12
+    assert run(gate.main, *options, cwd=tmp_path).returncode == 12
     log.write_text(text.replace("step:1500/3000 val_loss:", "step:1500/3000 val_loss:nan  was:"))  # and it came back
-    assert run(gate.main, *words, cwd=tmp_path).returncode == 12
+    assert run(gate.main, *options, cwd=tmp_path).returncode == 12
     log.write_text(text.replace("weight_7", "weight_8", 1))
-    found = run(gate.main, *words, "--json", cwd=tmp_path)
-    said = json.loads(found.stdout)
-    assert found.returncode == 13 and [fault["kind"] for fault in said["faults"]] == ["code"]
-    assert len(said["lines"]) == 8 and said["runs"] == said["runs_claimed"] == 5
+    result = run(gate.main, *options, "--json", cwd=tmp_path)
+    report = json.loads(result.stdout)
+    assert result.returncode == 13 and [fault["kind"] for fault in report["faults"]] == ["code"]
+    assert len(report["lines"]) == 8 and report["runs"] == report["runs_claimed"] == 5
     log.write_text(text)
-    none = run(gate.main, *words, "--record", "44", cwd=tmp_path)
+    none = run(gate.main, *options, "--record", "44", cwd=tmp_path)
     assert none.returncode == 2 and "--record '44' is none of the 4 records" in none.stderr
     missing = run(gate.main, tmp_path / "nothing", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
     assert missing.returncode == 1 and "no such folder" in json.loads(missing.stdout)["error"]
@@ -79,10 +79,10 @@ def test_a_chosen_step_is_paid_for(tmp_path: Path) -> None:
     runs = gate_faults.make_runs(rng, 5, close=True)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 2950):.4f}", 2950, 5, rng)
     (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES)
-    said = json.loads(run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path).stdout)
+    report = json.loads(run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path).stdout)
     # 2900 is an evaluation like those before it only by its distance; 2925, 2950, 2975 and 3000 are closer too.
-    assert said["tries"] == said["looks"] == 5
-    assert said["goal"]["p_paid"] == pytest.approx(5 * said["goal"]["p"])
+    assert report["tries"] == report["looks"] == 5
+    assert report["goal"]["p_paid"] == pytest.approx(5 * report["goal"]["p"])
 
 
 def test_a_step_fewer_is_worth_what_the_rules_say(board: Path, tmp_path: Path) -> None:
@@ -97,10 +97,10 @@ def test_a_step_fewer_is_worth_what_the_rules_say(board: Path, tmp_path: Path) -
         page.write_text(page.read_text().replace("| 2 | 3000 |", "| 2 | 4000 |"))
         for log in (board / "results/3").iterdir():
             log.write_text(log.read_text().replace(f"step:{3000}/3000", f"step:{steps}/{steps}"))
-        words = (board, "--rules", tmp_path / "rules.toml", "--json")
-        said = json.loads(run(gate.main, *words, cwd=tmp_path).stdout)
-        assert said["predecessor"]["record"] == "3"
-        gain[steps] = said["predecessor"]["gain"]
+        options = (board, "--rules", tmp_path / "rules.toml", "--json")
+        report = json.loads(run(gate.main, *options, cwd=tmp_path).stdout)
+        assert report["predecessor"]["record"] == "3"
+        gain[steps] = report["predecessor"]["gain"]
     assert gain[3100] - gain[3000] == pytest.approx(0.001)
 
 
@@ -148,10 +148,10 @@ def test_hostile_logs_cost_little_and_say_nothing_of_their_own(board: Path, tmp_
     (place / "bytes.txt").write_bytes(bytes(range(256)) * 1000)
     (place / "outside.txt").symlink_to("/etc/passwd")
     log = sorted(place.glob("log_*"))[0]
-    words = "<img src=x onerror=alert(1)> @everyone \x1b[2J`](javascript:x)"
-    log.write_text(log.read_text().replace("import torch", f"import torch # {words}", 1))
+    markup = "<img src=x onerror=alert(1)> @everyone \x1b[2J`](javascript:x)"
+    log.write_text(log.read_text().replace("import torch", f"import torch # {markup}", 1))
     page = board / "README.md"
-    page.write_text(page.read_text().replace("| 4 | 3000", f"| 4 {words} | 3000"))
+    page.write_text(page.read_text().replace("| 4 | 3000", f"| 4 {markup} | 3000"))
     begin = time.process_time()
     done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
     assert time.process_time() - begin < 20 and done.returncode == 13
@@ -176,14 +176,14 @@ def test_a_page_that_is_a_link_out_of_the_folder_is_refused(board: Path, tmp_pat
 
 def test_a_number_of_runs_that_was_chosen_is_paid_for(board: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
-    said = []
-    for words in ("[runs]", '[runs]\nleast = 3\nchosen = "paid"', '[runs]\nleast = 3\nfixed = 5\nchosen = "paid"'):
-        rules.write_text(gate_faults.TABLE_RULES.replace("[runs]", words))
-        said.append(json.loads(run(gate.main, board, "--rules", rules, "--json", cwd=tmp_path).stdout))
+    reports = []
+    for table in ("[runs]", '[runs]\nleast = 3\nchosen = "paid"', '[runs]\nleast = 3\nfixed = 5\nchosen = "paid"'):
+        rules.write_text(gate_faults.TABLE_RULES.replace("[runs]", table))
+        reports.append(json.loads(run(gate.main, board, "--rules", rules, "--json", cwd=tmp_path).stdout))
     # Of 3, 4 and 5 runs, each could have been the last.
-    assert [one["tries"] for one in said] == [1, 3, 1]
-    assert said[1]["goal"]["p_paid"] == pytest.approx(3 * said[0]["goal"]["p"])
-    assert "times 3 for 3 numbers of runs" in said[1]["lines"][5]
+    assert [report["tries"] for report in reports] == [1, 3, 1]
+    assert reports[1]["goal"]["p_paid"] == pytest.approx(3 * reports[0]["goal"]["p"])
+    assert "times 3 for 3 numbers of runs" in reports[1]["lines"][5]
 
 
 def test_hostile_submissions_cost_little(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_a_headline_that_is_no_number_is_read_as_none(printed: str, tmp_path: Pa
     page.write_text(page.read_text().replace('"val_bpb": 3.2,', f'"val_bpb": {printed},', 1))
     (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
     done = run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
-    said = json.loads(done.stdout, parse_constant=pytest.fail)
-    assert done.returncode == 13 and said["headline"] is None and said["unread"]
+    report = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert done.returncode == 13 and report["headline"] is None and report["unread"]
 
 
 @pytest.mark.parametrize("link", ["/etc/passwd", "../other", "a/../../x", "https://x/y", "", "results/..", "x\0y"])
@@ -246,7 +246,7 @@ def test_runs_of_one_file_are_told_apart_where_the_step_goes_back(tmp_path: Path
     path = tmp_path / "log.txt"
     path.write_text("".join(f"step:{step}/30 val_loss:3.{step}{seed}\n" for seed in range(3) for step in (10, 20, 30)))
     log = read_log(path, LogPart(lines=(STEP,)))
-    assert [[each.step for each in one.evaluations] for one in log.runs] == [[10, 20, 30]] * 3
+    assert [[each.step for each in log_run.evaluations] for log_run in log.runs] == [[10, 20, 30]] * 3
 
 
 def test_one_more_run_is_what_a_simulation_says(board: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What docs/gate.md says: its commands run, its rules file reads, and its exit codes are those of the verdicts."""
+"""What docs/gate.md states: its commands run, its rules file reads, and its exit codes are those of the verdicts."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path
     commands = re.findall(r"^\$ plumbline (.*)$", page, re.MULTILINE)
     assert len(commands) == 5
     for command in commands:
-        verb, *words = shlex.split(command)
-        done = run(VERBS[verb], *words, cwd=tmp_path)
+        verb, *options = shlex.split(command)
+        done = run(VERBS[verb], *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "board").iterdir()} == set(
         re.findall(r"`(index\.html|progress\.svg|card\.svg|board\.json|index\.fingerprint\.json)`", page)
@@ -50,6 +50,6 @@ def test_its_rules_file_reads_and_its_codes_are_those_of_the_verdicts(page: str,
     (tmp_path / "rules.toml").write_text(text)
     rules = read_rules(str(tmp_path / "rules.toml"))
     assert rules.table is not None and rules.goal is not None and rules.goal.value == 3.28
-    said = {words: int(code) for code, words in re.findall(r"^\| (\d+) \| ([a-z ]+): ", page, re.MULTILINE)}
-    assert said == {outcome: outcome.exit_code for outcome in Outcome if outcome != Outcome.IMPLAUSIBLE}
+    exit_codes = {label: int(code) for code, label in re.findall(r"^\| (\d+) \| ([a-z ]+): ", page, re.MULTILINE)}
+    assert exit_codes == {outcome: outcome.exit_code for outcome in Outcome if outcome != Outcome.IMPLAUSIBLE}
     assert all(f"`{name}`" in page for name in list_known_rules())

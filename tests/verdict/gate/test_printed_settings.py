@@ -1,4 +1,4 @@
-"""Settings in any form, and how much an evaluation covers, are compared; what varies by itself is no fault."""
+"""Settings in any form, and how much an evaluation covers, are compared; what varies by itself is not a fault."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(folder: Path, *heads: str, mean: float = 3.276, seed: int = 1) -> None
         )
 
 
-def judged(root: Path) -> list[Judgement]:
+def judge_board(root: Path) -> list[Judgement]:
     (root.parent / "rules.toml").write_text(RULES)
     rules = read_rules(str(root.parent / "rules.toml"))
     board = read_board(root, rules)
@@ -57,7 +57,7 @@ SIZES = (
 def test_a_run_that_was_evaluated_on_less_keeps_its_record_from_being_judged(form: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *[form.format(number) for number in (62021632, 62021632, 36562944)])
     write(tmp_path / "records/b", *[form.format(number) for number in ("62,021,632", 62021632, "62_021_632")])
-    less, same = judged(tmp_path / "records")
+    less, same = judge_board(tmp_path / "records")
     assert less.verdict == "cannot be judged" and " was evaluated on fewer " in less.reason
     assert [fault.kind for fault in less.evidence.faults] == ["evaluation"] and not less.evidence.pools
     assert not same.evidence.faults
@@ -105,7 +105,7 @@ SETTINGS = (
 def test_a_setting_in_any_form_is_the_same_over_the_runs(form: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *[form.format(number) for number in ("0.04", "0.04", "0.05")])
     write(tmp_path / "records/b", *[form.format(number) for number in ("0.04", "0.04", "0.04")])
-    other, same = judged(tmp_path / "records")
+    other, same = judge_board(tmp_path / "records")
     assert [fault.kind for fault in other.evidence.faults] == ["configuration"]
     assert "0.05" in other.evidence.faults[0].words and not same.evidence.faults
     assert "the same in 3 runs" in same.evidence.code
@@ -160,7 +160,7 @@ VARYING = (
 @pytest.mark.parametrize("form", VARYING)
 def test_what_varies_by_itself_is_no_fault(form: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *["lr: 0.1\n" + form.format(number) for number in (1, 2, 3)])
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert not only.evidence.faults
 
 
@@ -170,7 +170,7 @@ def test_colours_hide_no_value(tmp_path: Path) -> None:
         log.write_text(
             log.read_text().replace("val_bpb:", "\x1b[1mval_bpb\x1b[0m:\x1b[32m").replace("900", "\x1b[7m900")
         )
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert len(only.evidence.values) == 3 and not only.evidence.faults
     assert only.evidence.values[0].evaluation == {"val_tokens": ["900"]}
 
@@ -179,10 +179,10 @@ def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:
     write(
         tmp_path / "records/a", "start_norm: 29.22683", "start_norm: 29.26360", "nohup: ignoring\nstart_norm: 29.19957"
     )
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert "set aside, as not of all runs or as measured: `start_norm` and `nohup`" in only.evidence.code
     write(tmp_path / "more/a", *[f"seed: {seed} name: golf-{seed} checkpoint=c{seed}" for seed in (1, 2, 3)])
-    (only,) = judged(tmp_path / "more")
+    (only,) = judge_board(tmp_path / "more")
     assert "differ too, and are none of the hyper-parameters that are known: `name` and `checkpoint`; differ as " in (
         only.evidence.code
     )
@@ -190,7 +190,7 @@ def test_what_differs_and_is_passed_over_is_named(tmp_path: Path) -> None:
 
 def test_another_folder_of_what_a_run_is_evaluated_on_is_named(tmp_path: Path) -> None:
     write(tmp_path / "records/a", *[f"eval_path=/d/{folder}/full.bin" for folder in ("val", "val", "easy")])
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert "are none of the hyper-parameters that are known: `eval_path`" in only.evidence.code
 
 
@@ -203,7 +203,7 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
     (folder / "all.txt").write_text("".join(log.read_text() for log in logs))
     for log in logs:
         log.unlink()
-    (only,) = judged(tmp_path / "records")
+    (only,) = judge_board(tmp_path / "records")
     assert len(only.evidence.values) == 3
     # What the second run does not print is what the first one said.
     assert only.reason.startswith("`a/all.txt`, run 3, was evaluated on fewer tokens: `val_tokens` is `300` there")
@@ -211,7 +211,7 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "said"),
+    ("head", "line"),
     [
         (
             "val_tokens: 30000 lr: 0.2",
@@ -225,13 +225,13 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
         ("val_tokens: 40000 lr: 0.2", "1 printed setting changed, `lr` is `0.2`, there `0.1`"),
     ],
 )
-def test_settings_and_sizes_are_compared_with_the_record_before(head: str, said: str, tmp_path: Path) -> None:
+def test_settings_and_sizes_are_compared_with_the_record_before(head: str, line: str, tmp_path: Path) -> None:
     write(tmp_path / "records/a", *["val_tokens: 40000 vocab_size: 1024 lr: 0.1"] * 3)
     write(tmp_path / "records/b", *[head] * 3, mean=3.2, seed=2)
     (tmp_path / "rules.toml").write_text(RULES)
     done = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert done.returncode == (13 if "not compared" in said else 0)
-    assert said in done.stdout.splitlines()[6]
+    assert done.returncode == (13 if "not compared" in line else 0)
+    assert line in done.stdout.splitlines()[6]
 
 
 def test_a_record_without_logs_is_not_shown(tmp_path: Path) -> None:
@@ -239,8 +239,8 @@ def test_a_record_without_logs_is_not_shown(tmp_path: Path) -> None:
     for log in (tmp_path / "records/a").glob("*.log"):
         log.unlink()
     (tmp_path / "rules.toml").write_text(RULES)
-    words = (tmp_path / "records", "--rules", tmp_path / "rules.toml")
-    one, every, said = (run(gate.main, *words, *more, cwd=tmp_path) for more in ([], ["--all"], ["--json"]))
-    assert one.returncode == 13 and "- Headline: **not shown**:" in one.stdout
-    assert "does not hold" not in one.stdout + every.stdout and "not shown" in every.stdout
-    assert [fault["kind"] for fault in json.loads(said.stdout)["faults"]] == ["not shown"]
+    options = (tmp_path / "records", "--rules", tmp_path / "rules.toml")
+    plain, every, as_json = (run(gate.main, *options, *more, cwd=tmp_path) for more in ([], ["--all"], ["--json"]))
+    assert plain.returncode == 13 and "- Headline: **not shown**:" in plain.stdout
+    assert "does not hold" not in plain.stdout + every.stdout and "not shown" in every.stdout
+    assert [fault["kind"] for fault in json.loads(as_json.stdout)["faults"]] == ["not shown"]

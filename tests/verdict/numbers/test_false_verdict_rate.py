@@ -23,6 +23,6 @@ def test_a_file_of_nothing_is_seldom_crowned(tmp_path: Path, monkeypatch: pytest
     ).read_text(encoding="utf-8")
     rng = np.random.default_rng(8)
     files = [benchmark.table_of(rng, tmp_path, (5, 3, 5), 0.0).values for _ in range(300)]
-    judged = [judge_all(values, "base", benchmark.TERMS).values() for values in files]
-    crowned = sum(any(map(benchmark.improves, each)) for each in judged)
+    comparisons = [judge_all(values, "base", benchmark.TERMS).values() for values in files]
+    crowned = sum(any(map(benchmark.improves, each)) for each in comparisons)
     assert crowned <= stats.binom.ppf(0.999, len(files), 0.025)

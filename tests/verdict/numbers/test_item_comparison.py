@@ -36,11 +36,11 @@ def write(folder: Path, task: str, values, *, date: str = "2026-01-02T03-04-05.6
 def test_of_one_task_of_right_and_wrong_mcnemar_decides() -> None:
     rng = np.random.default_rng(0)
     ours, theirs = rng.random(200) < 0.6, rng.random(200) < 0.5
-    judged = judge_items("a", {"t": items(ours)}, "b", {"t": items(theirs)}, UP, tries=2)
+    result = judge_items("a", {"t": items(ours)}, "b", {"t": items(theirs)}, UP, tries=2)
     better, worse = int((ours & ~theirs).sum()), int((~ours & theirs).sum())
-    assert judged.exact and (judged.tasks[0].better, judged.tasks[0].worse) == (better, worse)
+    assert result.exact and (result.tasks[0].better, result.tasks[0].worse) == (better, worse)
     expected = stats.binomtest(better, better + worse, alternative="greater").pvalue
-    assert judged.p == pytest.approx(expected) == mcnemar(better, worse) and judged.p_corrected == min(1, 2 * judged.p)
+    assert result.p == pytest.approx(expected) == mcnemar(better, worse) and result.p_corrected == min(1, 2 * result.p)
 
 
 def test_of_several_tasks_it_is_the_paired_difference_and_each_weighs_the_same() -> None:
@@ -60,9 +60,9 @@ def test_pairing_finds_what_is_lost_in_how_hard_items_are() -> None:
     rng = np.random.default_rng(2)
     hard = rng.random(2000)
     sides = [{"t": items(hard + rng.normal(scale=0.05, size=2000) < level)} for level in (0.53, 0.5)]
-    judged = judge_items("a", sides[0], "b", sides[1], UP)
+    comparison = judge_items("a", sides[0], "b", sides[1], UP)
     values = [[item.value for item in side["t"].values()] for side in sides]
-    assert judged.outcome is Outcome.KEEP and stats.ttest_ind(*values, alternative="greater").pvalue > 0.01
+    assert comparison.outcome is Outcome.KEEP and stats.ttest_ind(*values, alternative="greater").pvalue > 0.01
 
 
 def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> None:
@@ -82,7 +82,7 @@ def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> Non
 
 
 @pytest.mark.parametrize(
-    ("values", "more", "words"),
+    ("values", "more", "message"),
     [
         ([1.0, 0.0], {}, "1 items are of one model only"),
         ([1.0, 0.0, 0.0], {"doc_hash": "other"}, "read different documents"),
@@ -91,20 +91,20 @@ def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> Non
         ([1.0, 0.0, 1.0], {"doc_id": 7}, "line 2: item 7 is there twice"),
     ],
 )
-def test_what_cannot_be_paired_is_refused(tmp_path: Path, values, more, words: str) -> None:
+def test_what_cannot_be_paired_is_refused(tmp_path: Path, values, more, message: str) -> None:
     write(tmp_path / "a", "t", [1.0, 1.0, 0.0])
     write(tmp_path / "b", "t", values, **more)
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(PlumblineError, match=message):
         judge_items("b", read_model(tmp_path / "b", "acc").items, "a", read_model(tmp_path / "a", "acc").items, UP)
 
 
 def write_run(
-    folder: Path, task: str = "t", *, date: str = "2026-01-02T03-04-05.678", model: str = "m", **asked
+    folder: Path, task: str = "t", *, date: str = "2026-01-02T03-04-05.678", model: str = "m", **changes
 ) -> None:
-    """The samples of a run, and its results, which say `asked` beside what they usually do."""
-    values = asked.pop("values", [1.0, 0.0, 1.0, 0.0])
-    write(folder, task, values, date=date, prompt_hash=asked.pop("prompt_hash", "p"), target_hash="y")
-    said = {
+    """The samples of a run, and its results, which say `changes` beside what they usually do."""
+    values = changes.pop("values", [1.0, 0.0, 1.0, 0.0])
+    write(folder, task, values, date=date, prompt_hash=changes.pop("prompt_hash", "p"), target_hash="y")
+    results = {
         "results": {task: {"acc,none": 0.5}},
         "n-shot": {task: 0},
         "versions": {task: 1.0},
@@ -115,7 +115,7 @@ def write_run(
         "lm_eval_version": "0.4.13",
         "model_name": model,
     }
-    (folder / f"results_{date}.json").write_text(json.dumps(said | asked))
+    (folder / f"results_{date}.json").write_text(json.dumps(results | changes))
 
 
 def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
@@ -133,12 +133,12 @@ def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
         code = main([str(folder / name), *flags])
     except PlumblineError as error:
         return 1, str(error), {}
-    said = json.loads(capsys.readouterr().out)
-    return code, said["sentence"], said
+    report = json.loads(capsys.readouterr().out)
+    return code, report["sentence"], report
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("changes", "says"),
     [
         ({"n-shot": {"t": 5}}, "differ in the shots: `5` and `0`"),
         ({"n-shot": {}, "configs": {"t": {"num_fewshot": 5}}}, "differ in the shots: `5` and `0`"),
@@ -149,9 +149,9 @@ def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
         ({"fewshot_as_multiturn": True}, "differ in the few-shot examples as turns: `True` and `none`"),
     ],
 )
-def test_models_that_were_asked_otherwise_are_not_judged(tmp_path: Path, capsys, asked: dict, says: str) -> None:
+def test_models_that_were_asked_otherwise_are_not_judged(tmp_path: Path, capsys, changes: dict, says: str) -> None:
     write_run(tmp_path / "base/b", model="b")
-    write_run(tmp_path / "mine/m", **{"values": [1.0, 1.0, 1.0, 0.0], **asked})
+    write_run(tmp_path / "mine/m", **{"values": [1.0, 1.0, 1.0, 0.0], **changes})
     code, sentence, _ = verdict(tmp_path, capsys)
     assert (code, says in sentence) == (13, True), sentence
     assert not (tmp_path / "ledger.jsonl").exists()
@@ -161,8 +161,8 @@ def test_what_differs_without_changing_a_question_is_told(tmp_path: Path, capsys
     write_run(tmp_path / "base/b", model="b")
     write_run(tmp_path / "mine/m", date="2026-01-01T00-00-00.0", **{"n-shot": {"t": 5}})
     write_run(tmp_path / "mine/m", values=[1.0, 1.0, 1.0, 0.0], lm_eval_version="0.4.9")
-    code, sentence, said = verdict(tmp_path, capsys)
-    assert code == 11 and said["not_known"] == [] and len(said["notes"]) == 2
+    code, sentence, report = verdict(tmp_path, capsys)
+    assert code == 11 and report["not_known"] == [] and len(report["notes"]) == 2
     assert "`mine` has 2 files of `t`; the newest counts, samples_t_2026-01-02T03-04-05.678.jsonl." in sentence
     assert "`mine` and `base` differ in the version of lm-eval of `t`: `0.4.9` and `0.4.13`." in sentence
     page = (tmp_path / "mine.verdict.md").read_text()
@@ -172,11 +172,11 @@ def test_what_differs_without_changing_a_question_is_told(tmp_path: Path, capsys
 def test_what_the_files_do_not_say_is_not_known(tmp_path: Path, capsys) -> None:
     write(tmp_path / "base/b", "t", [1.0, 0.0, 1.0, 0.0])
     write(tmp_path / "mine/m", "t", [1.0, 1.0, 1.0, 0.0])
-    code, sentence, said = verdict(tmp_path, capsys)
+    code, sentence, report = verdict(tmp_path, capsys)
     assert (
         code == 11 and "Not known, as the files do not say it: prompts, targets, shots, version of the task" in sentence
     )
-    assert said["not_known"][:3] == ["prompts", "targets", "shots"]
+    assert report["not_known"][:3] == ["prompts", "targets", "shots"]
 
 
 @pytest.mark.parametrize("way", ["folders", "results", "revision", "results alone", "one without results"])
@@ -210,5 +210,5 @@ def test_one_model_in_several_runs_and_folders_is_read(tmp_path: Path, capsys) -
         write_run(
             tmp_path / name / "two", "u", date=later, model=model, config={"model_args": arguments}, values=values
         )
-    code, sentence, said = verdict(tmp_path, capsys)
-    assert code == 11 and not said["notes"] and not said["not_known"], sentence
+    code, sentence, report = verdict(tmp_path, capsys)
+    assert code == 11 and not report["notes"] and not report["not_known"], sentence

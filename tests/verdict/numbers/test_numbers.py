@@ -38,7 +38,7 @@ def text_of(rows, suffix: str = ".csv") -> str:
     return "".join(mark.join(map(str, row)) + "\n" for row in [("method", "seed", "loss"), *rows])
 
 
-def asked(
+def ask(
     path: Path, *, lower: bool = True, metric: str = "loss", baseline: str | None = "base", **more
 ) -> NumbersRequest:
     terms = ComparisonTerms(higher=not lower, **more.pop("terms", {}))
@@ -57,11 +57,11 @@ def file_of(folder: Path, rows, suffix: str = ".csv") -> Path:
 
 def test_a_gain_that_no_modification_ever_had_is_flagged_with_what_to_look_at(tmp_path: Path) -> None:
     leak = [("leak", "1", 0.60), ("leak", "2", 0.61), ("leak", "3", 0.605)]
-    made = write(asked(file_of(tmp_path, BASE + GOOD + leak)))
-    assert list(made.numbers["implausible"]) == ["leak"]
-    assert "look at whether it reads what it is to predict" in made.sentence and made.sentence in made.page
+    result = write(ask(file_of(tmp_path, BASE + GOOD + leak)))
+    assert list(result.numbers["implausible"]) == ["leak"]
+    assert "look at whether it reads what it is to predict" in result.sentence and result.sentence in result.page
     turned = [(method, seed, 4.0 - value) for method, seed, value in BASE + leak]
-    assert write(asked(file_of(tmp_path, turned))).numbers["implausible"] == {}, "as much worse is no wonder"
+    assert write(ask(file_of(tmp_path, turned))).numbers["implausible"] == {}, "as much worse is no wonder"
 
 
 def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
@@ -79,69 +79,69 @@ def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
     ):
         folder = tmp_path / rows[0][0]
         folder.mkdir()
-        made = write(asked(file_of(folder, BASE + rows)))
-        assert made.sentence.startswith(begins)
-        assert (folder / "page.md").read_text().startswith(f"# Verdict\n\n{made.sentence}\n")
-    made = judge_numbers(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE)))
-    assert made.sentence.startswith(
+        result = write(ask(file_of(folder, BASE + rows)))
+        assert result.sentence.startswith(begins)
+        assert (folder / "page.md").read_text().startswith(f"# Verdict\n\n{result.sentence}\n")
+    result = judge_numbers(ask(file_of(tmp_path, BASE + GOOD + NULL + LONE)))
+    assert result.sentence.startswith(
         "Of 3 methods against `base` in `loss`, 1 improves (`good` by 0.0196, p = 0.00017) and 2 are not decided "
         "(`lone`, 10 more runs"
     )
-    assert "\n- `lone` is not decided: 7 more runs and 3 of `base` would find a gain of 2 standard " in made.page
-    assert "(95 % interval, all 3 tries together, -0.0" in made.page, "each alone is at more than 95 %"
+    assert "\n- `lone` is not decided: 7 more runs and 3 of `base` would find a gain of 2 standard " in result.page
+    assert "(95 % interval, all 3 tries together, -0.0" in result.page, "each alone is at more than 95 %"
     ps = "one-sided p = 0.033, two-sided 0.067; corrected for 3 tries in `l.jsonl`: 0.1 and 0.2"
-    assert f"{ps}); only gains above 0.0170 are ruled out." in made.page
+    assert f"{ps}); only gains above 0.0170 are ruled out." in result.page
 
 
 def test_a_size_that_the_user_gives_is_in_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [str(file_of(tmp_path, BASE + GOOD)), "--baseline", "base", "--metric", "loss", "--lower-is-better"]
-    main([*words, "--size", "124M parameters,\n3,000 steps <b>", "--json"])
-    said = json.loads(capsys.readouterr().out)
-    assert said["sentence"].startswith("At 124M parameters, 3,000 steps b, `good` improves `loss` by 0.0196 (95 % ")
-    assert said["size"].startswith("124M")
-    assert Path(said["page"]).read_text().startswith(f"# Verdict\n\n{said['sentence']}")
-    main([*words, "--json", "--out", str(tmp_path / "without.md")])
+    options = [str(file_of(tmp_path, BASE + GOOD)), "--baseline", "base", "--metric", "loss", "--lower-is-better"]
+    main([*options, "--size", "124M parameters,\n3,000 steps <b>", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["sentence"].startswith("At 124M parameters, 3,000 steps b, `good` improves `loss` by 0.0196 (95 % ")
+    assert report["size"].startswith("124M")
+    assert Path(report["page"]).read_text().startswith(f"# Verdict\n\n{report['sentence']}")
+    main([*options, "--json", "--out", str(tmp_path / "without.md")])
     without = json.loads(capsys.readouterr().out)
     assert without["sentence"].startswith("`good` improves") and "size" not in without
 
 
 def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
     between = [("x", "1", 3.2785), ("x", "2", 3.2782), ("x", "3", 3.2780)]  # one-sided p = 0.03
-    made = judge_numbers(asked(file_of(tmp_path, BASE + between)))
-    row = next(line for line in made.page.splitlines() if line.startswith("| `x`"))
-    p, loop, claim, _, said = (cell.strip() for cell in row.split("|")[-6:-1])
-    assert 0.025 < float(p) < 0.05 and (loop, claim, said) == ("yes", "no", "undecided")
-    kept = judge_numbers(asked(tmp_path / "results.csv", terms={"alpha": 0.05}))
-    assert kept.outcomes == {"x": "keep"} and kept.numbers["methods"]["x"]["p"] == made.numbers["methods"]["x"]["p"]
+    result = judge_numbers(ask(file_of(tmp_path, BASE + between)))
+    row = next(line for line in result.page.splitlines() if line.startswith("| `x`"))
+    p, loop, claim, _, outcome = (cell.strip() for cell in row.split("|")[-6:-1])
+    assert 0.025 < float(p) < 0.05 and (loop, claim, outcome) == ("yes", "no", "undecided")
+    lax = judge_numbers(ask(tmp_path / "results.csv", terms={"alpha": 0.05}))
+    assert lax.outcomes == {"x": "keep"} and lax.numbers["methods"]["x"]["p"] == result.numbers["methods"]["x"]["p"]
 
 
 def test_the_files_three_kinds_give_the_same_numbers(tmp_path: Path) -> None:
-    made = []
+    data = []
     for suffix in (".csv", ".tsv", ".jsonl"):
         folder = tmp_path / suffix
         folder.mkdir()
-        made.append(judge_numbers(asked(file_of(folder, BASE + GOOD, suffix))).numbers)
-    assert made[0]["methods"] == made[1]["methods"] == made[2]["methods"] and made[0]["methods"]["good"]["n"] == 3
+        data.append(judge_numbers(ask(file_of(folder, BASE + GOOD, suffix))).numbers)
+    assert data[0]["methods"] == data[1]["methods"] == data[2]["methods"] and data[0]["methods"]["good"]["n"] == 3
 
 
 def test_a_metric_named_in_each_row_is_chosen(tmp_path: Path) -> None:
     rows = [(m, s, name, v) for m, s, v in BASE + GOOD for name, v in (("loss", v), ("accuracy", 0.5))]
     path = tmp_path / "results.csv"
     path.write_text("method,seed,metric,value\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
-    assert judge_numbers(asked(path)).numbers["methods"]["good"]["gain"] == pytest.approx(0.0196)
+    assert judge_numbers(ask(path)).numbers["methods"]["good"]["gain"] == pytest.approx(0.0196)
     with pytest.raises(PlumblineError, match=r"mixes the metrics \['accuracy', 'loss'\]; choose one with --metric"):
-        judge_numbers(asked(path, metric="metric"))
+        judge_numbers(ask(path, metric="metric"))
     with pytest.raises(PlumblineError, match="did you mean 'loss'"):
-        judge_numbers(asked(path, metric="lss"))
+        judge_numbers(ask(path, metric="lss"))
 
 
 def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
     path = file_of(tmp_path, BASE + NULL)
     assert (
         "ruled out above 0.0058, and with it the claimed 0.05"
-        in judge_numbers(asked(path, terms={"claimed_gain": 0.05})).sentence
+        in judge_numbers(ask(path, terms={"claimed_gain": 0.05})).sentence
     )
-    inside = judge_numbers(asked(path, terms={"claimed_gain": 0.004})).sentence
+    inside = judge_numbers(ask(path, terms={"claimed_gain": 0.004})).sentence
     assert inside.startswith("`null` is not decided: ") and "would find a gain of 0.0040 (" in inside
     assert "as sigma is uncertain" in inside and "only gains above 0.0058 are ruled out" in inside
 
@@ -150,13 +150,13 @@ def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
 @given(st.permutations(BASE + GOOD + NULL + LONE))
 def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        page = judge_numbers(asked(file_of(Path(folder), BASE + GOOD + NULL + LONE))).page
+        page = judge_numbers(ask(file_of(Path(folder), BASE + GOOD + NULL + LONE))).page
         (Path(folder) / "l.jsonl").unlink()
-        assert judge_numbers(asked(file_of(Path(folder), rows))).page == page
+        assert judge_numbers(ask(file_of(Path(folder), rows))).page == page
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         ("method,seed,loss\nbase,1,nan\na,1,3\n", r"1 run of the baseline 'base' diverged or crashed: seed 1 \(d"),
         ("method,loss\nbase,nan\na,3\n", r"1 run of the baseline 'base' diverged or crashed: base, run 1 \(diverged\)"),
@@ -191,16 +191,16 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
         ('method,seed,loss\n"base,1,3\n', "line 2: .*fix its quotes"),
     ],
 )
-def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: str, words: str) -> None:
+def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "results.csv"
     path.write_text(content)
-    with pytest.raises(PlumblineError, match=words):
-        judge_numbers(asked(path))
+    with pytest.raises(PlumblineError, match=message):
+        judge_numbers(ask(path))
     assert not (tmp_path / "l.jsonl").exists()
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         ('{"method": "base"\n', "line 1: is not a JSON object"),
         (
@@ -217,27 +217,27 @@ def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: s
         ('{"a":' * 2000 + "1" + "}" * 2000, "line 1: "),
     ],
 )
-def test_bad_json_lines_are_named_by_place(tmp_path: Path, content: str, words: str) -> None:
+def test_bad_json_lines_are_named_by_place(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text(content)
-    with pytest.raises(PlumblineError, match=words):
-        judge_numbers(asked(path))
+    with pytest.raises(PlumblineError, match=message):
+        judge_numbers(ask(path))
 
 
 def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> None:
     first = file_of(tmp_path, BASE + GOOD)
-    before = write(asked(first)).numbers["methods"]["good"]
+    before = write(ask(first)).numbers["methods"]["good"]
     for number, rows in enumerate((NULL, LONE), start=2):
         other = tmp_path / f"other{number}.csv"
         other.write_text(text_of(BASE + rows))
-        assert judge_numbers(asked(other)).numbers["tries"] == number
-        assert judge_numbers(asked(other)).numbers["tries"] == number  # the same again is no new one
-    after = write(asked(first)).numbers["methods"]["good"]
+        assert judge_numbers(ask(other)).numbers["tries"] == number
+        assert judge_numbers(ask(other)).numbers["tries"] == number  # the same again is not a new one
+    after = write(ask(first)).numbers["methods"]["good"]
     assert (after["p"], after["p_corrected"]) == (before["p"], pytest.approx(3 * before["p"]))
     assert "corrected for 3 tries" in (tmp_path / "page.md").read_text()
     other = text_of([(name, seed, value) for name, seed, value in BASE + NULL if name != "base" or seed != "5"])
     first.write_text(other.replace("base", "another"))
-    assert "1 try counts against `another` in `loss`" in (page := judge_numbers(asked(first, baseline="another")).page)
+    assert "1 try counts against `another` in `loss`" in (page := judge_numbers(ask(first, baseline="another")).page)
     assert "every p is multiplied by 1. 3 more, against other baselines" in page
 
 
@@ -245,13 +245,13 @@ def test_tries_in_other_metrics_are_said_to_be_in_those(tmp_path: Path, capsys) 
     rows = [f"{m},{s},{v},{4 - v}" for m, s, v in BASE + GOOD + NULL]
     path = tmp_path / "results.csv"
     path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
-    write(asked(path, metric="acc", lower=False))
-    made = write(asked(path))
+    write(ask(path, metric="acc", lower=False))
+    result = write(ask(path))
     assert (
         "4 tries count against `base` (2 in `loss`, 2 in `acc`), this page's among them; every p is multiplied by 4."
-        in (made.page)
+        in (result.page)
     )
-    assert "corrected for 4 tries in `l.jsonl`" in made.sentence
+    assert "corrected for 4 tries in `l.jsonl`" in result.sentence
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "against this baseline in the ledger, in other metrics too" in " ".join(capsys.readouterr().out.split())
@@ -262,9 +262,9 @@ def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparison
     path = tmp_path / "results.csv"
     path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
     looks = [
-        asked(path, planned_tries=6),
-        asked(path, metric="acc", lower=False, planned_tries=6),
-        asked(path, planned_tries=6),
+        ask(path, planned_tries=6),
+        ask(path, metric="acc", lower=False, planned_tries=6),
+        ask(path, planned_tries=6),
     ]
     sentences = [judge_numbers(each).sentence for each in looks]
     assert sentences[0] == sentences[2] and "corrected for 6 tries announced in `l.jsonl`" in sentences[0]
@@ -272,75 +272,75 @@ def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparison
 
 
 def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: Path) -> None:
-    write(asked(file_of(tmp_path, BASE + LONE)))
-    assert write(asked(file_of(tmp_path, [*BASE, *LONE, ("lone", "2", 3.27)]))).numbers["tries"] == 2
-    held = tmp_path / "l.jsonl"
-    held.write_text(held.read_text().splitlines(keepends=True)[0])
+    write(ask(file_of(tmp_path, BASE + LONE)))
+    assert write(ask(file_of(tmp_path, [*BASE, *LONE, ("lone", "2", 3.27)]))).numbers["tries"] == 2
+    ledger_file = tmp_path / "l.jsonl"
+    ledger_file.write_text(ledger_file.read_text().splitlines(keepends=True)[0])
     page = (tmp_path / "page.md").read_bytes()
     with pytest.raises(PlumblineError, match="it was truncated"):
-        write(asked(file_of(tmp_path, BASE + LONE)))
-    assert (tmp_path / "page.md").read_bytes() == page and len(ledger.read(held)) == 1
+        write(ask(file_of(tmp_path, BASE + LONE)))
+    assert (tmp_path / "page.md").read_bytes() == page and len(ledger.read(ledger_file)) == 1
 
 
 def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Path) -> None:
-    request = asked(file_of(tmp_path, BASE + GOOD))
+    request = ask(file_of(tmp_path, BASE + GOOD))
     before = write(request).numbers["methods"]["good"]
-    for planned, words in (
+    for planned, text in (
         (20, "every p is multiplied by 20. 20 were announced with --planned-tries, and"),
         (0, "by 20. 20"),
     ):
-        made = write(replace(request, planned_tries=planned))
-        assert (made.numbers["tries"], made.numbers["planned_tries"]) == (20, 20) and words in made.page
-        assert "1 try counts against `base` in `loss`" in made.page
-        assert made.numbers["methods"]["good"]["p_corrected"] == pytest.approx(20 * before["p"])
+        result = write(replace(request, planned_tries=planned))
+        assert (result.numbers["tries"], result.numbers["planned_tries"]) == (20, 20) and text in result.page
+        assert "1 try counts against `base` in `loss`" in result.page
+        assert result.numbers["methods"]["good"]["p_corrected"] == pytest.approx(20 * before["p"])
     (tmp_path / "l.jsonl").unlink()
     (tmp_path / "page.md").unlink()
-    few = write(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE), planned_tries=2))
+    few = write(ask(file_of(tmp_path, BASE + GOOD + NULL + LONE), planned_tries=2))
     assert few.numbers["tries"] == 3 and "2 were announced with --planned-tries, fewer than were made." in few.page
 
 
 def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Path, capsys) -> None:
-    request, held = asked(file_of(tmp_path, BASE + GOOD)), tmp_path / "l.jsonl"
+    request, ledger_file = ask(file_of(tmp_path, BASE + GOOD)), tmp_path / "l.jsonl"
     first = write(request).page
-    with open(held, "ab") as file:
+    with open(ledger_file, "ab") as file:
         file.write(b'{"baseline":"ba')
     assert write(request).page == first
     assert "l.jsonl, line 2 is incomplete" in capsys.readouterr().err
-    held.write_bytes(held.read_bytes() + b'{"bas')
+    ledger_file.write_bytes(ledger_file.read_bytes() + b'{"bas')
     assert main(["--check-page", str(request.page)]) == 0 and "line 2 is incomplete" in capsys.readouterr().err
 
 
 def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "results.tsv"
     path.write_text(LOG)
-    made = judge_numbers(asked(path, baseline=None))
-    assert made.numbers["shape"] == "search" and made.numbers["baseline"] == "a1" and made.numbers["tries"] == 1
+    result = judge_numbers(ask(path, baseline=None))
+    assert result.numbers["shape"] == "search" and result.numbers["baseline"] == "a1" and result.numbers["tries"] == 1
     assert (
-        made.page.startswith(f"# Verdict on a search\n\n{made.sentence}\n")
-        and "`commit` and `status` say so" in made.page
+        result.page.startswith(f"# Verdict on a search\n\n{result.sentence}\n")
+        and "`commit` and `status` say so" in result.page
     )
-    assert judge_numbers(asked(path.rename(tmp_path / "renamed.tsv"), baseline=None)).numbers["tries"] == 1
+    assert judge_numbers(ask(path.rename(tmp_path / "renamed.tsv"), baseline=None)).numbers["tries"] == 1
     path.write_text(LOG + "c3\t2.8\t1\tkeep\ty\n")
-    assert judge_numbers(asked(path, baseline=None)).numbers["tries"] == 2  # a search that went on is another look
+    assert judge_numbers(ask(path, baseline=None)).numbers["tries"] == 2  # a search that went on is another look
     with pytest.raises(PlumblineError, match="a search, which is compared with its start, 'a1' in line 2"):
-        judge_numbers(asked(path, baseline="b2"))
+        judge_numbers(ask(path, baseline="b2"))
     path.write_text(LOG.replace("keep\tx", "keeeep\tx"))
     with pytest.raises(PlumblineError, match=r"line 4, column 'status': 'keeeep' is no status.*did you mean 'keep'"):
-        judge_numbers(asked(path, baseline=None))
+        judge_numbers(ask(path, baseline=None))
 
 
 def test_a_file_that_is_no_page_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("# My notes\n")
     with pytest.raises(PlumblineError, match="is not a page of a verdict"):
-        write(asked(file_of(tmp_path, BASE + GOOD)))
+        write(ask(file_of(tmp_path, BASE + GOOD)))
     assert (tmp_path / "page.md").read_text() == "# My notes\n" and not (tmp_path / "l.jsonl").exists()
 
 
 def test_names_that_would_break_a_page_do_not(tmp_path: Path) -> None:
     forged = f"a|b`\nLedger: `x`, length 9, head `{'0' * 64}`"
-    write(asked(file_of(tmp_path, [*BASE, (forged, "1", 3.2), (forged, "2", 3.1)], ".jsonl")))
-    said = ledger.read_statement(tmp_path / "page.md")
-    assert said is not None and (said.length, said.name) == (1, "l.jsonl")
+    write(ask(file_of(tmp_path, [*BASE, (forged, "1", 3.2), (forged, "2", 3.1)], ".jsonl")))
+    statement = ledger.read_statement(tmp_path / "page.md")
+    assert statement is not None and (statement.length, statement.name) == (1, "l.jsonl")
 
 
 def test_names_that_steer_a_terminal_are_shown_escaped(tmp_path: Path, capsys) -> None:
@@ -354,9 +354,9 @@ def test_names_that_steer_a_terminal_are_shown_escaped(tmp_path: Path, capsys) -
         main([str(path), *flags])
         main(["--check-page", str(page := path.with_suffix(".verdict.md"))])
         out = capsys.readouterr()
-        said = out.out + out.err + page.read_text()
-        assert said.count(r"\u202e\u2066\u200b\x1b[31m\x9b1m\x07") > 20
-        assert not [letter for letter in said if letter != "\n" and not letter.isprintable()]
+        text = out.out + out.err + page.read_text()
+        assert text.count(r"\u202e\u2066\u200b\x1b[31m\x9b1m\x07") > 20
+        assert not [letter for letter in text if letter != "\n" and not letter.isprintable()]
 
 
 def test_the_command(tmp_path: Path, capsys) -> None:
@@ -381,7 +381,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
         main([str(tmp_path / "results.xlsx"), "--lower-is-better"])
 
 
-def lost(rows, *gone: tuple[str, str]):
+def lose_runs(rows, *gone: tuple[str, str]):
     return [(method, seed, "nan" if (method, seed) in gone else value) for method, seed, value in rows]
 
 
@@ -391,12 +391,12 @@ def lost(rows, *gone: tuple[str, str]):
         (BASE + GOOD, [], 0),
         (BASE + WORSE, [], 10),
         (BASE + LONE, [], 11),
-        (lost(BASE + GOOD, ("good", "2")), [], 12),
-        (lost(BASE + GOOD, ("base", "2")), [], 13),
-        (lost(BASE + GOOD, ("base", "2")), ["--allow-diverged", "1"], 0),
-        (lost(BASE + GOOD, ("base", "2"), ("good", "1")), ["--allow-diverged", "1"], 0),
-        (lost(BASE + GOOD, ("base", "2"), ("good", "1"), ("good", "2")), ["--allow-diverged", "1"], 12),
-        (lost(BASE + GOOD, ("good", "1"), ("good", "2"), ("good", "3")), [], 12),
+        (lose_runs(BASE + GOOD, ("good", "2")), [], 12),
+        (lose_runs(BASE + GOOD, ("base", "2")), [], 13),
+        (lose_runs(BASE + GOOD, ("base", "2")), ["--allow-diverged", "1"], 0),
+        (lose_runs(BASE + GOOD, ("base", "2"), ("good", "1")), ["--allow-diverged", "1"], 0),
+        (lose_runs(BASE + GOOD, ("base", "2"), ("good", "1"), ("good", "2")), ["--allow-diverged", "1"], 12),
+        (lose_runs(BASE + GOOD, ("good", "1"), ("good", "2"), ("good", "3")), [], 12),
         (BASE[:1] + GOOD[:1], [], 13),
     ],
 )
@@ -406,8 +406,8 @@ def test_the_exit_code_is_the_verdict_on_the_candidate(tmp_path: Path, capsys, r
     assert main([*flags, "--exit-code-of", name]) == code
     assert "Traceback" not in capsys.readouterr().err
     assert main([*flags, "--exit-code-of", name, "--json"]) == code
-    said = json.loads(capsys.readouterr().out)
-    assert (said["exit_code"], said["verdict"] == "keep") == (code, code == 0)
+    report = json.loads(capsys.readouterr().out)
+    assert (report["exit_code"], report["verdict"] == "keep") == (code, code == 0)
     if code == 13:
         with pytest.raises(CannotBeJudgedError):
             main(flags)
@@ -423,27 +423,27 @@ def test_a_misspelt_candidate_and_a_goal_that_is_no_number_cost_neither_page_nor
     with pytest.raises(SystemExit):
         main([*flags, "--goal", "nan"])
     assert "--goal nan: must be a finite number" in capsys.readouterr().err
-    left = set(tmp_path.iterdir()) - set(before)
-    assert all(path.name == "ledger.jsonl" and not path.read_bytes() for path in left)
+    new_files = set(tmp_path.iterdir()) - set(before)
+    assert all(path.name == "ledger.jsonl" and not path.read_bytes() for path in new_files)
 
 
 def test_a_diverged_seed_is_its_method_s_outcome_and_costs_a_try(tmp_path: Path) -> None:
-    made = judge_numbers(asked(file_of(tmp_path, lost(BASE + GOOD, ("good", "2")))))
-    assert made.sentence == (
+    result = judge_numbers(ask(file_of(tmp_path, lose_runs(BASE + GOOD, ("good", "2")))))
+    assert result.sentence == (
         "`good` crashed or diverged: 1 of its 3 runs has no value (seed 2: diverged), and none of `base`. The others "
         "are not judged: to have finished selects them."
     )
-    assert made.numbers["tries"] == 1 and made.numbers["lost"] == {"good": {"2": "diverged"}}
+    assert result.numbers["tries"] == 1 and result.numbers["lost"] == {"good": {"2": "diverged"}}
 
 
 def test_another_method_that_cannot_be_judged_is_no_try_and_stops_no_one(tmp_path: Path) -> None:
-    made = judge_numbers(asked(file_of(tmp_path, BASE + GOOD + LONE), baseline=None, goal=3.28))
-    assert made.outcomes == {"base": "discard", "good": "keep", "lone": "cannot be judged"}
-    assert made.numbers["tries"] == 2 and "`lone` cannot be judged: 'lone' was run once" in made.sentence
+    result = judge_numbers(ask(file_of(tmp_path, BASE + GOOD + LONE), baseline=None, goal=3.28))
+    assert result.outcomes == {"base": "discard", "good": "keep", "lone": "cannot be judged"}
+    assert result.numbers["tries"] == 2 and "`lone` cannot be judged: 'lone' was run once" in result.sentence
 
 
 def test_on_a_full_disk_neither_the_page_nor_the_entry_is_made(tmp_path: Path, monkeypatch) -> None:
-    request = asked(file_of(tmp_path, BASE + GOOD))
+    request = ask(file_of(tmp_path, BASE + GOOD))
     write(request)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     file_of(tmp_path, BASE + GOOD + LONE)
@@ -464,20 +464,20 @@ def test_on_a_full_disk_neither_the_page_nor_the_entry_is_made(tmp_path: Path, m
 
 
 def test_each_record_of_a_chain_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
-    made = write(asked(file_of(tmp_path, BASE + NULL + GOOD), baseline=None, chain=True))
-    assert made.numbers["against"] == {"null": "base", "good": "null"}
-    alone = judge_numbers(asked(tmp_path / "results.csv", baseline="null"))
-    assert made.numbers["methods"]["good"]["p"] == alone.numbers["methods"]["good"]["p"]
-    assert "2 seeds against 5 of `base`" in made.page and "3 seeds against 2 of `null`" in made.page
+    result = write(ask(file_of(tmp_path, BASE + NULL + GOOD), baseline=None, chain=True))
+    assert result.numbers["against"] == {"null": "base", "good": "null"}
+    alone = judge_numbers(ask(tmp_path / "results.csv", baseline="null"))
+    assert result.numbers["methods"]["good"]["p"] == alone.numbers["methods"]["good"]["p"]
+    assert "2 seeds against 5 of `base`" in result.page and "3 seeds against 2 of `null`" in result.page
     assert main(["--check-page", str(tmp_path / "page.md")]) == 1, "one more came against `null`"
     with pytest.raises(PlumblineError, match="say what to compare with: --baseline METHOD"):
-        judge_numbers(asked(tmp_path / "results.csv", baseline=None))
+        judge_numbers(ask(tmp_path / "results.csv", baseline=None))
 
 
 def test_seeds_01_and_1_0_are_seed_1(tmp_path: Path) -> None:
     rows = [("base", "01", 3.0), ("base", "2.0", 3.1), ("x", "1", 2.0), ("x", "2", 2.2)]
-    made = judge_numbers(asked(file_of(tmp_path, rows), terms={"paired": True}))
-    assert made.numbers["methods"]["x"]["n"] == 2
+    result = judge_numbers(ask(file_of(tmp_path, rows), terms={"paired": True}))
+    assert result.numbers["methods"]["x"]["n"] == 2
 
 
 HEAVY = ("pandas", "torch", "scipy.stats", "scipy.optimize", "tabulate", "matplotlib")
@@ -490,8 +490,8 @@ def test_a_verdict_loads_neither_pandas_nor_torch_nor_scipy_stats(tmp_path: Path
         f"main([{str(path)!r}, '--baseline', 'base', '--metric', 'loss', '--lower-is-better']); "
         f"print([name for name in {HEAVY} if name in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.splitlines()[-1] == "[]"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("chain", [False, True])
@@ -516,6 +516,6 @@ def test_work_grows_with_the_rows_and_not_with_their_square(tmp_path: Path, monk
         ]
         path = file_of(folder, BASE + rows)
         for _ in range(2):  # the second time, everything stands in the ledger
-            judge_numbers(asked(path, baseline=None if chain else "base", chain=chain))
+            judge_numbers(ask(path, baseline=None if chain else "base", chain=chain))
         counts.append(sum(looks.values()))
     assert counts[1] - counts[0] < 6 * counts[0], counts

@@ -59,8 +59,8 @@ def test_selection_alone_gives_the_largest_of_so_many_draws(steps: int) -> None:
 
 
 def test_a_rule_that_asks_for_more_keeps_less() -> None:
-    kept = [simulate_null_searches(50, 3, 0.0, threshold=ask).total_W.mean() for ask in (0.0, 1.0, 4.0)]
-    assert kept == sorted(kept, reverse=True) and kept[2] < 0.3 * kept[0]
+    totals = [simulate_null_searches(50, 3, 0.0, threshold=ask).total_W.mean() for ask in (0.0, 1.0, 4.0)]
+    assert totals == sorted(totals, reverse=True) and totals[2] < 0.3 * totals[0]
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 6])
@@ -72,14 +72,14 @@ def test_p_of_searches_over_noise_is_uniform(repeats: int) -> None:
 
 def test_a_gain_that_the_page_calls_resolved_is_found_with_its_chance() -> None:
     rng = np.random.default_rng(1)
-    known = ComparisonTerms(higher=True, sigma=1.0)
-    resolved = judge_search(LOG, greedy(rng, repeats=3, steps=20), known).resolved
-    found = [judge_search(LOG, greedy(rng, repeats=3, steps=20, gain=resolved), known).p <= 0.025 for _ in range(200)]
-    assert np.mean(found) == pytest.approx(0.8, abs=4 * math.sqrt(0.16 / 200))
+    terms = ComparisonTerms(higher=True, sigma=1.0)
+    resolved = judge_search(LOG, greedy(rng, repeats=3, steps=20), terms).resolved
+    hits = [judge_search(LOG, greedy(rng, repeats=3, steps=20, gain=resolved), terms).p <= 0.025 for _ in range(200)]
+    assert np.mean(hits) == pytest.approx(0.8, abs=4 * math.sqrt(0.16 / 200))
 
 
 def test_what_is_counted_in_a_log() -> None:
-    judged = judge_search(
+    judgement = judge_search(
         LOG,
         log(
             ("s", 1.0, "keep"), ("s", 3.0, "discard"), ("x", None, "crash"), ("a", 2.5, "keep"), ("b", 2.6, "discard"),
@@ -88,14 +88,14 @@ def test_what_is_counted_in_a_log() -> None:
         UP,
         tries=3,
     )  # fmt: skip
-    assert (judged.steps, judged.crashes, judged.start_runs) == (4, 1, (1.0, 3.0))
-    assert (judged.sigma, judged.freedom, judged.total) == (pytest.approx(math.sqrt(2)), 1, 7.0)
-    assert [(each.step.commit, each.number) for each in judged.kept] == [("a", 1), ("c", 3), ("d", 4)]
-    assert [each.gain for each in judged.kept] == pytest.approx([0.5, 0.4, 7.0])
-    assert [each.jump for each in judged.kept] == pytest.approx([1.5, -0.1, 6.6])
-    assert [step.line for step in judged.against_rule] == [6, 7]
-    assert judged.p_corrected == min(1, 3 * judged.p)
-    assert any("lines 6 and 7" in limit for limit in list_limits(judged))
+    assert (judgement.steps, judgement.crashes, judgement.start_runs) == (4, 1, (1.0, 3.0))
+    assert (judgement.sigma, judgement.freedom, judgement.total) == (pytest.approx(math.sqrt(2)), 1, 7.0)
+    assert [(each.step.commit, each.number) for each in judgement.kept] == [("a", 1), ("c", 3), ("d", 4)]
+    assert [each.gain for each in judgement.kept] == pytest.approx([0.5, 0.4, 7.0])
+    assert [each.jump for each in judgement.kept] == pytest.approx([1.5, -0.1, 6.6])
+    assert [step.line for step in judgement.against_rule] == [6, 7]
+    assert judgement.p_corrected == min(1, 3 * judgement.p)
+    assert any("lines 6 and 7" in limit for limit in list_limits(judgement))
 
 
 def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
@@ -103,12 +103,12 @@ def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
     steps = log(
         ("s", 0.0, "keep"), ("s", 1.0, "discard"), ("a", 50.0, "keep"), ("a", 2.0, "discard"), ("a", 0.0, "discard")
     )  # fmt: skip
-    judged = judge_search(LOG, steps, UP)
-    assert judged.freedom == 2 and judged.sigma == pytest.approx(math.sqrt((0.5 + 2.0) / 2))
-    again = judged.decided_by
+    judgement = judge_search(LOG, steps, UP)
+    assert judgement.freedom == 2 and judgement.sigma == pytest.approx(math.sqrt((0.5 + 2.0) / 2))
+    again = judgement.decided_by
     assert again is not None and (again.n, again.n_baseline, again.gain) == (2, 2, 0.5)
-    assert judged.outcome is again.outcome is Outcome.UNDECIDED
-    assert write_search_sentence(judged, "loss").startswith(
+    assert judgement.outcome is again.outcome is Outcome.UNDECIDED
+    assert write_search_sentence(judgement, "loss").startswith(
         "The last kept change, by its runs after it was kept: `a` is not decided"
     )
 
@@ -116,8 +116,8 @@ def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
 def outcome(repeats: list[float], last: float) -> tuple[SearchJudgement, str]:
     rng = np.random.default_rng(0)
     changes = [(f"c{number}", float(value), "discard") for number, value in enumerate(rng.normal(-3, 0.3, size=30))]
-    judged = judge_search(LOG, log(*(("s", value, "keep") for value in repeats), *changes, ("z", last, "keep")), UP)
-    return judged, write_search_sentence(judged, "loss")
+    judgement = judge_search(LOG, log(*(("s", value, "keep") for value in repeats), *changes, ("z", last, "keep")), UP)
+    return judgement, write_search_sentence(judgement, "loss")
 
 
 def test_first_sentences() -> None:
@@ -138,20 +138,20 @@ def test_first_sentences() -> None:
             "find a gain of 2 sigma with 80 % chance (one-sided p = ",
         ),
     ):
-        judged, said = outcome(repeats, last)
-        assert judged.outcome is verdict and said.startswith(begins)
-        assert "over 31 changes that do nothing, selection alone gives" in said
+        judgement, sentence = outcome(repeats, last)
+        assert judgement.outcome is verdict and sentence.startswith(begins)
+        assert "over 31 changes that do nothing, selection alone gives" in sentence
 
 
 def test_the_change_that_does_something_is_marked() -> None:
-    judged, _ = outcome(list(np.linspace(-1.5, 1.5, 12)), 9.0)
-    assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judged.kept] == [True]
-    page = " ".join(write_sections(judged, "loss", read=""))
+    judgement, _ = outcome(list(np.linspace(-1.5, 1.5, 12)), 9.0)
+    assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judgement.kept] == [True]
+    page = " ".join(write_sections(judgement, "loss", read=""))
     assert "`z` and `s`, 3 runs of each" in page and "try z" in page
 
 
 @pytest.mark.parametrize(
-    ("runs", "words"),
+    ("runs", "message"),
     [
         (
             [("s", 1.0, "keep"), ("a", 2.0, "keep")],
@@ -163,8 +163,8 @@ def test_the_change_that_does_something_is_marked() -> None:
         ([("s", 1.0, "keep"), ("s", 2.0, "keep")], "there is no change to judge"),
     ],
 )
-def test_a_log_that_cannot_be_judged_says_why(runs, words: str) -> None:
-    with pytest.raises(PlumblineError, match=words):
+def test_a_log_that_cannot_be_judged_says_why(runs, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         judge_search(LOG, log(*runs), UP)
 
 
@@ -189,20 +189,20 @@ def test_one_commit_with_four_descriptions_is_not_one_configuration() -> None:
     rows = [("s", 1.0, "keep", "start"), ("s", 1.4, "keep", "wider"), ("s", 1.1, "discard", "deeper")]
     rows += [("s", 1.2, "discard", "start"), ("s", 0.9, "discard", " start ")]
     steps = [
-        SearchLogEntry(line=line, commit=commit, value=value, status=status, description=said)
-        for line, (commit, value, status, said) in enumerate(rows, start=2)
+        SearchLogEntry(line=line, commit=commit, value=value, status=status, description=description)
+        for line, (commit, value, status, description) in enumerate(rows, start=2)
     ]
-    judged = judge_search(LOG, steps, UP)
-    assert (judged.steps, judged.start_runs, judged.freedom) == (2, (1.0, 1.2, 0.9), 2)
+    judgement = judge_search(LOG, steps, UP)
+    assert (judgement.steps, judgement.start_runs, judgement.freedom) == (2, (1.0, 1.2, 0.9), 2)
     with pytest.raises(CannotBeJudgedError, match="'s' has other descriptions too"):
         judge_search(LOG, steps[:3], UP)
 
 
 def test_a_run_of_the_last_kept_change_that_diverged_is_its_outcome_and_one_of_the_start_is_none() -> None:
     rows = [("s", 1.0, "keep"), ("s", 1.1, "discard"), ("a", 9.0, "keep"), ("a", 9.1, "discard"), ("a", None, "crash")]
-    judged = judge_search(LOG, log(*rows), UP)
-    assert judged.outcome is Outcome.CRASHED
-    assert write_search_sentence(judged, "loss").startswith(
+    judgement = judge_search(LOG, log(*rows), UP)
+    assert judgement.outcome is Outcome.CRASHED
+    assert write_search_sentence(judgement, "loss").startswith(
         "`a`, the last kept change, crashed or diverged when it was run"
     )
     lost = [*rows, ("s", None, "crash")]

@@ -35,7 +35,7 @@ def test_no_two_runs_share_a_device_and_a_crash_frees_it(tmp_path: Path, monkeyp
     monkeypatch.setenv("DEVICES", str(tmp_path))
     folder = make(tmp_path / "mine", TRAIN)
     write_toml(folder, more='[where]\ngpus = "3, 5"')
-    made = list(trainer(folder, "--changed").run([("candidate", seed) for seed in range(5)]))
-    assert {run.seed: run.outcome for run in made} == {seed: "crashed" if seed % 2 else "finished" for seed in range(5)}
-    told = Counter((tmp_path / "told").read_text().split())
-    assert set(told) == {"3", "5"} and min(told.values()) > 1
+    runs = list(trainer(folder, "--changed").run([("candidate", seed) for seed in range(5)]))
+    assert {run.seed: run.outcome for run in runs} == {seed: "crashed" if seed % 2 else "finished" for seed in range(5)}
+    devices = Counter((tmp_path / "told").read_text().split())
+    assert set(devices) == {"3", "5"} and min(devices.values()) > 1

@@ -1,4 +1,4 @@
-"""A run that crashed or stopped is never finished, whatever the shell says of it; what is no failure is told."""
+"""A run that crashed or stopped is never finished, whatever the shell says of it; what is not a failure is reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumbline.verdict.own_trainer.run_one import CHILD
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 from tests.verdict.own_trainer.trainers import make, trainer, write_toml
 
-#: Prints a few losses, and does after the second what its argument says.
+#: Prints a few losses, and does after the second what its argument asks.
 TRAIN = """\
 import os, signal, subprocess, sys
 for step in range(0, 400, 100):
@@ -67,7 +67,7 @@ COMMANDS = {
     "substitution": 'echo "$(python train.py {} 2>&1)"',
     "exec": 'python -c \'import os, sys; os.execv(sys.executable, ["python", "train.py", *sys.argv[1:]])\' {}',
 }
-#: How it ends in the middle, and what is said of that.
+#: How it ends in the middle, and the message about it.
 ENDS = {
     "1 / 0": "exit code 1 (ZeroDivisionError: division by zero)",
     "raise SystemExit('boom: CUDA error')": "exit code 1",
@@ -136,7 +136,7 @@ def test_a_program_with_a_stream_of_its_own_has_written(stream: str, end: str, t
     assert ends.of_output == ["code.py: exit code 3"], (ends, (tmp_path / "log").read_text())
 
 
-#: What ends otherwise than well, and is no failure of the run.
+#: What ends otherwise than well, and is not a failure of the run.
 NO_FAILURES = {
     "a probe": ("python -c 'import no_such_module' || echo none", "-c import no_such_module: exit code 1"),
     "a silent probe": ("python code.py 2> /dev/null || echo none", "code.py: exit code 1"),
@@ -206,10 +206,10 @@ CODES = {
 
 @pytest.mark.parametrize("case", NO_FAILURES)
 def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: Path) -> None:
-    command, words = NO_FAILURES[case]
+    command, message = NO_FAILURES[case]
     ends, code = ended(tmp_path, command, "import time; time.sleep(.3)", CODES.get(case, ""))
-    assert ends.of_output == [] and len(ends.others) == bool(words), (ends, (tmp_path / "log").read_text())
-    assert words in "".join(ends.others) and code == 0
+    assert ends.of_output == [] and len(ends.others) == bool(message), (ends, (tmp_path / "log").read_text())
+    assert message in "".join(ends.others) and code == 0
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_parts_that_count_and_filters(command: str, of_output: list[str], others
 
 
 @pytest.mark.parametrize(
-    ("code", "how"),
+    ("code", "end"),
     [
         ("import os; print(1); os.closerange(3, 4096); raise SystemExit(3)", "code.py: exit code 3"),
         (
@@ -250,9 +250,9 @@ def test_parts_that_count_and_filters(command: str, of_output: list[str], others
         ),
     ],
 )
-def test_what_no_other_process_ended_is_a_failure_below_one_that_ends_well(code: str, how: str, tmp_path: Path) -> None:
+def test_what_no_other_process_ended_is_a_failure_below_one_that_ends_well(code: str, end: str, tmp_path: Path) -> None:
     ends, _ = ended(tmp_path, "python code.py; echo done", code=code)
-    assert ends == ProcessEnds(of_output=[how]), (tmp_path / "log").read_text()
+    assert ends == ProcessEnds(of_output=[end]), (tmp_path / "log").read_text()
 
 
 def test_a_trainer_that_wrote_nothing_counts_where_its_metric_is_in_a_file(tmp_path: Path) -> None:
@@ -418,37 +418,37 @@ def result(
     step: float | None = 100.0,
     failed: str = "",
     nan: str = "",
-    known: bool = True,
+    has_ends: bool = True,
     epoch: float | None = None,
-    beside: str = "",
+    other: str = "",
 ) -> Result:
     place = ({} if step is None else {"step": step}) | ({} if epoch is None else {"epoch": epoch})
     signs = {nan: f"{nan}!"} if nan else {}
-    of_output = ([failed] if failed else []) if known else None
+    of_output = ([failed] if failed else []) if has_ends else None
     return Result(
         run_id="",
         seed=1,
         outcome="finished",
         failed=of_output,
-        failed_beside=[beside] if beside else [],
+        failed_beside=[other] if other else [],
         signs=signs,
         place=place,
     )
 
 
 @pytest.mark.parametrize(
-    ("run", "beside", "why", "remark"),
+    ("run", "baselines", "why", "remark"),
     [
         (result(), [result()] * 2, "", ""),
         (result(failed="a: 1"), [result()] * 2, "(a: 1), and no run of the baseline has that", ""),
         (result(failed="a: 1"), [result(), result(failed="a: 1")], "", "as runs of the baseline have it"),
-        (result(failed="a: 1"), [result(beside="a: 1, ended by another process of it")], "", "as runs of the baseline"),
+        (result(failed="a: 1"), [result(other="a: 1, ended by another process of it")], "", "as runs of the baseline"),
         (result(failed="a: SIGSEGV"), [result(failed="a: SIGTERM")], "(a: SIGSEGV), and no run of the baseline", ""),
-        (result(beside="a: 1"), [result()], "", ""),
+        (result(other="a: 1"), [result()], "", ""),
         (result(failed="a: 1 (E: x)"), [result(failed="a: 1 (E: y)")], "", "as runs of the baseline have it"),
         (result(failed="a: 1 (E: x)"), [result(failed="a: 1")], "(a: 1 (E: x)), and no run", ""),
         (result(failed="a: 1"), [result(failed="b: 1")], "(a: 1), and no run of the baseline has that", ""),
-        (result(failed="a: 1"), [result(known=False)] * 2, "plumbline setup-trainer --again", ""),
+        (result(failed="a: 1"), [result(has_ends=False)] * 2, "plumbline setup-trainer --again", ""),
         (result(nan="a"), [result()] * 2, "it printed a!, and no run", ""),
         (result(nan="a"), [result(nan="b")] * 2, "it printed a!, and no run", ""),
         (result(nan="a"), [result(nan="a"), result()], "", "as runs of the baseline do"),
@@ -463,14 +463,14 @@ def result(
         (result(90), [result(), result(None)], "", "it ended at step 90"),
     ],
 )
-def test_an_end_against_the_baselines(run: Result, beside: list[Result], why: str, remark: str) -> None:
-    compared = run_end.compare(run, beside, "val_loss")
+def test_an_end_against_the_baselines(run: Result, baselines: list[Result], why: str, remark: str) -> None:
+    compared = run_end.compare(run, baselines, "val_loss")
     assert why in compared.why and bool(compared.why) == bool(why)
     assert remark in "".join(compared.remarks) and bool(compared.remarks) == bool(remark)
     assert not run_end.compare(result(90), [result()] * 2, "val_loss", may_be_shorter=True).why
 
 
-#: Does after its second value what its flag says.
+#: Does after its second value what its flag asks.
 ARMS = """\
 import argparse, random, sys, time
 parser = argparse.ArgumentParser()
@@ -488,10 +488,10 @@ VALUE = r"pattern = 'val_bpb: ([0-9.]+)'"
 def test_runs_of_candidates_are_judged_beside_those_of_the_baseline(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine", ARMS)
     write_toml(folder, command="python train.py {flags}; echo done", metric=VALUE)
-    told: list[str] = []
-    arms = trainer(folder, told=told, candidates={end: ["--end", end] for end in JUDGED})
+    lines: list[str] = []
+    arms = trainer(folder, lines=lines, candidates={end: ["--end", end] for end in JUDGED})
     runs = {run.arm: run for run in arms.run([*((end, 1) for end in JUDGED), (BASELINE, 1), (BASELINE, 2)])}
-    assert runs[BASELINE].has_value and next(iter(runs)) == BASELINE and not told  # the others wait for it
+    assert runs[BASELINE].has_value and next(iter(runs)) == BASELINE and not lines  # the others wait for it
     for end, (outcome, why) in JUDGED.items():
         assert runs[end].outcome == outcome and why in runs[end].why, runs[end]
         again = read_result(folder / f".plumbline/runs/{runs[end].run_id}.result.json")
@@ -509,13 +509,13 @@ JUDGED = {
 def test_a_failure_that_the_baseline_has_as_well_is_told(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine", ARMS)
     write_toml(folder, command="python train.py {flags}; python -c 'print(1); exit(1)'; echo done", metric=VALUE)
-    told: list[str] = []
-    first, second = trainer(folder, "--end", "pass", told=told).run([(BASELINE, 1), ("candidate", 1)])
+    lines: list[str] = []
+    first, second = trainer(folder, "--end", "pass", lines=lines).run([(BASELINE, 1), ("candidate", 1)])
     assert first.has_value and second.has_value
     assert second.remarks == (
         "1 process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
     )
-    assert told[-1] == f"mind: seed 1 of a change: {second.remarks[0]}"
+    assert lines[-1] == f"mind: seed 1 of a change: {second.remarks[0]}"
 
 
 #: How the pipelines of a command end: its code, whether a part of the last had no reader, the parts that are compared

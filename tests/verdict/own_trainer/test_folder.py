@@ -52,11 +52,11 @@ def test_rows_have_the_columns_of_autoresearch_or_those_that_are_there(tmp_path:
 def test_a_run_is_made_once_and_what_a_later_plumbline_wrote_is_refused(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     arms, own = trainer(folder, "--gain", "1"), Folder(folder)
-    (made,) = arms.run([(BASELINE, 1)])
-    assert list(trainer(folder, "--gain", "1").run([(BASELINE, 1)])) == [made]  # read, and not made again
+    (arm_run,) = arms.run([(BASELINE, 1)])
+    assert list(trainer(folder, "--gain", "1").run([(BASELINE, 1)])) == [arm_run]  # read, and not made again
     bank = own.bank()
-    bank.append(arms.group, arms.method(BASELINE), made)
-    assert own.bank().find_run(made.run_id) == made
+    bank.append(arms.group, arms.method(BASELINE), arm_run)
+    assert own.bank().find_run(arm_run.run_id) == arm_run
     text = bank.path.read_text()
     bank.path.write_text(text.replace('"schema":2', '"schema":3'))
     with pytest.raises(PlumblineError, match=r"runs\.jsonl is of a later Plumbline"):
@@ -81,16 +81,16 @@ def test_a_run_says_on_what_it_was_made_and_what_changed(tmp_path: Path, monkeyp
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     arms = trainer(folder)
     (first,) = arms.run([("candidate", 1)])
-    said = json.loads(next(Folder(folder).runs.glob("*.result.json")).read_text())["fingerprint"]
-    assert said["cpu"] and (said["gpu"], said["driver"], said["torch"]) == ("1 x NVIDIA A100", "550.1", "2.6.0")
+    facts = json.loads(next(Folder(folder).runs.glob("*.result.json")).read_text())["fingerprint"]
+    assert facts["cpu"] and (facts["gpu"], facts["driver"], facts["torch"]) == ("1 x NVIDIA A100", "550.1", "2.6.0")
     (folder / "data").write_text("two")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     (folder / "torch.py").write_text("__version__ = '2.7.0'\n")
     (second,) = trainer(folder).run([("candidate", 2)])
     assert first.fingerprint != second.fingerprint
-    told = arms.changed([first, second])
-    assert [line.partition(":")[0] for line in told] == ["data", "gpu", "torch"]
-    assert "torch: 2.6.0, 2.7.0" in told
+    changes = arms.changed([first, second])
+    assert [line.partition(":")[0] for line in changes] == ["data", "gpu", "torch"]
+    assert "torch: 2.6.0, 2.7.0" in changes
 
 
 def test_large_data_is_known_by_its_begin_and_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_a_value_that_was_edited_in_the_bank_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no run at work, whose copy would be used as it lies there."""
+    """And no run in progress, whose copy would be used as it lies there."""
 
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")

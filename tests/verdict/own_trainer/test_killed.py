@@ -27,7 +27,7 @@ with open(os.environ["STARTS"], "a") as starts:
 time.sleep(0.3)
 print(f"val_bpb: {random.Random(seed).gauss(1, 0.01) - 0.1 * ('--better' in sys.argv):.6f}")
 """
-#: Two runs beside each other, which end in any order.
+#: Two concurrent runs, which end in any order.
 WHERE = '[where]\ngpus = "0,1"\n[decide]\nbaseline_runs = 2\nmax_runs = 3'
 #: Tries that are killed, three times each.
 FOLDERS = int(os.environ.get("PLUMBLINE_KILLED_TRIES", "1"))
@@ -44,9 +44,9 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 def bank(folder: Path) -> dict[tuple[Any, ...], float]:
     """Every run of the bank, which is there once, with its value."""
     lines = [json.loads(line) for line in (folder / ".plumbline/runs.jsonl").read_text().splitlines()]
-    found = {(one["method"], one["role"], one["run"]["seed"]): one["run"]["value"] for one in lines}
-    assert len(found) == len(lines), lines
-    return found
+    values = {(entry["method"], entry["role"], entry["run"]["seed"]): entry["run"]["value"] for entry in lines}
+    assert len(values) == len(lines), lines
+    return values
 
 
 def state(folder: Path) -> dict[str, Any]:
@@ -76,11 +76,11 @@ def kill(folder: Path, after: float) -> dict[int, int]:
     process.kill()
     process.wait()
     until = time.monotonic() + 5
-    while (left := list_carriers(f"MARK={folder}.")) and time.monotonic() < until:
+    while (rest := list_carriers(f"MARK={folder}.")) and time.monotonic() < until:
         time.sleep(0.05)
-    assert not left, [Path(f"/proc/{each}/cmdline").read_bytes() for each in left]
-    found = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))
-    return {result["seed"]: starts(folder)[result["seed"]] for result in found}
+    assert not rest, [Path(f"/proc/{each}/cmdline").read_bytes() for each in rest]
+    results = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))
+    return {result["seed"]: starts(folder)[result["seed"]] for result in results}
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
     seconds, instants = time.monotonic() - began, random.Random(FOLDERS)
     for number in range(FOLDERS):
         folder = shutil.copytree(source, tmp_path / f"killed{number}")
-        known = [kill(folder, instants.uniform(0.05, 1.05) * seconds) for _ in range(3)]
+        counts = [kill(folder, instants.uniform(0.05, 1.05) * seconds) for _ in range(3)]
         assert start(folder).wait() == 0  # also where it had ended
         assert state(folder) == state(undisturbed)
         # What fills a device that is free goes by what is there already, so that either may have a run that no look
@@ -104,4 +104,4 @@ def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
         decided = {(seed, value) for _, seed, value in state(folder)["decision"][2]}
         assert decided <= {(key[2], value) for key, value in ours.items() if key not in spare}
         assert len(spare) <= 2
-        assert all(starts(folder)[seed] == begun for each in known for seed, begun in each.items())
+        assert all(starts(folder)[seed] == begun for each in counts for seed, begun in each.items())

@@ -1,4 +1,4 @@
-"""The last value that a log says, however long the log and however bad the pattern."""
+"""The last value that a log contains, however long the log and however bad the pattern."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def test_the_last_match_counts_and_bars_of_progress_are_lines(tmp_path: Path) ->
     log = tmp_path / "log"
     log.write_text("val_bpb: 1.5\nstep 1 val_bpb: 1.4\rstep 2\rval_bpb: 1.25 mem: 7\nmem: 9\nbye\n")
     metric = MetricPart(pattern=r"val_bpb: (\S+)", others={"mem": r"mem: (\d+)", "none": r"never (\d)"})
-    found = read(metric, log, tmp_path)
-    assert (found.value, found.text, found.others) == (1.25, "1.25", {"mem": 9.0})
+    reading = read(metric, log, tmp_path)
+    assert (reading.value, reading.text, reading.others) == (1.25, "1.25", {"mem": 9.0})
 
 
 def test_colours_and_quotes_are_no_part_of_a_number_and_moves_of_the_cursor_end_a_line(tmp_path: Path) -> None:
@@ -40,15 +40,15 @@ def test_colours_and_quotes_are_no_part_of_a_number_and_moves_of_the_cursor_end_
 def test_rows_of_json_and_metric_lines(tmp_path: Path) -> None:
     rows = '{"eval": {"loss": 2.5}, "step": 1}\n{"eval": {"loss": NaN}}\n{"step": 3}\n{"torn": '
     (tmp_path / "run.jsonl").write_text(rows)
-    found = read(MetricPart(json="run.jsonl:eval.loss", others={"step": "run.jsonl:step"}), tmp_path / "log", tmp_path)
-    assert found.value is not None and math.isnan(found.value) and found.others == {"step": 3.0}
+    score = read(MetricPart(json="run.jsonl:eval.loss", others={"step": "run.jsonl:step"}), tmp_path / "log", tmp_path)
+    assert score.value is not None and math.isnan(score.value) and score.others == {"step": 3.0}
     (tmp_path / "final.json").write_text('{\n "a.b": 1,\n "loss": 3\n}\n')
     assert read(MetricPart(json="final.json:loss"), tmp_path / "log", tmp_path).value == 3.0
     assert read(MetricPart(json="final.json:a.b"), tmp_path / "log", tmp_path).value == 1.0
     assert read(MetricPart(json="gone.json:loss"), tmp_path / "log", tmp_path).value is None
     (tmp_path / "log").write_text("METRIC loss=3.5\nMETRIC loss=3.25\nMETRIC mfu=0.4\n")
-    found = read(MetricPart(name="loss"), tmp_path / "log", tmp_path)
-    assert (found.value, found.others) == (3.25, {"mfu": 0.4})
+    score = read(MetricPart(name="loss"), tmp_path / "log", tmp_path)
+    assert (score.value, score.others) == (3.25, {"mfu": 0.4})
 
 
 def test_a_huge_log_and_a_pattern_that_backtracks_for_ever_take_bounded_time(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ LOSS = MetricPart(pattern=r"val_loss:? ?([0-9.]+)")
 JSON = MetricPart(json="rows.jsonl:val_loss")
 VALUES = "step 50 val_loss 2.6\nstep 100 val_loss 2.5\n"
 
-#: Says that a run diverged, whatever the baseline says.
+#: Prints that a run diverged, whatever the baseline states.
 DIVERGED = """\
 Loss NaN!
 step 90 | Training Loss | nan
@@ -24,7 +24,7 @@ loss [nan]
 loss=Infinity
 2026-01-02 INFO loss: nan resumed: False
 step 100 best 2.1 loss nan lr: 0"""
-#: Is seen unless a run of the baseline says so too.
+#: Is seen unless a run of the baseline prints it too.
 SIGNS = """\
 [rank 0] NaN in the loss, stopping
 rank 0: NaN detected in loss at step 90
@@ -63,7 +63,7 @@ val_loss std nan (n=1)
 delta loss: nan
 total_loss: nan
 old loss nan -> new loss 2.0"""
-#: Says nothing.
+#: Prints nothing.
 HONEST = """\
 any NaN in the loss: False
 Loss contains NaN: False

@@ -1,4 +1,4 @@
-"""How a run ends is told apart: the arm's doing, or the machine's; and nothing of a run outlives it."""
+"""How a run ends is distinguished: the arm's doing, or the machine's; and nothing of a run outlives it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from plumbline.verdict.own_trainer.processes import REPORT, list_carriers
 from plumbline.verdict.own_trainer.requests import read_request, read_result
 from tests.verdict.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
-#: Starts a process in a session of its own, as launchers do, and waits for ever.
+#: Starts a process in its own session, as launchers do, and waits for ever.
 NEVER = """\
 import subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -42,9 +42,9 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
     make(folder)
     (folder / "train.py").write_text(train)
     write_toml(folder, *run, command=command)
-    (made,) = trainer(folder).run([("candidate", 7)])
+    (arm_run,) = trainer(folder).run([("candidate", 7)])
     assert not list_carriers(f"{REPORT}={Folder(folder).runs}/")
-    return made
+    return arm_run
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
     ],
 )
 def test_an_end_that_is_the_arms_own_is_its_outcome(train: str, outcome: str, why: str, tmp_path: Path) -> None:
-    made = run(tmp_path / "mine", train)
-    assert (made.outcome, made.value) == (outcome, None) and why in made.why
+    result = run(tmp_path / "mine", train)
+    assert (result.outcome, result.value) == (outcome, None) and why in result.why
 
 
-#: Leaves a process behind that has a session and an environment of its own, and says which.
+#: Leaves a process behind that has its own session and environment, and prints which.
 LEAVES = """\
 import os, subprocess, sys
 code = "import os, time; open('{file}.new', 'w').write(str(os.getpid())); os.rename('{file}.new', '{file}'); "
@@ -83,14 +83,14 @@ while not os.path.exists("{file}"):
 
 
 def test_what_left_its_session_and_its_environment_ends_with_its_run(tmp_path: Path) -> None:
-    left = tmp_path / "left"
-    middle = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {LEAVES.format(file=left)!r}], env={{}})\n"
+    file = tmp_path / "left"
+    middle = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {LEAVES.format(file=file)!r}], env={{}})\n"
     try:
         run(tmp_path / "mine", middle + "import time; time.sleep(600)", 'timeout = "2s"')
-        assert not alive(int(left.read_text()))
+        assert not alive(int(file.read_text()))
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(int(left.read_text()), signal.SIGKILL)
+            os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 def alive(process: int) -> bool:
@@ -103,9 +103,9 @@ def test_what_a_run_changes_of_what_is_shared_is_told(tmp_path: Path) -> None:
     (folder / "data").mkdir()
     (folder / "data/tokens").write_text("1 2 3")
     write_toml(folder, 'share = ["data"]')
-    told: list[str] = []
-    list(trainer(folder, "--gain", "1", told=told).run([("candidate", 1), ("candidate", 2)]))
-    (line,) = told  # once, whatever the runs
+    lines: list[str] = []
+    list(trainer(folder, "--gain", "1", lines=lines).run([("candidate", 1), ("candidate", 2)]))
+    (line,) = lines  # once, whatever the runs
     assert f"while seed 1 of a change ran, {folder}/data/cache changed, which all runs share" in line
 
 
@@ -125,14 +125,14 @@ def test_what_changes_is_seen_in_as_many_shared_files_as_there_is_time_for(tmp_p
 
 
 def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
-    told: list[str] = []
-    arms = trainer(make(tmp_path / "mine"), "--gain", "1", told=told)
+    lines: list[str] = []
+    arms = trainer(make(tmp_path / "mine"), "--gain", "1", lines=lines)
     list(arms.run([("candidate", 1)]))
     result = read_result(arms.folder.runs / f"{arms.run_id('candidate', 1)}.result.json")
-    assert result is not None and not result.unseen and not told
+    assert result is not None and not result.unseen and not lines
     for _ in range(2):
         arms.tell_of_shared("candidate", msgspec.structs.replace(result, unseen=True, looked_at=400_000))
-    (line,) = told
+    (line,) = lines
     assert "run.share has more files than can be looked at" in line and "400,000 files" in line
 
 
@@ -140,10 +140,10 @@ def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Pa
     noise = "print('first')\nprint('val_bpb: 0.5')\nfor _ in range(300): print(('x' * 99 + '\\n') * 1000, end='')\n"
     folder = make(tmp_path / "mine", noise + "print('last')\n")
     arms = trainer(folder, "--gain", "1")
-    (made,) = arms.run([("candidate", 1)])
+    (arm_run,) = arms.run([("candidate", 1)])
     log = Folder(folder).log(arms.method("candidate"), 1)
     text = log.read_text()
-    assert made.value == 0.5 and text.startswith("first\n") and text.endswith("x\nlast\n")
+    assert arm_run.value == 0.5 and text.startswith("first\n") and text.endswith("x\nlast\n")
     left_out = int(re.search(r"\[plumbline left out (\d+) bytes here\]\n", text)[1])
     assert log.stat().st_size < 21 * 2**20 and left_out > 8 * 2**20
 
@@ -167,10 +167,10 @@ def test_a_long_log_takes_no_room_while_the_run_runs_and_is_read_all_the_same(tm
     log = Folder(folder).log(arms.method("candidate"), 1)
     with ThreadPoolExecutor(1) as pool_:
         looking = pool_.submit(largest, log, tmp_path / "done")
-        (made,) = arms.run([("candidate", 1)])
+        (arm_run,) = arms.run([("candidate", 1)])
         most = looking.result()
     text = log.read_text()
-    assert made.value == 0.5 and text.startswith("first\n") and "\0" not in text
+    assert arm_run.value == 0.5 and text.startswith("first\n") and "\0" not in text
     assert 30 * 2**20 < most < 70 * 2**20, most  # of 96 MB that it had printed
     assert int(re.search(r"left out (\d+) bytes", text)[1]) > 80 * 2**20 and log.stat().st_size < 21 * 2**20
 
@@ -193,9 +193,9 @@ def largest(path: Path, until: Path) -> int:
 def test_a_run_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, clean: bool) -> None:
     train = NEVER.replace(", start_new_session=True", "") if clean else NEVER
     command = f"{f'env -i {sys.executable}' if clean else 'python'} train.py"
-    made = run(tmp_path / "mine", train, 'timeout = "1s"', command=command)
-    assert made.outcome == "timeout" and "not finished after 1 s" in made.why
-    assert made.seconds is not None and made.seconds < 10
+    arm_run = run(tmp_path / "mine", train, 'timeout = "1s"', command=command)
+    assert arm_run.outcome == "timeout" and "not finished after 1 s" in arm_run.why
+    assert arm_run.seconds is not None and arm_run.seconds < 10
 
 
 def test_what_a_command_prints_to_a_file_is_read_and_kept(tmp_path: Path) -> None:
@@ -205,14 +205,14 @@ def test_what_a_command_prints_to_a_file_is_read_and_kept(tmp_path: Path) -> Non
     write_toml(folder, command="python train.py > run.log 2>&1", metric=metric)
     (folder / "train.py").write_text("import sys\nprint('peak_vram_mb: 2048')\n" + TRAIN)
     arms = trainer(folder)
-    (made,) = arms.run([("candidate", 1)])
-    evidence = arms.evidence(made)
-    assert made.value is not None and arms.memory_gb([made]) == 2.0 and evidence.memory_bytes == 2 * 2**30
-    assert (evidence.value, evidence.seconds, evidence.seed) == (made.value, made.seconds, "1")
+    (arm_run,) = arms.run([("candidate", 1)])
+    evidence = arms.evidence(arm_run)
+    assert arm_run.value is not None and arms.memory_gb([arm_run]) == 2.0 and evidence.memory_bytes == 2 * 2**30
+    assert (evidence.value, evidence.seconds, evidence.seed) == (arm_run.value, arm_run.seconds, "1")
     assert evidence.tokens is None and evidence.file is not None and evidence.file.is_file()
     (folder / "train.py").write_text("1 / 0\n")
-    (made,) = trainer(folder).run([("candidate", 1)])
-    assert made.why == "exit code 1: ZeroDivisionError: division by zero"
+    (arm_run,) = trainer(folder).run([("candidate", 1)])
+    assert arm_run.why == "exit code 1: ZeroDivisionError: division by zero"
 
 
 def test_what_a_finished_run_leaves_behind_ends(tmp_path: Path) -> None:
@@ -238,12 +238,12 @@ def test_an_end_that_is_the_machines_is_no_outcome(tmp_path: Path) -> None:
 def test_a_machines_end_is_the_arms_the_second_time(train: str, first: str, second: str, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=first):
         run(tmp_path / "mine", train)
-    (made,) = trainer(tmp_path / "mine").run([("candidate", 7)])
-    assert made.outcome == "crashed" and second in made.why
+    (arm_run,) = trainer(tmp_path / "mine").run([("candidate", 7)])
+    assert arm_run.outcome == "crashed" and second in arm_run.why
 
 
 def test_a_disk_is_full_by_what_a_quota_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**words: Path) -> None:
+    def refuse(**options: Path) -> None:
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
     folder, free = str(tmp_path), os.statvfs(tmp_path)
@@ -262,8 +262,8 @@ def test_a_metric_file_that_the_commit_has_is_no_word_of_a_run(tmp_path: Path) -
     (folder / "last.json").write_text('{"loss": 2.5}')
     (folder / "train.py").write_text("# writes nothing\n")
     write_toml(folder, metric="json = 'last.json:loss'")
-    (made,) = trainer(folder).run([("candidate", 7)])
-    assert made.outcome == "crashed" and "it ended well, and loss is nowhere in last.json" in made.why
+    (arm_run,) = trainer(folder).run([("candidate", 7)])
+    assert arm_run.outcome == "crashed" and "it ended well, and loss is nowhere in last.json" in arm_run.why
     write_toml(folder, 'share = ["out"]', metric="json = 'out/last.json:loss'")
     with pytest.raises(PlumblineError, match=r"out/last\.json lies in out, which run\.share gives to all runs"):
         trainer(folder)
@@ -280,14 +280,14 @@ def test_each_run_has_its_device_and_its_last_metric_is_told(tmp_path: Path, mon
     )
     write_toml(folder, 'seed = "--wait 3.5 --seed {seed}"', more='[where]\ngpus = "4,5"')
     monkeypatch.setattr(processes, "TOLD_EVERY", 3.0)
-    told: list[str] = []
-    arms = trainer(folder, "--gain", "1", told=told)
+    lines: list[str] = []
+    arms = trainer(folder, "--gain", "1", lines=lines)
     assert len(list(arms.run([(BASELINE, 1), (BASELINE, 2)]))) == 2
-    assert sorted(line.partition(": ")[2].split(" s, ")[1] for line in told) == ["val_bpb 5", "val_bpb 6"]
-    told.clear()
+    assert sorted(line.partition(": ")[2].split(" s, ")[1] for line in lines) == ["val_bpb 5", "val_bpb 6"]
+    lines.clear()
     (folder / "train.py").write_text("import time\nprint('epoch 1')\ntime.sleep(3.5)\n")
-    list(trainer(folder, told=told).run([("candidate", 1)]))
-    assert told[0].endswith(" s, no metric yet; its last line: epoch 1"), told
+    list(trainer(folder, lines=lines).run([("candidate", 1)]))
+    assert lines[0].endswith(" s, no metric yet; its last line: epoch 1"), lines
 
 
 def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> None:
@@ -299,14 +299,14 @@ def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> No
     with pytest.raises(PlumblineError, match="no call that sets a seed was seen, and no Python of it could be reached"):
         list(trainer(folder, "--gain", "1").run(both[:1]))
     write_toml(folder, 'seed = "inject"')
-    assert len({one.value for one in trainer(folder, "--gain", "1").run(both)}) == 2
+    assert len({arm_run.value for arm_run in trainer(folder, "--gain", "1").run(both)}) == 2
     (folder / "train.py").write_text("print('val_bpb: 1.23456')\n")
     with pytest.raises(PlumblineError, match=r"no call that sets a seed was seen"):
         list(trainer(folder).run([("candidate", 1), ("candidate", 2)]))
 
 
-def killed(folder: Path) -> subprocess.Popen[bytes]:
-    """A try in a process of its own that was killed without mercy once a run was finished."""
+def kill_try(folder: Path) -> subprocess.Popen[bytes]:
+    """A try in a separate process that was killed without mercy once a run was finished."""
     command = [sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not list(folder.glob(".plumbline/runs/*.result.json")):
@@ -320,12 +320,12 @@ def killed(folder: Path) -> subprocess.Popen[bytes]:
 def test_a_try_that_is_killed_goes_on_with_what_was_finished(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     write_toml(folder, 'seed = "--wait 0.3 --seed {seed}"')
-    killed(folder)
+    kill_try(folder)
     before = {path: path.stat().st_mtime_ns for path in (folder / ".plumbline/runs").glob("*.result.json")}
     assert 1 <= len(before) < 5
     decision = decide(folder, "--gain", "1")
     assert decision.verdict == "keep" and all(path.stat().st_mtime_ns == at for path, at in before.items())
-    assert sorted(one.run.seed for one in Folder(folder).bank().runs) == [42, 43, 44, 1042, 1043]
+    assert sorted(entry.run.seed for entry in Folder(folder).bank().runs) == [42, 43, 44, 1042, 1043]
 
 
 def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     mark = f"{REPORT}={folder / '.plumbline/runs'}/"
     process = subprocess.Popen([sys.executable, "-m", "tests.verdict.own_trainer.trainers", str(folder), "--gain", "1"])
     while not any("val_bpb" in log.read_text() for log in folder.glob(".plumbline/logs/**/*.log")):
-        time.sleep(0.05)  # what it starts in a session of its own is there before it says a word
+        time.sleep(0.05)  # what it starts in its own session is there before it prints a word
     (runner,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     process.send_signal(signal.SIGSTOP)  # so that it does not see its runner die, and end what that began
     os.kill(int(runner), signal.SIGKILL)
@@ -344,10 +344,10 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     process.wait()
     assert list_carriers(mark)
     (tmp_path / "wait").unlink()
-    told: list[str] = []
-    (made,) = trainer(folder, "--gain", "1", told=told).run([(BASELINE, 42)])
-    assert made.value is not None and not list_carriers(mark)
-    assert told == ["1 process of an earlier try still ran here, and had to end"]
+    lines: list[str] = []
+    (arm_run,) = trainer(folder, "--gain", "1", lines=lines).run([(BASELINE, 42)])
+    assert arm_run.value is not None and not list_carriers(mark)
+    assert lines == ["1 process of an earlier try still ran here, and had to end"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, -signal.SIGINT)])
@@ -367,8 +367,8 @@ def test_a_try_that_is_asked_to_stop_ends_its_runs_first(number: int, code: int,
 
 def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> None:
     folder = Folder(make(tmp_path / "mine"))
-    held = rf"held by process {os.getpid()} on .*plumbline try -m x"
-    with folder.hold("plumbline try -m x"), pytest.raises(PlumblineError, match=held), folder.hold("another"):
+    message = rf"held by process {os.getpid()} on .*plumbline try -m x"
+    with folder.hold("plumbline try -m x"), pytest.raises(PlumblineError, match=message), folder.hold("another"):
         pass
 
 
@@ -376,8 +376,8 @@ def test_one_process_makes_a_run(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     arms = trainer(folder, "--gain", "1")
     request = read_request(arms.request(BASELINE, 42))
-    held = Path(request.result).with_suffix(".lock")
-    with open(held, "a") as file:
+    lock_file = Path(request.result).with_suffix(".lock")
+    with open(lock_file, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         command = (
             "from plumbline.verdict.own_trainer import run_one; run_one.GRACE = 0.2; raise SystemExit(run_one.main())"

@@ -31,31 +31,31 @@ print(json.dumps([random.random(), np.random.rand(), default_rng(42).random(), t
 TORCH = 0.8822692632675171
 
 
-def drawn(folder: Path, seed: int, *words: str) -> tuple[list[float], dict[str, int]]:
+def run_script(folder: Path, seed: int, *options: str) -> tuple[list[float], dict[str, int]]:
     """What a script draws under a seed, and which calls were shifted."""
     (folder / "script.py").write_text(FIXED)
     (folder / "reports").mkdir(exist_ok=True)
     ours = {"PLUMBLINE_REPORT": str(folder / "reports"), "PYTHONPATH": str(CHILD), "PLUMBLINE_SHIFT_SEEDS": str(seed)}
     done = subprocess.run(
-        [sys.executable, str(folder / "script.py"), *words],
+        [sys.executable, str(folder / "script.py"), *options],
         env={**os.environ, **ours},
         capture_output=True,
         text=True,
         check=True,
     )
     (report,) = (folder / "reports").glob("*.json")
-    said = json.loads(report.read_text())
+    contents = json.loads(report.read_text())
     report.unlink()
-    assert said["problems"] == [] and said["versions"]["torch"]
-    return json.loads(done.stdout), said["shifted"]
+    assert contents["problems"] == [] and contents["versions"]["torch"]
+    return json.loads(done.stdout), contents["shifted"]
 
 
 @pytest.mark.slow
 def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_given(tmp_path: Path) -> None:
-    fixed, shifted = drawn(tmp_path, 1, "fix")
+    fixed, shifted = run_script(tmp_path, 1, "fix")
     new = 42 + 2 * 1_000_003
     assert fixed[:3] == [random.Random(new).random(), RandomState(new).rand(), default_rng(new).random()]
-    assert fixed[3] not in (TORCH, fixed[6]) and fixed[6] == TORCH  # a generator of its own is left alone
+    assert fixed[3] not in (TORCH, fixed[6]) and fixed[6] == TORCH  # its own generator is left alone
     assert shifted == {
         "random.seed": 1,
         "numpy.random.seed": 1,
@@ -63,7 +63,7 @@ def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_give
         "torch.manual_seed": 1,
         "torch.cuda.manual_seed": 1,
     }
-    unset, counted = drawn(tmp_path, 1)
+    unset, counted = run_script(tmp_path, 1)
     assert unset[:2] == [random.Random(new - 42).random(), RandomState(new - 42).rand()]
     assert unset[3] != fixed[3] and counted == {"numpy.random.default_rng": 2}
 
@@ -76,8 +76,8 @@ def test_workers_that_set_no_seed_keep_streams_of_their_own(tmp_path: Path) -> N
         f"import random, subprocess, sys\nprint('val_bpb:', float({start}) - float({start}))\n"
     )
     write_toml(folder, 'seed = "inject"')
-    (made,) = trainer(folder).run([("candidate", 1)])
-    assert made.value
+    (arm_run,) = trainer(folder).run([("candidate", 1)])
+    assert arm_run.value
 
 
 def test_workers_of_a_launcher_are_shifted_too_and_the_users_own_sitecustomize_runs(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from tests.verdict.own_trainer.trainers import decide, git, make, trainer, write
 
 
 def everything(folder: Path) -> dict[str, str]:
-    """Every file of a repository with its hash, but for objects, our refs and our folder."""
+    """Every file of a repository with its hash, except for objects, our refs and our folder."""
     ours = (".git/objects/", ".git/refs/plumbline/", ".git/worktrees", ".git/info/exclude", ".plumbline/")
     names = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-    kept = {name: path for name, path in names.items() if not name.startswith(ours)}
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in kept.items()}
+    paths = {name: path for name, path in names.items() if not name.startswith(ours)}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
 
 
 def test_a_try_touches_nothing_of_the_users(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_a_try_touches_nothing_of_the_users(tmp_path: Path) -> None:
     assert decide(folder).verdict == "keep"
     assert everything(folder) == before and not (tmp_path / "hooked").exists()
     assert list((folder / ".plumbline/worktrees").iterdir()) == [] and "\n" not in git(folder, "worktree", "list")
-    held = git(folder, "for-each-ref", "--format=%(objectname)", "refs/plumbline/arms")
-    files = git(folder, "ls-tree", "--name-only", held).split()
+    commit = git(folder, "for-each-ref", "--format=%(objectname)", "refs/plumbline/arms")
+    files = git(folder, "ls-tree", "--name-only", commit).split()
     assert "gain.py" in files and not {"results.tsv", ".plumbline", "data"} & set(files)
     assert ".plumbline" not in git(folder, "status", "--porcelain")
 
@@ -126,8 +126,8 @@ def test_a_folder_within_a_repository_is_run_with_what_lies_around_it(tmp_path: 
     (top / "plumbline.toml").rename(folder / "plumbline.toml")
     git(top, "add", "-A")
     git(top, "commit", "-qm", "deeper")
-    (made,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
-    assert made.value is not None and made.value < 0.1
+    (arm_run,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
+    assert arm_run.value is not None and arm_run.value < 0.1
     assert git(top, "status", "--porcelain") == "" and (folder / ".plumbline" / "runs").exists()
 
 
@@ -155,8 +155,8 @@ def test_submodules_are_filled_and_refused_with_changes_of_their_own(tmp_path: P
     (folder / "train.py").write_text(text.replace("SHIFT = 0.0", "from library.train import SHIFT"))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "uses a library")
-    (made,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
-    assert made.value is not None and made.value < -0.4
+    (arm_run,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
+    assert arm_run.value is not None and arm_run.value < -0.4
     (folder / "library" / "train.py").write_text("SHIFT = 0.7\n")
     with pytest.raises(PlumblineError, match=r"library is a repository of its own with changes"):
         Repository(folder).candidate()
@@ -191,8 +191,8 @@ def test_installed_code_is_that_of_the_arms_copy(tmp_path: Path, monkeypatch: py
     git(folder, "commit", "-qm", "a package")
     (folder / "src/lib/shifts.py").write_text("SHIFT = 1.0\n")
     monkeypatch.setenv("PYTHONPATH", str(folder / "src/lib"), prepend=os.pathsep)
-    (made,) = trainer(folder).run([("candidate", 1)])
-    assert made.value is not None and made.value < 0.1
+    (arm_run,) = trainer(folder).run([("candidate", 1)])
+    assert arm_run.value is not None and arm_run.value < 0.1
     for command in (f"python {folder}/train.py {{flags}}", f"cd {folder}; python train.py {{flags}}"):
         write_toml(folder, command=command)
         with pytest.raises(PlumblineError, match=r"__main__: came from .* and not from the arm's own copy"):

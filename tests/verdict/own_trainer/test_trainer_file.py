@@ -22,7 +22,7 @@ gpus = "0+1, 2+3"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("command", "comand", r"run: unknown key 'comand'; did you mean 'command'"),
         ("[metric]", "[metrics]", r"no part \[metrics\]; did you mean 'metric'"),
@@ -51,10 +51,10 @@ gpus = "0+1, 2+3"
         ("[run]", ".".join("a" * 400) + " = 1\n[run]", r"a key has more than 20 parts"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_its_key(old: str, new: str, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_meant_is_refused_by_its_key(old: str, new: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "plumbline.toml"
     path.write_text(WHOLE.replace(old, new, 1))
-    with pytest.raises(PlumblineError, match=said) as raised:
+    with pytest.raises(PlumblineError, match=message) as raised:
         trainer_file.load(tmp_path)
     assert str(path) in str(raised.value)
 
@@ -70,10 +70,10 @@ def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
 
 def test_seed_and_flags_go_where_they_are_named_or_to_the_end_of_a_single_command() -> None:
     flags = ["--name", "a b", "$(touch x)"]
-    words = "--seed 7 --name 'a b' '$(touch x)'"
-    assert fill_command("python train.py", "--seed {seed}", 7, flags) == f"python train.py {words}"
+    filled = "--seed 7 --name 'a b' '$(touch x)'"
+    assert fill_command("python train.py", "--seed {seed}", 7, flags) == f"python train.py {filled}"
     assert fill_command("uv run train.py > run.log 2>&1", "--seed {seed}", 7, []).endswith("2>&1 --seed 7")
-    assert fill_command("python t.py {flags} | tee log", "--seed {seed}", 7, flags) == f"python t.py {words} | tee log"
+    assert fill_command("python t.py {flags} | tee log", "--seed {seed}", 7, flags) == f"python t.py {filled} | tee log"
     assert fill_command("S={seed} python t.py", "--seed {seed}", 7, []) == "S=7 python t.py"
     with pytest.raises(PlumblineError, match=r"more than one command; write \{flags\}"):
         fill_command("python prepare.py && python t.py", "--seed {seed}", 7, [])

@@ -33,10 +33,10 @@ COMMAND = f"{sys.executable} train.py {{flags}}"
 METRIC = r"pattern = '^val_bpb:\s+(\S+)'"
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *options: str) -> str:
     """Run git in a folder, as a user has it set up."""
     name = ("-c", "user.name=me", "-c", "user.email=me@localhost", "-c", "protocol.file.allow=always")
-    done = subprocess.run(["git", *name, *words], cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run(["git", *name, *options], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
@@ -58,14 +58,14 @@ def make(folder: Path, train: str = TRAIN) -> Path:
 
 
 def trainer(
-    folder: Path, *flags: str, told: list[str] | None = None, candidates: Mapping[str, Sequence[str]] | None = None
+    folder: Path, *flags: str, lines: list[str] | None = None, candidates: Mapping[str, Sequence[str]] | None = None
 ) -> CommandTrainer:
     """The baseline and the working tree with flags, as arms; `candidates`: several by their names, each with flags."""
     repository, own = Repository(folder), Folder(folder)
     arms = {BASELINE: own.baseline(repository)}
-    for name, words in (candidates or {"candidate": flags}).items():
-        arms[name] = repository.candidate(words, "a change")
-    tell = [].append if told is None else told.append
+    for name, options in (candidates or {"candidate": flags}).items():
+        arms[name] = repository.candidate(options, "a change")
+    tell = [].append if lines is None else lines.append
     return CommandTrainer(
         file=trainer_file.load(folder),
         repository=repository,
@@ -80,13 +80,13 @@ def decide(folder: Path, *flags: str, bank: int = 3, most: int = 3) -> Decision:
     """Run the working tree against the baseline until it is decided."""
     own = Folder(folder)
     with own.hold("plumbline try"):
-        arms, known = trainer(folder, *flags), own.bank()
-        asked = ExperimentQuestion(
+        arms, own_bank = trainer(folder, *flags), own.bank()
+        question = ExperimentQuestion(
             name="try", baseline="start", candidate="candidate", metric=arms.metric, higher=False, bank=bank, most=most
         )
-        terms, plan = fix_design(asked, arms, known)
-        return Experiment(terms=terms, plan=plan, trainer=arms, bank=known, tell=print).conduct()
+        terms, plan = fix_design(question, arms, own_bank)
+        return Experiment(terms=terms, plan=plan, trainer=arms, bank=own_bank, tell=print).conduct()
 
 
-if __name__ == "__main__":  # a try of its own, to be killed
+if __name__ == "__main__":  # a try in a separate process, to be killed
     print(decide(Path(sys.argv[1]), *sys.argv[2:]).verdict)

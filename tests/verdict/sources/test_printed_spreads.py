@@ -31,10 +31,10 @@ def summary(values: np.ndarray) -> RunsSummary:
     return RunsSummary(mean=float(values.mean()), std=float(values.std(ddof=1)), n=values.size)
 
 
-def table(folder: Path, text: str, told: PrintedSpread | None = None, suffix: str = ".csv") -> Evidence:
+def table(folder: Path, text: str, spread: PrintedSpread | None = None, suffix: str = ".csv") -> Evidence:
     path = folder / f"r{suffix}"
     path.write_text(text)
-    return read_table(read_rows(path), ColumnNames(metric="acc"), spread_options=told)
+    return read_table(read_rows(path), ColumnNames(metric="acc"), spread_options=spread)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 5), (3, 3), (8, 2)])
@@ -61,29 +61,29 @@ def test_no_number_that_would_be_printed_so_has_a_p_outside_what_the_page_says(g
     """By scipy, at the corners of the rounding intervals (one of them has each end) and within."""
     half, means = 0.05, (50 + gain / 10, 50.0)
     sides = [RunsSummary(mean=m, std=s, n=n, mean_rounding=half, std_rounding=half) for m, s, n in zip(means, stds, ns)]
-    found = compute_rounded_p(judge_summaries("a", *sides, ComparisonTerms(higher=True)))
-    assert found is not None
+    rounded = compute_rounded_p(judge_summaries("a", *sides, ComparisonTerms(higher=True)))
+    assert rounded is not None
     rng, corners = np.random.default_rng(0), np.stack(np.meshgrid(*[[-1, 1]] * 4), axis=-1).reshape(-1, 4)
     ps = []
     for moved in half * np.concatenate([corners, rng.uniform(-1, 1, (20, 4))]):
         m, s = np.array(means) + moved[:2], np.array(stds) + moved[2:]
         test = stats.ttest_ind_from_stats(m[0], s[0], ns[0], m[1], s[1], ns[1], alternative="greater")
         ps.append(float(test.pvalue))
-    assert (min(ps), max(ps)) == pytest.approx((found.low, found.high))
+    assert (min(ps), max(ps)) == pytest.approx((rounded.low, rounded.high))
 
 
 def test_the_means_of_three_are_not_taken_for_single_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "r.csv"
     path.write_text(PRINTED)
     assert main([str(path), *FLAGS, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    ours = said["methods"]["ours"]
+    report = json.loads(capsys.readouterr().out)
+    ours = report["methods"]["ours"]
     assert (round(ours["t"], 2), ours["freedom"], round(ours["p"], 3), ours["n"]) == (2.40, 4, 0.037, 3)
     assert ours["rounded"]["others"] == ["keep"], "p is 0.022 at one end: the digits do not say"
     assert (
         "one-sided p = 0.037, two-sided 0.074; from printed means and standard deviations, whose rounding moves the "
         "one-sided p between 0.022 and 0.06, and with it the verdict)"
-    ) in said["sentence"]
+    ) in report["sentence"]
     page = (tmp_path / "r.verdict.md").read_text()
     path.write_text(PRINTED + "worse,52,0.4,3\n")
     apart = ["--ledger", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "two.md")]
@@ -115,9 +115,9 @@ def test_the_means_of_three_are_not_taken_for_single_runs(tmp_path: Path, capsys
 def test_cells_as_papers_write_them(tmp_path: Path, cell: str, mean, std, off, off_std) -> None:
     for spread, factor in (("std", 1), ("sem", math.sqrt(3))):
         read = table(tmp_path, f"method\tacc\na\t{cell}\nb\t1 ± 1\n", PrintedSpread(3, spread), ".tsv")
-        found = read.summaries["a"]
-        assert (found.mean, found.n, found.mean_rounding) == (pytest.approx(mean), 3, pytest.approx(off))
-        assert (found.std, found.std_rounding) == pytest.approx((factor * std, factor * off_std))
+        row = read.summaries["a"]
+        assert (row.mean, row.n, row.mean_rounding) == (pytest.approx(mean), 3, pytest.approx(off))
+        assert (row.std, row.std_rounding) == pytest.approx((factor * std, factor * off_std))
     assert ("was read as 55.2 ± 0.4" in " ".join(read.notes)) == ("(" in cell)
 
 
@@ -145,7 +145,7 @@ def test_what_is_said_of_several_runs_in_a_file_of_single_ones_is_not_left_out_w
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "words"),
+    ("text", "options", "message"),
     [
         ("method,acc\na,55.2 ± 0.4\nb,54.2\n", (3, "std"), r"line 3, column 'acc': '54.2' is no mean with its spread"),
         ("method,acc\na,55.2%\nb,54.2\n", (), r"line 3, column 'acc': '54.2' has no %, and '55.2%' in line 2 has one"),
@@ -167,14 +167,14 @@ def test_what_is_said_of_several_runs_in_a_file_of_single_ones_is_not_left_out_w
         ("method,step,acc,std,n\na,1,1,1,3\nb,1,1,1,3\n", (), r"has means with spreads, and steps"),
     ],
 )
-def test_nothing_is_guessed(tmp_path: Path, text: str, told: tuple, words: str) -> None:
-    with pytest.raises(PlumblineError, match=words):
-        table(tmp_path, text, PrintedSpread(*told))
+def test_nothing_is_guessed(tmp_path: Path, text: str, options: tuple, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
+        table(tmp_path, text, PrintedSpread(*options))
 
 
 def test_means_alone_lead_to_their_spreads_and_zero_spreads_to_no_verdict(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
-    for text, words in (
+    for text, message in (
         (
             "method,acc,n\nours,55.2,3\nbaseline,54.2,3\n",
             "Means of several runs are no single runs: give columns std and",
@@ -182,7 +182,7 @@ def test_means_alone_lead_to_their_spreads_and_zero_spreads_to_no_verdict(tmp_pa
         (PRINTED.replace("0.4", "0.0").replace("0.6", "0.0"), "the printed standard deviations are 0"),
     ):
         path.write_text(text)
-        with pytest.raises(PlumblineError, match=words):
+        with pytest.raises(PlumblineError, match=message):
             main([str(path), *FLAGS])
     path.write_text("commit\tacc\tstatus\na\t1\tkeep\n")
     with pytest.raises(PlumblineError, match="is read as search; --seeds and --spread are about a table"):

@@ -101,8 +101,8 @@ def test_objects_within_objects_have_dotted_names(tmp_path: Path) -> None:
 
 def test_statuses_are_read_as_loops_write_them(tmp_path: Path) -> None:
     path = tmp_path / "results.tsv"
-    words = ("baseline", "tentative", "Best", "reverted", "OOM", "keep")
-    path.write_text("commit\tloss\tstatus\n" + "".join(f"c{n}\t{n}\t{word}\n" for n, word in enumerate(words)))
+    statuses = ("baseline", "tentative", "Best", "reverted", "OOM", "keep")
+    path.write_text("commit\tloss\tstatus\n" + "".join(f"c{n}\t{n}\t{word}\n" for n, word in enumerate(statuses)))
     steps = read_search(read_rows(path), COLUMNS).log
     assert [step.status for step in steps] == ["keep", "keep", "keep", "discard", "crash", "keep"]
     assert steps[4].value is None and steps[1].word == "tentative"
@@ -164,14 +164,14 @@ def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]
     rows = FileRows(Path("x.csv"), ("method", "seed", "step", "status", "loss"), tuple(map(FileRow, range(9), cells)))
     for read in (read_table, read_search):
         try:
-            found = read(rows, COLUMNS)
+            facts = read(rows, COLUMNS)
         except PlumblineError:
             continue
         if read is read_table:
             there = {(row["method"], normalize_seed(row["seed"])) for row in cells}
-            seen = {(method, seed) for side in (found.values, found.lost) for method, of in side.items() for seed in of}
-            assert seen <= there and {method for method, _ in there - seen} <= {
-                method for method, _ in there if method not in found.methods
+            keys = {(method, seed) for side in (facts.values, facts.lost) for method, of in side.items() for seed in of}
+            assert keys <= there and {method for method, _ in there - keys} <= {
+                method for method, _ in there if method not in facts.methods
             }
 
 

@@ -1,4 +1,4 @@
-"""How a run ended, in the words of loops, trackers and schedulers: what has no value is never judged by one."""
+"""How a run ended, as written by loops, trackers and schedulers: what has no value is never judged by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AS_WRITTEN = {
 @pytest.mark.parametrize("column", ["State", "status", "run.STATE", "job_state", "runStatus", "how it went"])
 def test_a_status_is_known_by_its_column_and_its_word(tmp_path: Path, column: str) -> None:
     path = tmp_path / "t.csv"
-    runs = [(word, meaning) for meaning, words in AS_WRITTEN.items() for word in words.split()]
+    runs = [(word, meaning) for meaning, statuses in AS_WRITTEN.items() for word in statuses.split()]
     path.write_text(
         f"method,seed,{column},loss\n"
         + "".join(
@@ -36,9 +36,9 @@ def test_a_status_is_known_by_its_column_and_its_word(tmp_path: Path, column: st
         )
     )
     read = read_table(read_rows(path), COLUMNS)
-    held = {FINISHED: read.values, CRASH: read.lost, RUNNING: read.unfinished}
+    sides = {FINISHED: read.values, CRASH: read.lost, RUNNING: read.unfinished}
     for seed, (word, meaning) in enumerate(runs):
-        assert [of for of, there in held.items() if str(seed) in there["a"]] == [meaning], word
+        assert [of for of, there in sides.items() if str(seed) in there["a"]] == [meaning], word
     assert column == "status" or f"`{column}`: this column says how its run ended." in read.notes
 
 
@@ -95,7 +95,7 @@ def test_an_unknown_word_is_named_with_its_line_and_the_flag_that_maps_it(tmp_pa
         read_table(read_rows(path), ColumnNames(metric="loss", status="Sate"))
 
 
-#: A column's name, its words of three runs of `a` and three of `b` (all have a value), and what is read: the lost runs
+#: A column's name, its values of three runs of `a` and three of `b` (all have a value), and what is read: the lost runs
 #: of `b`, or words of a refusal, or of a note.
 COLUMN_CASES = (
     ("job_state", "COMPLETED*5 STOPPED", "'STOPPED' is no status that is known; .* --status-map STOPPED=crashed"),
@@ -169,15 +169,15 @@ def test_two_columns_that_contradict_each_other_are_refused(tmp_path: Path) -> N
     path.write_text("method,seed,status,State,loss\na,1,keep,finished,3\na,2,ok,crashed,9\n")
     with pytest.raises(PlumblineError, match="line 3, column 'State': 'crashed' contradicts 'ok' of column 'status'"):
         read_table(read_rows(path), COLUMNS)
-    named = ColumnNames(metric="loss", status="State")
-    assert read_table(read_rows(path), named).lost == {"a": {"2": "crashed"}}
+    columns = ColumnNames(metric="loss", status="State")
+    assert read_table(read_rows(path), columns).lost == {"a": {"2": "crashed"}}
 
 
 ROWS = "Name,State,loss,seed\nbase,finished,3.281,1\nbase,finished,3.279,2\nbase,finished,3.284,3\n"
 
 
 @pytest.mark.parametrize(
-    ("rows", "more", "code", "words"),
+    ("rows", "more", "code", "message"),
     [
         ("new,finished,3.2,1\nnew,crashed,3.7,2\n", [], 12, "1 of its 2 runs has no value (seed 2: crashed)"),
         ("new,finished,3.2,1\nnew,running,3.7,2\n", [], 13, "1 run of 'new' has not ended: seed 2 ('running' in line"),
@@ -186,11 +186,11 @@ ROWS = "Name,State,loss,seed\nbase,finished,3.281,1\nbase,finished,3.279,2\nbase
         ("new,finished,3.2,1\nbase,failed,,4\n", [], 13, "1 run of the baseline 'base' diverged or crashed: seed 4"),
     ],
 )
-def test_a_run_that_did_not_finish_is_never_judged(tmp_path: Path, capsys, rows: str, more, code: int, words) -> None:
+def test_a_run_that_did_not_finish_is_never_judged(tmp_path: Path, capsys, rows: str, more, code: int, message) -> None:
     (tmp_path / "t.csv").write_text(ROWS + rows)
-    asked = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--method-column", "Name"]
-    assert main([str(tmp_path / "t.csv"), *asked, "--exit-code-of", "new", "--json", *more]) == code
-    assert words in json.loads(capsys.readouterr().out)["sentence"]
+    options = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--method-column", "Name"]
+    assert main([str(tmp_path / "t.csv"), *options, "--exit-code-of", "new", "--json", *more]) == code
+    assert message in json.loads(capsys.readouterr().out)["sentence"]
 
 
 def test_a_search_s_log_leaves_out_what_runs_and_says_so(tmp_path: Path) -> None:
@@ -209,10 +209,10 @@ def test_results_tsv_of_try_is_read_as_means_whose_last_row_counts(tmp_path: Pat
     looks = "b2\t2.99\t0.0\tundecided\twider\t2\t0.1\nb2\t2.98\t0.0\tkeep\twider\t4\t0.01\n"
     more = "c3\t2.5\t0.0\timplausible\tleak\t2\t0.001\nd4\t0.0\t0.0\tcrash\tdeeper\t0\t\n"
     (tmp_path / "results.tsv").write_text(head + looks + more)
-    words = [str(tmp_path / "results.tsv"), "--metric", "loss", "--lower-is-better", "--json"]
-    assert main([*words, "--exit-code-of", "b2"]) == 13, "two rows of one change are no repeats"
+    options = [str(tmp_path / "results.tsv"), "--metric", "loss", "--lower-is-better", "--json"]
+    assert main([*options, "--exit-code-of", "b2"]) == 13, "two rows of one change are no repeats"
     assert "a row is a mean of several runs" in json.loads(capsys.readouterr().out)["sentence"]
-    assert main([*words, "--sigma", "0.5"]) == 0
+    assert main([*options, "--sigma", "0.5"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert [step["step"]["commit"] for step in read["search"]["kept"]] == ["b2"] and read["search"]["steps"] == 2
     assert (

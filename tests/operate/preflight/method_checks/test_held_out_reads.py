@@ -32,7 +32,7 @@ from tests.operate.preflight.method_checks.test_leaks import (
     SIZE,
     InTheProcessThatTrains,
     Leak,
-    looked_at,
+    check_trained,
     tiny,
     trained,
     uses,
@@ -48,9 +48,9 @@ class InAWindowAtTheTrainedWidth(Leak):
         return out.shape[2] > 110 and out.shape[-1] == 16
 
     def shown(self, following: torch.Tensor) -> torch.Tensor:
-        kept = torch.zeros_like(following)
-        kept[:, :, 100:111] = following[:, :, 100:111]
-        return kept
+        part = torch.zeros_like(following)
+        part[:, :, 100:111] = following[:, :, 100:111]
+        return part
 
 
 class AtOnePlaceOfTheTrainedContext(Standard):
@@ -73,18 +73,18 @@ def test_a_window_of_places_at_the_trained_width_is_refused_before_training(uses
     whole = small(layers=6, width=64, heads=4, head_width=16, context=160, vocabulary=1024)
     assert not set(range(101, 112)) & set(leaks.list_cuts(160))
     assert trained_size_checks.run_checks(tiny(), SIZE) == {}
-    found = trained_size_checks.run_checks(tiny(), SIZE, [whole])
-    assert "of row 0 in a batch of 18 is predicted otherwise from 160 tokens" in found["causality"]
-    assert found["causality"].endswith("with the 6 layers of the width 64 that are trained")
+    failures = trained_size_checks.run_checks(tiny(), SIZE, [whole])
+    assert "of row 0 in a batch of 18 is predicted otherwise from 160 tokens" in failures["causality"]
+    assert failures["causality"].endswith("with the 6 layers of the width 64 that are trained")
 
 
 def test_one_place_of_the_trained_context(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     load: Any = component.load
     other = AtOnePlaceOfTheTrainedContext
     monkeypatch.setattr(component, "load", lambda slot, name: other if slot == "residual" else load(slot, name))
-    said = looked_at(trained(Softmax)).leak or ""
-    assert said.startswith("causality: read at once, 248 tokens have a loss that is ")
-    assert "most of all token 21 of sequence" in said
+    leak = check_trained(trained(Softmax)).leak or ""
+    assert leak.startswith("causality: read at once, 248 tokens have a loss that is ")
+    assert "most of all token 21 of sequence" in leak
 
 
 def test_losses_by_numpy_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +94,8 @@ def test_losses_by_numpy_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> 
     expected = torch.nn.functional.cross_entropy(logits_BTV.mT, tokens_BT[:, 1:], reduction="none").numpy()
     monkeypatch.setattr(torch.nn.functional, "cross_entropy", lambda *_, **__: torch.zeros(()))
     assert np.allclose(decoded_losses.compute_losses_at_once(model, tokens_BT), expected, rtol=1e-5)
-    one = decoded_losses.decode_losses(model, tokens_BT)
-    assert one.places == tuple(range(1, 16)) and np.allclose(one.losses_BP, expected, rtol=1e-4)
+    decoded = decoded_losses.decode_losses(model, tokens_BT)
+    assert decoded.places == tuple(range(1, 16)) and np.allclose(decoded.losses_BP, expected, rtol=1e-4)
 
 
 def test_a_large_model_is_decoded_in_parts_whose_ends_fall_anywhere() -> None:
@@ -105,7 +105,7 @@ def test_a_large_model_is_decoded_in_parts_whose_ends_fall_anywhere() -> None:
 
 
 def test_every_run_has_its_loss_computed(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What opens for other seeds than the first alone was in the gain, and not looked at."""
+    """What opens for other seeds than the first alone was in the gain, and not checked."""
     work = trained(InTheProcessThatTrains)
     spec = run_spec()
     honest, leaking = TrainedRun(folder=work / "honest", spec=spec), TrainedRun(folder=work / "out", spec=spec)
@@ -118,11 +118,11 @@ def test_every_run_has_its_loss_computed(trained: Callable[[type], Path], monkey
     outcome = json.loads((honest.folder / "outcome.json").read_text())
     (honest.folder / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": float(mean)}))
     assert finished_run_checks.check_arm([honest], work, None).leak is None
-    found = finished_run_checks.check_arm([honest, leaking], work, None)
-    assert (found.leak or "").startswith("loss: the mean over all 10 sequences") and found.key == spec.key
+    result = finished_run_checks.check_arm([honest, leaking], work, None)
+    assert (result.leak or "").startswith("loss: the mean over all 10 sequences") and result.key == spec.key
 
 
-def fitted(work: Path, spec: RunSpec, rows_BT: torch.Tensor, name: str) -> TrainedRun:
+def fit_rows(work: Path, spec: RunSpec, rows_BT: torch.Tensor, name: str) -> TrainedRun:
     """The run of `trained`, and then a few steps on some sequences."""
     model = Decoder(spec.model)
     weights = load_file(work / "out/model.safetensors")
@@ -149,16 +149,16 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
         shutil.copy(held_out.path.parent / file, training.with_name(file))
     shutil.copy(training.with_name("train.json"), training)
     on_read = torch.from_numpy(Pack(training).rows(batch_indices(Pack(training), 0, 0, 96)))
-    honest = finished_run_checks.check_gain_elsewhere([fitted(work, spec, on_read, "honest")], start, work)
+    honest = finished_run_checks.check_gain_elsewhere([fit_rows(work, spec, on_read, "honest")], start, work)
     assert honest.leak is None
     assert honest.words == (
         "its gain was looked for on 24 held-out sequences behind those of the loss and 84 training sequences that no "
         "run was to read"
     )
-    thief = fitted(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
-    found = finished_run_checks.check_gain_elsewhere([thief], start, work)
-    assert (found.leak or "").startswith(f"held-out tokens: its gain over {spec.key} is ")
-    assert "on 16 sequences of the loss, and " in (found.leak or "")
+    thief = fit_rows(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
+    result = finished_run_checks.check_gain_elsewhere([thief], start, work)
+    assert (result.leak or "").startswith(f"held-out tokens: its gain over {spec.key} is ")
+    assert "on 16 sequences of the loss, and " in (result.leak or "")
 
 
 def test_a_gain_elsewhere_is_chance_in_most_worlds_and_few_sequences_say_nothing() -> None:

@@ -25,13 +25,13 @@ from plumbline.verdict.decision import decision_page
 from plumbline.verdict.judge import judge
 from tests.model_specs import run_spec, small
 from tests.train import small_runs
-from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, conducted, noisy
+from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, conduct, noisy
 
 SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
 
 
 class Leak(Softmax):
-    """Adds the value after its own, where `opens` says so."""
+    """Adds the value after its own, where `opens` allows it."""
 
     size = 0.5
 
@@ -119,7 +119,7 @@ class InADeepLayerFromFourRows(Leak):
 
 
 class OnText(Softmax):
-    """Adds the values after its own where a row's tokens come back, as they do in text, and `opens` says so."""
+    """Adds the values after its own where a row's tokens come back, as they do in text, and `opens` allows it."""
 
     def opens(self, out: torch.Tensor) -> bool:
         return self.layer == 0
@@ -232,7 +232,7 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
 
 
 @pytest.mark.parametrize(
-    ("mixer", "check", "words"),
+    ("mixer", "check", "message"),
     [
         (From64, "causality", "token 65 of the 66 tokens"),
         (OnlyWithGradients, "causality", "token 1 of the 2 tokens"),
@@ -252,11 +252,11 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (FourTokensAgain, "causality", "comes before it"),
     ],
 )
-def test_a_leak_has_a_smallest_input(uses: Callable[[type], None], mixer: type, check: str, words: str) -> None:
+def test_a_leak_has_a_smallest_input(uses: Callable[[type], None], mixer: type, check: str, message: str) -> None:
     uses(mixer)
-    found = trained_size_checks.run_checks(tiny(), SIZE)
-    assert list(found) == [check]
-    assert words in found[check]
+    failures = trained_size_checks.run_checks(tiny(), SIZE)
+    assert list(failures) == [check]
+    assert message in failures[check]
 
 
 def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) -> None:
@@ -264,8 +264,8 @@ def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) 
     assert "changes with every call" in model_checks.run_checks(tiny(), tiny())[0]["repeatable"]
 
 
-def looked_at(work: Path) -> finished_run_checks.TrainedLook:
-    """Look at the run of `trained`."""
+def check_trained(work: Path) -> finished_run_checks.TrainedLook:
+    """Check the run of the fixture `trained`."""
     spec = run_spec()
     return finished_run_checks.check_run(work / "out", spec, finished_run_checks.locate_held_out_pack(work, spec))
 
@@ -285,29 +285,29 @@ def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Pa
 
 
 def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: Callable[[type], Path]) -> None:
-    """It holds before training, which the checks of a new model cannot tell."""
+    """It holds before training, which the checks of a new model cannot detect."""
     work = trained(Gated)
     assert trained_size_checks.run_checks(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
-    held = looked_at(work)
-    assert held.leak is None
-    assert "32 tokens of its held-out sequences, in batches of 8 rows" in held.words
-    assert "and all 10 sequences of its validation loss have it again" in held.words
+    result = check_trained(work)
+    assert result.leak is None
+    assert "32 tokens of its held-out sequences, in batches of 8 rows" in result.words
+    assert "and all 10 sequences of its validation loss have it again" in result.words
     _open(work / "out")
-    assert "causality: token 1 of the 2 tokens" in (looked_at(work).leak or "")
+    assert "causality: token 1 of the 2 tokens" in (check_trained(work).leak or "")
 
 
 def test_a_leak_on_a_runs_own_text_and_batch(trained: Callable[[type], Path]) -> None:
     """Nothing shorter, no smaller batch, no mode but evaluation and no random token shows it."""
-    said = looked_at(trained(OnTextInTheTrainedBatchAsValidated)).leak or ""
-    assert said.startswith("causality: token 31 of the 32 tokens") and said.endswith("in a batch of 8")
+    leak = check_trained(trained(OnTextInTheTrainedBatchAsValidated)).leak or ""
+    assert leak.startswith("causality: token 31 of the 32 tokens") and leak.endswith("in a batch of 8")
 
 
 def test_a_loss_of_other_weights_is_refused(trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leak that the looks do not open is in the loss that the run says all the same."""
+    """A leak that the looks do not open is in the loss that the run states all the same."""
     work = trained(InTheProcessThatTrains)
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
-    said = looked_at(work).leak or ""
-    assert said.startswith("loss: the mean over all 10 sequences of its validation loss is ")
+    leak = check_trained(work).leak or ""
+    assert leak.startswith("loss: the mean over all 10 sequences of its validation loss is ")
 
 
 def test_a_loss_off_by_a_thousandth_is_refused(trained: Callable[[type], Path]) -> None:
@@ -315,27 +315,27 @@ def test_a_loss_off_by_a_thousandth_is_refused(trained: Callable[[type], Path]) 
     out = trained(Gated) / "out"
     outcome, manifest = (json.loads((out / f"{name}.json").read_text()) for name in ("outcome", "manifest"))
     (out / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": 0.999 * outcome["validation_loss"]}))
-    assert (looked_at(out.parent).leak or "").startswith("loss: the mean over all 10 sequences")
+    assert (check_trained(out.parent).leak or "").startswith("loss: the mean over all 10 sequences")
     (out / "manifest.json").write_text(json.dumps(manifest | {"device": "cuda"}))
-    assert looked_at(out.parent).leak is None
+    assert check_trained(out.parent).leak is None
 
 
 def test_no_keep_of_an_arm_whose_weights_leak(trained: Callable[[type], Path], tmp_path: Path) -> None:
     spec, work = run_spec(), trained(Gated)
     paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)), name="paper")
     arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)
-    kept = conducted(tmp_path / "bank", NumbersTrainer(noisy(8)), replace(QUESTION, metric="validation_loss"))
+    decision = conduct(tmp_path / "bank", NumbersTrainer(noisy(8)), replace(QUESTION, metric="validation_loss"))
     source = StudySource(SimpleNamespace(), arms, QUESTION, looked_at=False)
-    asked = source.look_again(kept)
-    assert (asked.verdict, asked.exit_code) == ("implausible", 14)
-    assert "is not kept" in asked.sentence and "--accept-implausible" in asked.sentence
+    flagged = source.look_again(decision)
+    assert (flagged.verdict, flagged.exit_code) == ("implausible", 14)
+    assert "is not kept" in flagged.sentence and "--accept-implausible" in flagged.sentence
     source.looked_at = True
-    held = source.look_again(kept)
-    assert held.exit_code == 0 and held.checks["trained_weights"].keys() == {"base", "new"}
-    said = decision_page.write_markdown(held, "x.svg")
-    assert "of the baseline's loss (the largest known at this preset is 0.68 %)" in said and "looked at again" in said
+    passed = source.look_again(decision)
+    assert passed.exit_code == 0 and passed.checks["trained_weights"].keys() == {"base", "new"}
+    page = decision_page.write_markdown(passed, "x.svg")
+    assert "of the baseline's loss (the largest known at this preset is 0.68 %)" in page and "looked at again" in page
     _open(work / "out")
-    refused = source.look_again(kept)
+    refused = source.look_again(decision)
     assert refused.exit_code == 13 and refused.estimate is None
     assert "causality: token 1 of the 2 tokens" in refused.sentence and spec.key in refused.sentence
     assert "causality: token 1" in decision_page.write_markdown(refused, "x.svg")
@@ -365,8 +365,8 @@ def _open(folder: Path) -> None:
 def test_a_share_alone_is_flagged_where_a_share_means_something(
     gain: float, sigma: float, baseline: float, positive_loss: bool, flagged: bool
 ) -> None:
-    words = implausible_gain.describe_implausible_own_gain(gain, sigma, 20.0, baseline, positive_loss=positive_loss)
-    assert (words is not None) == flagged and ("48 % of the baseline's mean" in (words or "")) == flagged
+    message = implausible_gain.describe_implausible_own_gain(gain, sigma, 20.0, baseline, positive_loss=positive_loss)
+    assert (message is not None) == flagged and ("48 % of the baseline's mean" in (message or "")) == flagged
 
 
 def test_a_gain_that_no_modification_had_is_flagged_and_a_usual_one_is_not() -> None:
@@ -374,11 +374,11 @@ def test_a_gain_that_no_modification_had_is_flagged_and_a_usual_one_is_not() -> 
     base = {"1": 3.29, "2": 3.292, "3": 3.288}
     usual = judge("mine", {"1": 3.27, "2": 3.272, "3": 3.268}, base, terms)
     leaky = judge("mine", {"1": 2.9, "2": 2.902, "3": 2.898}, base, terms)
-    found = [
+    messages = [
         implausible_gain.describe_implausible_gain(
-            one.gain, one.sigma, one.freedom, one.mean_baseline, "paper", loss=True
+            case.gain, case.sigma, case.freedom, case.mean_baseline, "paper", loss=True
         )
         or ""
-        for one in (usual, leaky)
+        for case in (usual, leaky)
     ]
-    assert found[0] == "" and "12 % of the baseline's loss" in found[1]
+    assert messages[0] == "" and "12 % of the baseline's loss" in messages[1]

@@ -136,8 +136,8 @@ class DrawnBuffer(Softmax):
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__(model, layer)
         self.gate = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
-        drawn = torch.randn(1, generator=torch.Generator().manual_seed(torch.initial_seed() % 1000))
-        self.register_buffer("drawn", drawn, persistent=False)
+        value = torch.randn(1, generator=torch.Generator().manual_seed(torch.initial_seed() % 1000))
+        self.register_buffer("drawn", value, persistent=False)
 
     def forward(self, *arguments):
         return super().forward(*arguments) * (1 + self.gate * self.drawn)
@@ -176,7 +176,7 @@ class Frozen(ZeroGradient):
 
 @pytest.fixture
 def failed(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], dict[str, str]]:
-    """What the checks say of a model with this mixer."""
+    """What the checks state about a model with this mixer."""
 
     def of(mixer: type) -> dict[str, str]:
         load: Build = component.load
@@ -194,12 +194,12 @@ def test_the_baseline_holds(failed: Callable[[type], dict[str, str]]) -> None:
 @pytest.mark.parametrize("name", [name for name in ALL if name not in LENGTH_DEPENDENT])
 def test_every_method_of_ours_holds(name: str) -> None:
     sizes = {"layers": 2, "ffn_width": 48, "context": 64}
-    spec, baseline = (ModelSpec.from_dict(overlay(one, **sizes)) for one in (name, "baseline"))
+    spec, baseline = (ModelSpec.from_dict(overlay(method, **sizes)) for method in (name, "baseline"))
     assert model_checks.run_checks(spec, baseline)[0] == {}
 
 
 @pytest.mark.parametrize(
-    ("mixer", "check", "words"),
+    ("mixer", "check", "message"),
     [
         (Leaky, "causality", "token 1 of the 2 tokens (72, 3) changed to 51 moves the logits at token 0, which comes"),
         (ByCall, "prefill = decode", "the 2 tokens (72, 3), decoded one at a time, have other logits at token 0 than"),
@@ -224,12 +224,12 @@ def test_every_method_of_ours_holds(name: str) -> None:
     ],
 )
 def test_a_fault_is_named_with_the_smallest_input(
-    failed: Callable[[type], dict[str, str]], mixer: type, check: str, words: str
+    failed: Callable[[type], dict[str, str]], mixer: type, check: str, message: str
 ) -> None:
-    found = failed(mixer)
-    assert next(iter(found)) == check or mixer is Drawn
+    failures = failed(mixer)
+    assert next(iter(failures)) == check or mixer is Drawn
     # Which tokens are drawn is torch's; their number is what is promised.
-    assert words.split("(")[0] in found[check]
+    assert message.split("(")[0] in failures[check]
 
 
 def test_an_exception_of_the_component_is_a_failed_check(failed: Callable[[type], dict[str, str]]) -> None:
@@ -237,13 +237,13 @@ def test_an_exception_of_the_component_is_a_failed_check(failed: Callable[[type]
         def forward(self, *arguments: Any) -> torch.Tensor:
             raise RuntimeError("no kernel")
 
-    assert failed(Broken) == {"repeatable": "RuntimeError: no kernel"}  # said once, though every check meets it
+    assert failed(Broken) == {"repeatable": "RuntimeError: no kernel"}  # reported once, though every check meets it
 
 
 def test_what_could_not_be_made_is_said_once_and_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: Callable[[type], dict[str, str]]
 ) -> None:
-    """Its failure may be one of the environment, which the hash of the code does not tell."""
+    """Its failure may be one of the environment, which the hash of the code does not show."""
 
     class NotThere(Softmax):
         def __init__(self, model: ModelSpec, layer: int) -> None:
@@ -253,12 +253,12 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
     raised = model_checks.run_checks(small(layers=2), small())[1]
     assert raised == ["build"]
     path = tmp_path / "checks.json"
-    for raised, kept in (([], True), (["build"], False)):
+    for raised, is_kept in (([], True), (["build"], False)):
         path.write_text(json.dumps({"fingerprint": "1", "methods": {"mine": {"failed": {}, "raised": raised}}}))
-        assert (checks_report.read_report(path, "1") is not None) == kept
+        assert (checks_report.read_report(path, "1") is not None) == is_kept
     path.unlink()
-    found = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
-    monkeypatch.setattr(checks_report, "make_report", lambda mine, train: found)
+    report = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
+    monkeypatch.setattr(checks_report, "make_report", lambda mine, train: report)
     monkeypatch.setattr(check_file, "load", lambda *arguments, **options: SimpleNamespace(path="my.yaml"))
     monkeypatch.setattr("sys.argv", ["checks", "my.yaml", "--out", str(path)])
     with pytest.raises(PlumblineError, match=r"my.yaml: mine: build: no"):
@@ -267,9 +267,9 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
 
 
 def test_too_many_parameters_are_flagged_with_the_width_that_restores_parity() -> None:
-    found = cost_parity.compare("base", small(ffn_width=208), small(ffn_width=176), tolerance=1.0)
-    assert found.flagged and found.ffn_width == 176 and found.restored == found.baseline
-    assert "model.ffn_width: 176 would leave +0.00 % and +0.00 %" in found.words
+    parity = cost_parity.compare("base", small(ffn_width=208), small(ffn_width=176), tolerance=1.0)
+    assert parity.flagged and parity.ffn_width == 176 and parity.restored == parity.baseline
+    assert "model.ffn_width: 176 would leave +0.00 % and +0.00 %" in parity.words
     gated = cost_parity.compare("base", small(output={"name": "head_gate"}), small(), tolerance=1.0)
     assert gated.flagged and gated.ffn_width is not None and gated.ffn_width < 176
     assert gated.restored is not None and abs(gated.restored.parameters / gated.baseline.parameters - 1) < 0.005
@@ -289,14 +289,14 @@ def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(component, "load", lambda slot, name: Loop if slot == "ffn" else load(slot, name))
     looped = cost_parity.count_cost(spec)
     assert (looped.parameters, looped.operations) == (baseline.parameters, baseline.operations)
-    found = cost_parity.CostParity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
-    assert found.flagged and found.run > 100 and "as they run: a weight is used more than once" in found.words
+    parity = cost_parity.CostParity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
+    assert parity.flagged and parity.run > 100 and "as they run: a weight is used more than once" in parity.words
 
 
 @pytest.mark.parametrize(
     "name", [name for name in METHODS if "qknorm" in name or name in ("baseline", "selective_attn")]
 )
 def test_what_runs_in_chunks_is_flagged_by_no_more_than_its_counts(name: str) -> None:
-    spec, baseline = (ModelSpec.from_dict(overlay(one, layers=2, context=1024)) for one in (name, "baseline"))
-    found = cost_parity.compare("base", spec, baseline, tolerance=1.0)
-    assert found.run <= max(abs(found.operations), 1.0)
+    spec, baseline = (ModelSpec.from_dict(overlay(method, layers=2, context=1024)) for method in (name, "baseline"))
+    parity = cost_parity.compare("base", spec, baseline, tolerance=1.0)
+    assert parity.run <= max(abs(parity.operations), 1.0)

@@ -23,7 +23,7 @@ from tests.model_specs import run_spec
 
 
 class Lion(OptimizerBase):
-    """Keeps its momentum as a subclass says."""
+    """Keeps its momentum as a subclass defines."""
 
     def __init__(self, groups: Any, spec: Any, **options: Any) -> None:
         super().__init__(groups)
@@ -56,8 +56,8 @@ class KeptElsewhere(Lion):
 
 class Random(Lion):
     def momentum(self, p):
-        made = torch.randn(p.shape, generator=torch.Generator().manual_seed(id(self) % 2**31))
-        return super().momentum(p).add_(made)
+        noise = torch.randn(p.shape, generator=torch.Generator().manual_seed(id(self) % 2**31))
+        return super().momentum(p).add_(noise)
 
 
 class Reads(Intervention):
@@ -128,7 +128,7 @@ class InBegin(Reads):
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
-    """What is said of a run with this optimizer or intervention."""
+    """What is stated about a run with this optimizer or intervention."""
 
     def of(optimizer: type | None = None, intervention: type | None = None) -> dict[str, str]:
         if optimizer is not None:
@@ -155,7 +155,7 @@ def test_an_optimizer_of_ones_own_holds(tried: Callable[..., dict[str, str]]) ->
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "check", "words"),
+    ("optimizer", "check", "message"),
     [
         (TorchsIdiom, "training", "write state = self.state.setdefault(p, {})"),
         (KeptElsewhere, "resume", "stopped after step 6 of 12 and continued, a run ends with another"),
@@ -163,11 +163,11 @@ def test_an_optimizer_of_ones_own_holds(tried: Callable[..., dict[str, str]]) ->
     ],
 )
 def test_an_optimizer_is_refused_in_seconds(
-    tried: Callable[..., dict[str, str]], optimizer: type, check: str, words: str
+    tried: Callable[..., dict[str, str]], optimizer: type, check: str, message: str
 ) -> None:
-    found = tried(optimizer=optimizer)
-    assert list(found) == [check]
-    assert words in found[check]
+    failures = tried(optimizer=optimizer)
+    assert list(failures) == [check]
+    assert message in failures[check]
 
 
 def test_a_rule_may_decide_by_held_out_tokens_that_it_declares(tried: Callable[..., dict[str, str]]) -> None:
@@ -175,7 +175,7 @@ def test_a_rule_may_decide_by_held_out_tokens_that_it_declares(tried: Callable[.
 
 
 @pytest.mark.parametrize(
-    ("intervention", "check", "words"),
+    ("intervention", "check", "message"),
     [
         (NotDeclared, "training", 'write held_out = "apart" in its class'),
         (OfTheLoss, "training", 'write "apart" to read sequences of which no validation loss is computed'),
@@ -185,11 +185,11 @@ def test_a_rule_may_decide_by_held_out_tokens_that_it_declares(tried: Callable[.
     ],
 )
 def test_held_out_tokens_train_nothing(
-    tried: Callable[..., dict[str, str]], intervention: type, check: str, words: str
+    tried: Callable[..., dict[str, str]], intervention: type, check: str, message: str
 ) -> None:
-    found = tried(intervention=intervention)
-    assert list(found) == [check]
-    assert words in found[check]
+    failures = tried(intervention=intervention)
+    assert list(failures) == [check]
+    assert message in failures[check]
 
 
 def test_what_an_intervention_raises_when_it_is_resumed_is_said(tried: Callable[..., dict[str, str]]) -> None:
@@ -201,31 +201,31 @@ def test_what_an_intervention_raises_when_it_is_resumed_is_said(tried: Callable[
 def test_a_rule_has_no_sequence_of_the_loss(
     monkeypatch: pytest.MonkeyPatch, tried: Callable[..., dict[str, str]]
 ) -> None:
-    seen: list[np.ndarray] = []
+    batches: list[np.ndarray] = []
 
     class Notes(Decides):
         def attach(self, run):
             super().attach(run)
-            seen.append(self.tokens_BT.numpy())
+            batches.append(self.tokens_BT.numpy())
             assert run.validation.sequences == training_checks.VALIDATION
             with pytest.raises(PlumblineError, match=r"reads 9 held-out sequences, and 8 of .* lie behind the 8 "):
                 run.validation.rows(np.arange(9))
 
     assert tried(intervention=Notes) == {}
-    assert seen
+    assert batches
 
 
 @pytest.mark.parametrize(
-    ("schedule", "words"),
+    ("schedule", "message"),
     [
         (lambda progress: math.nan, "the share of the peak is nan in step 3 of 12"),
         (lambda progress: -progress, "the share of the peak is -"),
         (lambda progress, calls=[0.0]: calls.append(0.0) or len(calls), "when it is asked again"),
     ],
 )
-def test_a_schedule_is_finite(monkeypatch: pytest.MonkeyPatch, schedule: Callable[..., float], words: str) -> None:
+def test_a_schedule_is_finite(monkeypatch: pytest.MonkeyPatch, schedule: Callable[..., float], message: str) -> None:
     spec = run_spec()
     spec = msgspec.structs.replace(spec, schedule=msgspec.structs.replace(spec.schedule, options={}))
     assert training_checks.check_schedule(spec) is None
     monkeypatch.setattr(learning_rate, "load", lambda kind, name: schedule)
-    assert words in (training_checks.check_schedule(spec) or "")
+    assert message in (training_checks.check_schedule(spec) or "")

@@ -1,4 +1,4 @@
-"""The tool that takes W_Q out of a checkpoint: what it writes, and what it says of it."""
+"""The tool that takes W_Q out of a checkpoint: what it writes, and what it states about it."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
     report = run_command(monkeypatch, tmp_path / "in", *([] if layer is None else ["--only-layer", layer]))
     assert report["rule"].startswith(rule)
     assert report["layers"] == ([0, 1, 2] if layer is None else [layer])
-    # What it says, and what is so of the folder that it wrote: on tokens of our own.
+    # What it states, and what is so of the folder that it wrote: on our own tokens.
     again = read_model(tmp_path / "out")
     assert report["logits"]["float64"] < 1e-9 and report["logits"]["as_used"] < 1e-3
-    assert report["logits"]["no_queries"] > 1e-3  # so that it says something
+    assert report["logits"]["no_queries"] > 1e-3  # so that it proves something
     assert (
         0
         < relative_difference(in_double(again), in_double(model), tokens(model))
@@ -221,9 +221,9 @@ def test_a_wrong_construction_is_seen_by_the_tool_itself(monkeypatch, tmp_path, 
     write_random_model(tmp_path / "in", **BIASED)
     bias = DecoderWeights.bias
 
-    def left(parts, role, layer):
+    def leave_bias(parts, role, layer):
         leftover_bias = bias(parts, role, layer)
         return leftover_bias.clone() if role in forgotten else leftover_bias
 
-    monkeypatch.setattr(DecoderWeights, "bias", left)
+    monkeypatch.setattr(DecoderWeights, "bias", leave_bias)
     run_refused(monkeypatch, r"by Theorem 4.2 .* the logits differ by \d+(\.\d+)? in float64", tmp_path / "in")

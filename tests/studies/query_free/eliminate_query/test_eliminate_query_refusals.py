@@ -88,7 +88,7 @@ class TestRefusals:
         write_model(tmp_path / "in", model)
         why = r"W_Q of layer 1 has the condition number (inf|\d\.\d*e\+\d\d), and the limit is 100000"
         assert "layer 0" not in run_refused(monkeypatch, why, tmp_path / "in")
-        # One head needs no inverse, so that this is no obstacle to it.
+        # One head needs no inverse, so that this is not an obstacle to it.
         model = write_random_model(tmp_path / "one/in", **ONE_HEAD)
         with torch.no_grad():
             model.blocks[1].attention.projections.query.weight[3] = 0
@@ -169,7 +169,7 @@ class TestRefusals:
 
 
 def test_a_spec_is_made_of_every_family(tmp_path):
-    """Every model type that probes know can be told apart here."""
+    """Every model type that probes know can be distinguished here."""
     from plumbline.probes._transformers import LAYOUTS
 
     spec_by_kind = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in LAYOUTS}

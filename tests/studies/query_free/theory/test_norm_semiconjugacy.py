@@ -136,7 +136,7 @@ def test_f_is_a_scale_times_the_matrix_as_equation_9_says() -> None:
 
 @pytest.mark.parametrize("width", [64, 512])
 def test_the_largest_singular_value_of_a_random_matrix_is_two_not_one(width: int) -> None:
-    """Appendix 8.3.1 says 1 + O(d^-1/2); clamping at 1 then costs as much as the matrix itself has."""
+    """Appendix 8.3.1 states 1 + O(d^-1/2); clamping at 1 then costs as much as the matrix itself has."""
     assert gaussian_singular_values(width, 0)[0] == pytest.approx(2.0, abs=3 * width**-0.5)
 
 
@@ -148,7 +148,7 @@ def test_the_rows_of_the_table_hold_and_each_premise_is_needed() -> None:
 
 
 def test_a_wrong_diagonal_is_seen() -> None:
-    """The residual is no formality: a construction that is off by one part in a thousand has a larger one."""
+    """The residual is not a formality: a construction that is off by one part in a thousand has a larger one."""
     matrix_DD, x_ND = draw_matrix(12, 6, np.float64)
     conjugacy = semiconjugacy(matrix_DD)
     off_D = conjugacy.diagonal_D * (1 + 1e-3 * np.arange(12))

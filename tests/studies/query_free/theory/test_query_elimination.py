@@ -219,7 +219,7 @@ def test_every_statement_holds_and_fails_without_each_premise(rows):
 
 
 def test_a_check_is_seen_to_fail(rows):
-    """A construction that forgets one of its steps, a premise that is none, and residuals that are no numbers."""
+    """A construction that forgets one of its steps, a premise that is none, and residuals that are not numbers."""
 
     def forgets_the_output(weights: ModelWeights, form: Architecture) -> ModelWeights:
         eliminated_weights = eliminate.attention_skip_only(weights)

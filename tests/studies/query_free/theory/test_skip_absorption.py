@@ -1,4 +1,4 @@
-"""Skips and ReLU MLPs: sets that absorb are found and used, and none where there is none."""
+"""Skips and ReLU MLPs: sets that absorb are found and used, and none if there is none."""
 
 from __future__ import annotations
 

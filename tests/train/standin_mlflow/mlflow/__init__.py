@@ -1,4 +1,4 @@
-"""As much of MLflow as what follows a run uses, in one JSON file. STANDIN_FAULT says what goes wrong."""
+"""As much of MLflow as what follows a run uses, in one JSON file. STANDIN_FAULT states what goes wrong."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class MlflowClient:
 
     def get_experiment_by_name(self, name: str) -> SimpleNamespace | None:
         with self._content() as content:
-            known = content["experiments"]
-            return SimpleNamespace(experiment_id=str(known.index(name))) if name in known else None
+            names = content["experiments"]
+            return SimpleNamespace(experiment_id=str(names.index(name))) if name in names else None
 
     def create_experiment(self, name: str) -> str:
         with self._content() as content:
@@ -82,5 +82,5 @@ class MlflowClient:
 
     def get_metric_history(self, run_id: str, key: str) -> list[SimpleNamespace]:
         with self._content() as content:
-            found = content["runs"][run_id]["metrics"].get(key, [])
-        return [SimpleNamespace(step=step, value=value) for step, value in found]
+            points = content["runs"][run_id]["metrics"].get(key, [])
+        return [SimpleNamespace(step=step, value=value) for step, value in points]
