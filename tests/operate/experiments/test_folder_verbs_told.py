@@ -126,7 +126,7 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
             "argument --baseline-runs: '0' is not a whole number from 1 on",
         ),
         (["noise", "--json", "--nosuch"], "unrecognized arguments: --nosuch"),
-        (["tryy", "--json"], "No such command 'tryy'. Did you mean 'try'?"),
+        (["tryy", "--json"], "'tryy'; did you mean 'try'?"),
     ],
 )
 def test_a_program_reads_a_wrong_word_as_it_reads_a_decision(tmp_path: Path, args: list[str], message: str) -> None:
