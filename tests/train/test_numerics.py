@@ -143,7 +143,7 @@ def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest
         def multiply_narrow(x_XI: torch.Tensor, y_OI: torch.Tensor, narrow: torch.dtype = narrow) -> torch.Tensor:
             return x_XI.to(narrow).float() @ y_OI.to(narrow).float().T
 
-        for library in ("product", "_by_torch"):
+        for library in ("product", "_multiply_by_torch"):
             with monkeypatch.context() as patched:
                 patched.setattr(f"plumbline.model.numerics.{library}", multiply_narrow)
                 assert float32_error(torch.device("cpu")) > size

@@ -158,7 +158,7 @@ WRONG = {
         lambda head, query, key: 2 * MOVED(head, query, key),
     ),
     "rho_squared": (gradient_step_on_scores.DirectedHead, "weaken", lambda head, share: WEAKENED(head, share**2)),
-    "logit_range": (logit_range, "needed_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
+    "logit_range": (logit_range, "least_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
 }
 
 

@@ -136,7 +136,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
                 run_optimizer, "load", lambda kind, name: optimizer if kind == "optimizer" else load(kind, name)
             )
             monkeypatch.setattr(
-                "plumbline.train.checkpoint.training_state.OURS", ()
+                "plumbline.train.checkpoint.training_state.OWN_OPTIMIZERS", ()
             )  # what AdamW keeps is known, not what this does
         if intervention is not None:
             monkeypatch.setattr(interventions, "load", lambda kind, name: intervention)
