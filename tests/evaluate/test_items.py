@@ -239,7 +239,7 @@ def test_a_changed_or_absent_file_of_items_is_noticed(items_folder: Path, tmp_pa
         items.read_index(tmp_path, CLIMB12)
     (tmp_path / "items.json").write_bytes((items_folder / "items.json").read_bytes())
     write(tmp_path / "piqa.jsonl", PIQA)
-    says = r"piqa.jsonl is not the file that .*its sha256 is \w{64}, and items.json says \w{64}"
+    says = r"piqa.jsonl is not the file that .*its sha256 is \w{64}, and items.json states \w{64}"
     with pytest.raises(PlumblineError, match=says):
         items.read_index(tmp_path, suite("piqa"))
 

@@ -2,7 +2,7 @@
 
 python -m tests.studies.claim_worlds [STUDY ...]
 
-It prints a table by study: its claims, those with a world in which exactly they are false, those with a direction and
+It prints a table by study: its claims, those with a world in which they are false, those with a direction and
 a world in which that is reversed, how many of each are seen as "not reproduced", and the claims that nothing here can
 tell or that have no direction, with the reason.
 """

@@ -1,4 +1,4 @@
-"""Gives the learning rate of a step, as a pure function of the spec: nothing to save, nothing to resume."""
+"""Gives the share of the peak learning rate at a step, a pure function of the spec: nothing to save or resume."""
 
 from __future__ import annotations
 

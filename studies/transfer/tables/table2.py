@@ -4,7 +4,7 @@ significant.
 Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the paper lacks: what is significant, Holm and
 Benjamini-Hochberg, the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom) under
 each correction, the sampling error of the items, paired over them, and its test alone and with the seeds' spread
-(`plumbline.stats.item_noise`), validation loss, outcome, number of seeds, run ids.
+(`plumbline.stats.item_noise`), validation loss (its printed values are Table 7's), outcome, number of seeds, run ids.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ from ..protocol_error import sentence
 NARROW = ("significance", "climb_avg", "climb_avg_delta", "z", "z_published")
 NARROW_BESIDE_LOSS = ("climb_avg",)
 
-#: Columns of accuracy; those of validation loss stand after them at the paper's size, before them elsewhere.
-ACCURACY_COLUMNS = [
+#: Columns of accuracy and of validation loss; those of its tests (`loss_columns`) stand after them at the paper's size,
+#: before them elsewhere.
+METRIC_COLUMNS = [
     text_column("significance", "significance"),
     number_column("climb_avg", "CLIMB-avg", ".4f", noise="climb_avg_sd_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
@@ -109,7 +110,7 @@ def columns(study: Study) -> list[Column]:
     at_paper_size = study.preset == REPRODUCTION
     narrow = NARROW if at_paper_size else NARROW_BESIDE_LOSS
     loss = loss_columns(lead=not at_paper_size)
-    accuracy = [replace(column, narrow=column.name in narrow) for column in ACCURACY_COLUMNS]
+    accuracy = [replace(column, narrow=column.name in narrow) for column in METRIC_COLUMNS]
     first = [*accuracy, *loss] if at_paper_size else [*loss, *accuracy]
     return [*label_columns("method", "Method"), *first, *FACT_COLUMNS]
 

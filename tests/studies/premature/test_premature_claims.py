@@ -74,7 +74,7 @@ def of_runs_where(change: Change, *names: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", OF_RUNS)
-def test_where_exactly_a_claim_is_false_it_is_not_reproduced(name):
+def test_where_a_claim_is_false_it_is_not_reproduced(name):
     row = of_runs_where(FALSE[name], name).loc[name]
     assert row["verdict"] == "not reproduced", row["why"]
 

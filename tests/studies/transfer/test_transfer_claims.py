@@ -101,7 +101,7 @@ def test_where_the_document_is_right_its_claims_are_reproduced(rows):
 
 
 @pytest.mark.parametrize("claim", list(MUTANTS))
-def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim):
+def test_where_a_claim_is_false_it_is_not_reproduced(claim):
     row = where(MUTANTS[claim], claim).loc[claim]
     assert row["verdict"] == "not reproduced", row["why"]
 

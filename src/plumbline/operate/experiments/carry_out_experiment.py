@@ -87,7 +87,7 @@ class ExperimentSource(Protocol):
         """Hold the folder of the runs, where it is not held yet."""
 
     def look_again(self, decision: Decision) -> Decision:
-        """Examine a decision once more before it is written."""
+        """Check what would be kept, and run it again where fresh runs are asked for; may change the verdict."""
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided of a try, do and print what is next, and return the exit code."""
@@ -180,7 +180,7 @@ def gather_evidence(decision: Decision, trainer: Trainer) -> Evidence:
     return Evidence(metric=decision.terms.metric, runs=runs)
 
 
-def require_plausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:
+def withhold_implausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:
     """Keep nothing for a gain that no modification had (`reason`: which), before somebody has examined it."""
     if reason is None:
         return decision

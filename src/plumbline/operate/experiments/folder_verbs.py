@@ -23,12 +23,12 @@ from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     describe_earlier,
     print_decision,
-    require_plausible,
     rule,
     settle_try,
     tell,
     tell_decided,
     with_own_page,
+    withhold_implausible,
 )
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
@@ -350,7 +350,7 @@ def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bo
         text = implausible_gain.describe_implausible_own_gain(
             at.gain, at.sigma, at.df, mean, positive_loss=positive_loss
         )
-        return require_plausible(decision, text, looked_at=looked_at)
+        return withhold_implausible(decision, text, looked_at=looked_at)
     if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
         return decision
     differ = trainer.changed(decision.runs)

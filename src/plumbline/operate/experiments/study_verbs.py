@@ -212,7 +212,7 @@ class StudySource:
         """
         if decision.verdict != Outcome.KEEP:
             return decision
-        from plumbline.operate.experiments.carry_out_experiment import require_plausible
+        from plumbline.operate.experiments.carry_out_experiment import withhold_implausible
         from plumbline.operate.preflight.method_checks import finished_run_checks
         from plumbline.verdict import implausible_gain
         from plumbline.verdict.decision.decision_sentences import write_sentence
@@ -246,7 +246,7 @@ class StudySource:
         reason = implausible_gain.describe_implausible_gain(
             at.gain, at.sigma, at.df, mean, arms.project.name, loss=terms.metric == METRIC
         )
-        return require_plausible(decision, reason, looked_at=self.looked_at)
+        return withhold_implausible(decision, reason, looked_at=self.looked_at)
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, and return the exit code."""

@@ -46,8 +46,10 @@ class RunDirectory:
     Only the rank with the lock changes it.
 
     Attributes:
-        whose: metadata that identifies the run of a checkpoint or a probe point.
-        made_with: the running code and torch.
+        whose: metadata that identifies the run of a checkpoint or a probe point, compared at every start: with another
+            value it is another run's.
+        made_with: the running code and torch, compared too: a probe point with another value is set aside. What is only
+            told goes into `CheckpointSaver.save`.
         started: whether this process has recorded a start, which it then ends.
     """
 

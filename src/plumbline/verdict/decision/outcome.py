@@ -172,7 +172,7 @@ class Decision:
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
-        checks: the report of the checks before the runs; empty if none were needed.
+        checks: the report of the checks before the runs and before a keep; empty if none were needed.
         notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
         seconds: spent on this candidate (its runs; the bank's are `bank_seconds`, whether or not they were made now).

@@ -37,7 +37,7 @@ def judge_numbers(request: NumbersRequest, keep: Callable[[VerdictTexts], None] 
     """
     if not 0 <= request.planned_tries <= MOST_TRIES:
         raise PlumblineError(f"--planned-tries must be a number of tries, from 1 to {MOST_TRIES:,}")
-    entries, draft = _draft(request)
+    entries, draft = _choose_source(request)
     verdicts: list[VerdictTexts] = []
 
     def prepare(ledger: Ledger) -> None:
@@ -88,7 +88,7 @@ def write(request: NumbersRequest) -> VerdictTexts:
         raise PlumblineError(f"--out {request.page} cannot be written ({error.strerror}); name another place") from None
 
 
-def _draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
+def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     """What is to be entered, and the verdict once it is."""
     kind, path, terms = request.kind, request.path, request.terms
     if kind is None and lm_eval_items.find_samples(path):

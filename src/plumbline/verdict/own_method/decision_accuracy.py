@@ -1,7 +1,7 @@
 """Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
 orders alike.
 
-From a paper's printed tables (``studies/<study>/rank_order.yaml``), from runs at hand, and from the runs of the
+From a paper's printed tables (``studies/<study>/rank_agreement.yaml``), from runs at hand, and from the runs of the
 pages that a user has made so far: each page's numbers keep what it knows of two scales.
 """
 
@@ -57,8 +57,8 @@ def compare(base: Mapping[str, float], larger: Mapping[str, float], *, source: s
 
 
 def list_files(study: str, root: Path = ROOT) -> list[Path]:
-    """List the files that `read_printed` reads for a study; none if it has no `rank_order.yaml`."""
-    path = study_folders.folder(study, root) / "rank_order.yaml"
+    """List the files that `read_printed` reads for a study; none if it has no `rank_agreement.yaml`."""
+    path = study_folders.folder(study, root) / "rank_agreement.yaml"
     entries = read_yaml(path) if path.exists() else []
     tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
     return [path, *sorted(tables)] if entries else []
@@ -68,9 +68,9 @@ def read_printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
     """Compute decision accuracy from the tables that a study's paper prints; nothing where it has no such table.
 
     Raises:
-        PlumblineError: `rank_order.yaml` names a table or a column that is not there.
+        PlumblineError: `rank_agreement.yaml` names a table or a column that is not there.
     """
-    path = study_folders.folder(study, root) / "rank_order.yaml"
+    path = study_folders.folder(study, root) / "rank_agreement.yaml"
     accuracies = []
     for entry in read_yaml(path) if path.exists() else []:
         table = read_rows(path.parent / study_folders.PUBLISHED / f"{entry['table']}.csv")
