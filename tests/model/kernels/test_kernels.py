@@ -84,7 +84,7 @@ def compare(mixer: Mixer, inputs: list[torch.Tensor], tolerance: float) -> tuple
     """The kernel's results, which are the reference's in double up to `tolerance` of each one's largest number, or of
     the terms that it is a sum of."""
     single = copy.deepcopy(mixer).float()
-    assert single.path(inputs[0], plain(inputs[0].shape[2])) == single.kernel
+    assert single.kernel_for_call(inputs[0], plain(inputs[0].shape[2])) == single.kernel
     actual = results(single.forward, inputs, list(single.parameters()))
     expected = results(mixer.reference, [x.double() for x in inputs], list(mixer.parameters()))
     assert actual[0].dtype == inputs[0].dtype
