@@ -148,7 +148,7 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
 @pytest.mark.parametrize(
     ("after", "says"),
     [
-        ("return rows", "stretch returned no frame but \\[{'width'"),
+        ("return rows", "stretch must return a frame; it returned \\[{'width'"),
         ("return pd.DataFrame()", "a measurement needs rows, and columns with names"),
         ("return pd.DataFrame({0: [1]})", "columns with names; it has \\[0\\]"),
         ("return pd.DataFrame({'a': [[1, 2]]})", "the column 'a' of the measurement is of list<"),

@@ -265,7 +265,7 @@ def one_after_another(project: Project) -> int:
 
 def jobs(project: Project, name: str) -> list[DataJobCost]:
     """Estimate all jobs of a corpus."""
-    return [rule.cost for rule in rules(project, name) for _ in range(rule.jobs)]
+    return [each.cost for each in rules(project, name) for _ in range(each.jobs)]
 
 
 def seconds(project: Project, runs: Iterable[Run]) -> float | None:

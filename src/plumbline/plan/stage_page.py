@@ -148,10 +148,10 @@ def _tabulate_rules(priced: RunEstimator, corpus: _Corpus) -> str:
     return f"Rules of {corpus.name}, from {corpus.source}:\n{table}\n{slowest}"
 
 
-def _format_cells(rule: DataRule) -> list[str]:
-    memory = f"{rule.cost.megabytes / 1e3:.2g}{'*' if rule.cost.extrapolated else ''}"
-    times = [_format_figure(rule.cpu_seconds / 3600), *map(_hours, (rule.seconds, rule.network, rule.disk_seconds))]
-    return [str(rule.jobs), *times, _format_figure(rule.disk / 1e9), memory]
+def _format_cells(row: DataRule) -> list[str]:
+    memory = f"{row.cost.megabytes / 1e3:.2g}{'*' if row.cost.extrapolated else ''}"
+    times = [_format_figure(row.cpu_seconds / 3600), *map(_hours, (row.seconds, row.network, row.disk_seconds))]
+    return [str(row.jobs), *times, _format_figure(row.disk / 1e9), memory]
 
 
 def _wall_seconds(rules: list[DataRule]) -> float | None:

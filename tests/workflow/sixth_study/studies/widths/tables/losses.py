@@ -32,7 +32,7 @@ COLUMNS = [
 def losses(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each width."""
     printed, rows = published.table("losses"), []
-    measured = frames.measured("stretch")
+    measured = frames.read_measurement("stretch")
     largest = {} if measured is None else dict(measured[["width", "largest"]].itertuples(index=False))
     for method in study.methods:
         runs = frames.select(SCALE, [method])
