@@ -45,6 +45,11 @@ def test_published_cells_and_words(results):
     assert "comes from no run" in trace_cell(results / "table2.csv", "baseline", "label")
 
 
+def test_a_printed_number_of_another_table_leads_to_its_file(results):
+    text = trace_cell(results / "table2.csv", "softpick", "validation_loss_published")
+    assert "2.4814" in text and "as printed; see studies/transfer/published/table7.csv" in text
+
+
 @pytest.mark.parametrize(
     ("row", "column", "name"),
     [
