@@ -55,7 +55,7 @@ def test_a_machine_is_named_by_whole_words_and_another_board_only_where_it_is_st
     }
     assert [name for stated in plain for name in plain[stated] if not machines.names_device(stated, name)] == []
     assert [name for stated in others for name in others[stated] if machines.names_device(stated, name)] == []
-    matches = machines.load("h100").made
+    matches = machines.load("h100").is_named_in
     assert matches({"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"})
     assert not matches({"device": "cuda", "device_name": "NVIDIA H100 PCIe"})
 
