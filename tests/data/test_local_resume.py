@@ -117,7 +117,7 @@ def test_killed_again_and_again_it_comes_to_its_end(texts: Path, whole: dict[str
     assert read_outputs(tmp_path) == whole
 
 
-@pytest.mark.parametrize("stage", ["taken", "written"])
+@pytest.mark.parametrize("stage", ["reads", "written"])
 def test_a_source_that_changed_meanwhile_is_read_from_its_start(texts: Path, tmp_path: Path, stage: str) -> None:
     own = tmp_path / "texts"
     own.mkdir()
