@@ -20,8 +20,8 @@ from plumbline.specs.study_config import load
 from plumbline.specs.study_folders import RATES
 from plumbline.specs.yaml_files import ROOT
 
-#: Of each study, how often its claims are drawn again here: three draws of a verdict that 1,000 never gave are refused.
-DRAWS = {"transfer": 6, "query_free": 6, "premature": 3}
+#: Of each study, how often its claims are drawn again here: some seconds each, and enough for most rates to fail.
+DRAWS = {"transfer": 25, "query_free": 25, "premature": 6}
 
 
 def some(**claims: tuple[float, float, float]) -> StudyRates:
