@@ -251,7 +251,7 @@ def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None
 
 def test_a_copy_has_twelve_bytes_a_parameter(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
-    original, sizes = HostCopies.copied, []
+    original, sizes = HostCopies.copy_tensors, []
 
     def copy_files(self: HostCopies, files: list[weight_files.TensorFile]) -> Any:
         copies, wait = original(self, files)
@@ -261,7 +261,7 @@ def test_a_copy_has_twelve_bytes_a_parameter(packs: Path, tmp_path: Path, monkey
         sizes.append(sum(value.nbytes for each in copies for value in each.tensors.values()) / parameters)
         return copies, wait
 
-    monkeypatch.setattr(HostCopies, "copied", copy_files)
+    monkeypatch.setattr(HostCopies, "copy_tensors", copy_files)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, background_io=True)) == 0
     assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)
 
@@ -294,12 +294,12 @@ def test_a_checkpoint_waits_for_memory(there: bool, monkeypatch: pytest.MonkeyPa
     copies.prepare(files)
     threading.Timer(0.1, may_go.set).start()
     if there:
-        ((copied,), _) = copies.copied(files)
+        ((copied,), _) = copies.copy_tensors(files)
         assert all(torch.equal(copied.tensors[name], value) for name, value in tensors.items())
         assert by_main == [False, False]
     else:
         with pytest.raises(RuntimeError, match="no pinned memory"):
-            copies.copied(files)
+            copies.copy_tensors(files)
 
 
 def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
