@@ -84,7 +84,10 @@ def installed(environment: Path) -> Callable[..., str]:
 
 
 def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], repository: Path, tmp_path: Path) -> None:
-    script = "import json, plumbline.core.provenance as p; print(json.dumps([p.__file__, p.describe_code(), p.lock_sha256()]))"
+    script = (
+        "import json, plumbline.core.provenance as p; "
+        "print(json.dumps([p.__file__, p.describe_code(), p.lock_sha256()]))"
+    )
     file, code, lock = json.loads(installed("-c", script))
     assert not Path(file).is_relative_to(repository)
     provenance = {"code_from": f"plumbline-lm {__version__}, a wheel", "git_commit": None, "git_dirty": None}
