@@ -207,5 +207,5 @@ class Evidence:
 
 
 def _median(amounts: Iterable[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return median(known) if known else None
+    stated = [amount for amount in amounts if amount is not None]
+    return median(stated) if stated else None

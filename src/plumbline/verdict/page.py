@@ -122,14 +122,14 @@ def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Map
 
     `labels`: arm -> its name, if it differs.
     """
-    known = {measure: medians[measure] for measure in MEASURES if {*medians.get(measure, {}).values()} - {None}}
-    arms = list(dict.fromkeys(arm for by_arm in known.values() for arm in by_arm))
+    stated = {measure: medians[measure] for measure in MEASURES if {*medians.get(measure, {}).values()} - {None}}
+    arms = list(dict.fromkeys(arm for by_arm in stated.values() for arm in by_arm))
     rows = [
         (MEASURES[measure], *(_format_amount(measure, by_arm.get(arm)) for arm in arms))
-        for measure, by_arm in known.items()
+        for measure, by_arm in stated.items()
     ]
     table = write_grid(("median of the runs", *(quote(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
-    lacking = join_with_and([label for measure, label in MEASURES.items() if medians and measure not in known])
+    lacking = join_with_and([label for measure, label in MEASURES.items() if medians and measure not in stated])
     return "\n\n".join(filter(None, (table, f"Not known of these runs: {lacking}." if lacking else "")))
 
 

@@ -28,6 +28,10 @@ BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
 HOSTILE = "<script>alert(1)</script>\u202e`|](http://x) &amp;\x07\uffff\ud800"
 
 
+def write_markdown(decision: Decision, picture_name: str) -> str:
+    return decision_page.make_page(decision).markdown(picture_name)
+
+
 def decide(
     values: Sequence[float], lost: Sequence[ArmRun] = (), bank: Sequence[float] = BANK, **terms: Any
 ) -> Decision:
@@ -116,7 +120,7 @@ def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: 
     assert numbers["verdict"] == "keep" and numbers["exit_code"] == 0 and numbers["sentence"] in page
     assert [run["value"] for run in numbers["runs"]] == [*BANK, 4.9912, 4.9935]
     assert numbers["boundary"]["keep"][0] is None and numbers["looks"][1]["t"] == decision.looks[1].t
-    assert decision_page.write_markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
+    assert write_markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
 
 
 def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_path: Path) -> None:
@@ -125,7 +129,7 @@ def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_pa
     numbers["terms"] |= {"session": "fdr", "design": numbers["terms"]["design"] | {"e_value": True}}
     (tmp_path / "x.json").write_text(json.dumps(numbers))
     past = decision_records.read(tmp_path / "x.json")
-    page = decision_page.write_markdown(past, "x.svg")
+    page = write_markdown(past, "x.svg")
     assert past.exit_code == 0 and "Session `fdr`, of an earlier version" in page and "Session `each`" not in page
 
 
@@ -154,7 +158,7 @@ def test_each_verdict_has_its_words() -> None:
     sentence = write_sentence(replace(without, estimate=None))
     assert not re.search(r"\d\.\d", sentence) and "`plumbline confirm`" in sentence, "no number where none is right"
     for decision in (kept, poor, still, lost):
-        assert "survive" not in decision.sentence + decision_page.write_markdown(decision, "x.svg")
+        assert "survive" not in decision.sentence + write_markdown(decision, "x.svg")
 
 
 def test_the_sentence_can_be_quoted_alone_and_invents_no_size(tmp_path: Path) -> None:
@@ -231,7 +235,7 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
     terms = {"candidate": HOSTILE, "baseline": HOSTILE, "metric": HOSTILE, "trainer": HOSTILE, "unit": HOSTILE}
     for lost in ([run], []):
         decision = decide((4.9912, 4.9935), lost, **terms)
-        svg, page = decision_page.make_picture(decision).svg(), decision_page.write_markdown(decision, "x.svg")
+        svg, page = decision_page.make_picture(decision).svg(), write_markdown(decision, "x.svg")
         assert "script" not in {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
         outside = re.sub(r"`[^`]*`", "", page)
         assert "<script" not in outside and "](http" not in outside
@@ -239,9 +243,7 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
             assert "\u202e" not in text and "\x07" not in text and "\\u202e" in text
             text.encode("utf-8")  # a lone surrogate is not text
     bare = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED)
-    page = decision_page.write_markdown(
-        replace(bare, sentence=write_sentence(bare, reason="<script>no</script>")), "x.svg"
-    )
+    page = write_markdown(replace(bare, sentence=write_sentence(bare, reason="<script>no</script>")), "x.svg")
     assert "<script>no" not in page and "&lt;script>no" in page
 
 
@@ -252,7 +254,7 @@ def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
     usual = decide((4.9912, 4.9935))
     dots = [[dot.get("cx") for dot in parse_picture(each)["circle.baseline"]] for each in (decision, usual)]
     assert dots[0] == dots[1]
-    assert not re.search(r"\d{15}|0\.0000000", decision_page.write_markdown(decision, "x.svg") + dump(decision))
+    assert not re.search(r"\d{15}|0\.0000000", write_markdown(decision, "x.svg") + dump(decision))
     labels = [text.text or "" for text in parse_picture(decision)["text.small"]]
     assert max(map(len, labels)) < 25 and len(set(labels)) > 10
 
@@ -264,7 +266,7 @@ def test_one_run_no_spread_and_no_look_have_a_page_too() -> None:
     same = replace(empty, runs=tuple(replace(run, value=5.0) for run in empty.runs))
     for case in (empty, alone, same, replace(empty, runs=())):
         tags = parse_picture(case)
-        assert "rect.keep" not in tags and "## Looks" not in decision_page.write_markdown(case, "x.svg") and dump(case)
+        assert "rect.keep" not in tags and "## Looks" not in write_markdown(case, "x.svg") and dump(case)
         assert all(math.isfinite(float(dot.get("cx", "nan"))) for dot in tags.get("circle.baseline", []))
 
 

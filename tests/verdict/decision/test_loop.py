@@ -23,7 +23,7 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.decision_page import write_markdown
+from plumbline.verdict.decision.decision_page import make_page
 from plumbline.verdict.decision.decision_sentences import describe_remarks
 from plumbline.verdict.decision.fix_design import (
     count_runs_at_last_keep,
@@ -134,7 +134,7 @@ def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) 
     worse, messages = NumbersTrainer(noisy(-8), "worse"), list[str]()
     terms, plan = fix_claim(replace(QUESTION, candidate="worse"), worse, bank)
     decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=messages.append).conduct()
-    text = messages[-1] + write_markdown(decision, "picture.svg")
+    text = messages[-1] + make_page(decision).markdown("picture.svg")
     assert decision.exit_code == 10 and "discarded" in messages[-1] and "not decided" not in text
     again = NumbersTrainer(noisy(0.7), "another")
     conduct(tmp_path, again)

@@ -50,7 +50,7 @@ class ExperimentSource(Protocol):
     """What a try or a claim is made for, and the steps that differ between its kinds."""
 
     @property
-    def given(self) -> argparse.Namespace:
+    def options(self) -> argparse.Namespace:
         """The command line."""
 
     @property
@@ -97,7 +97,7 @@ def try_candidate(source: ExperimentSource) -> int:
     """Run a candidate against its baseline until it is decided, unless it was, and return the exit code."""
     question = with_own_page(source.question, source.record)
     decision = source.find_decision(question)
-    if decision is not None and not (decision.verdict == Outcome.IMPLAUSIBLE and source.given.accept_implausible):
+    if decision is not None and not (decision.verdict == Outcome.IMPLAUSIBLE and source.options.accept_implausible):
         tell_decided(decision)
         return source.finish(decision)
     failing, checks = source.check(question)
@@ -113,7 +113,7 @@ def confirm(source: ExperimentSource) -> int:
         terms, plan = fix_design.fix_claim(source.question, source.trainer, source.bank)
         entry = _make_entry(source, source.question, f"t of a claim at {terms.alpha:g}")
         decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
-        return print_decision(decision, source.place.page(terms.name), as_json=source.given.json)
+        return print_decision(decision, source.place.page(terms.name), as_json=source.options.json)
 
 
 def _make_entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:

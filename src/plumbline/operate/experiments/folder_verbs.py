@@ -150,7 +150,7 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
 class FolderSource:
     """A commit and what it is compared with, run by a folder's command, for a try or a claim."""
 
-    given: argparse.Namespace
+    options: argparse.Namespace
     baseline: FolderBaseline
     candidate: Arm
     other: Arm
@@ -186,7 +186,7 @@ class FolderSource:
     def print_plan(self) -> int:
         """Print what would be run."""
         candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
-        print_plan = partial(command_line.print_plan, as_json=self.given.json)
+        print_plan = partial(command_line.print_plan, as_json=self.options.json)
         question = with_own_page(self.question, self.record)
         if (decision := self.find_decision(question)) is not None:
             return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
@@ -267,16 +267,16 @@ class FolderSource:
 
     def look_again(self, decision: Decision) -> Decision:
         """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
-        looked = _examine_decision(decision, self.trainer, self.given.accept_implausible)
+        looked = _examine_decision(decision, self.trainer, self.options.accept_implausible)
         if looked.verdict != Outcome.KEEP or not looked.terms.fresh_runs:
             return looked
-        return self.baseline.run_again(looked, self.trainer, self.bank, self.given.message, self.question.first_seed)
+        return self.baseline.run_again(looked, self.trainer, self.bank, self.options.message, self.question.first_seed)
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, let a keep be the baseline, write its row, commit it if wanted, and print what
         is next. All of it is done again where a try was killed in it.
         """
-        options, baseline, trainer = self.given, self.baseline, self.trainer
+        options, baseline, trainer = self.options, self.baseline, self.trainer
         line, is_keep = "", decision.verdict == Outcome.KEEP
         if is_keep and options.baseline is None:
             request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
@@ -295,7 +295,7 @@ class FolderSource:
         """State what is next for whoever made the change."""
         if decision.verdict == Outcome.KEEP:
             repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)
-            if self.given.commit and changed:
+            if self.options.commit and changed:
                 return commit(repository, self.candidate)
             change = f"{repository.to_commit(self.candidate.words)} (nothing was committed); " if changed else ""
             return f"Next: {change}plumbline confirm for the number to claim."
@@ -306,7 +306,7 @@ class FolderSource:
         if decision.verdict == Outcome.IMPLAUSIBLE:
             look = "look at what the change does (git diff)"
             return f"Next: {look}; plumbline try again with --accept-implausible keeps it."
-        undo = "." if self.given.flags else "; git diff shows this one, git restore FILE undoes it."
+        undo = "." if self.options.flags else "; git diff shows this one, git restore FILE undoes it."
         return f"Next: another change{undo}"
 
     def _find_lost_log(self, decision: Decision) -> Path | None:

@@ -104,7 +104,7 @@ class StudySource:
         command: what holds the folder of the runs.
     """
 
-    given: argparse.Namespace
+    options: argparse.Namespace
     trainer: StudyArms
     question: ExperimentQuestion
     looked_at: bool
@@ -197,7 +197,7 @@ class StudySource:
         """Hold the folder of the runs."""
         from plumbline.verdict.decision import bank
 
-        return bank.hold(self.place.work, self.command or shlex.join(["plumbline", "try", self.given.what]))
+        return bank.hold(self.place.work, self.command or shlex.join(["plumbline", "try", self.options.what]))
 
     def look_again(self, decision: Decision) -> Decision:
         """Check causality and the loss of both arms with the weights of finished runs, before a keep is reported.
@@ -252,7 +252,7 @@ class StudySource:
         """Print what was decided, and return the exit code."""
         from plumbline.operate.experiments.carry_out_experiment import print_decision
 
-        return print_decision(decision, self.place.page(decision.terms.name), as_json=self.given.json)
+        return print_decision(decision, self.place.page(decision.terms.name), as_json=self.options.json)
 
 
 def _make_place(project: Project) -> ExperimentFolders:

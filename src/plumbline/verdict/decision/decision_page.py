@@ -40,7 +40,7 @@ ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
 def write(decision: Decision, page: Path) -> None:
     """Write the page, its picture and its numbers."""
-    verdict_page(decision).write(page, decision_to_json(decision))
+    make_page(decision).write(page, decision_to_json(decision))
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
@@ -86,13 +86,8 @@ def _picture_arm(label: str, runs: Sequence[ArmRun], *, baseline: bool) -> Pictu
     return PicturedArm(name=label, values=values, lost=lost, baseline=baseline)
 
 
-def write_markdown(decision: Decision, picture_name: str) -> str:
-    """Write the text of the page; `picture_name`: the file of its picture."""
-    return verdict_page(decision).markdown(picture_name)
-
-
-def verdict_page(decision: Decision) -> VerdictPage:
-    """Fill in the page."""
+def make_page(decision: Decision) -> VerdictPage:
+    """Make the page of a decision: its sentence, its picture, and its sections as Markdown."""
     terms = decision.terms
     sections = {
         "What decides": describe_test(decision),

@@ -332,13 +332,13 @@ def test_no_keep_of_an_arm_whose_weights_leak(trained: Callable[[type], Path], t
     source.looked_at = True
     passed = source.look_again(decision)
     assert passed.exit_code == 0 and passed.checks["trained_weights"].keys() == {"base", "new"}
-    page = decision_page.write_markdown(passed, "x.svg")
+    page = decision_page.make_page(passed).markdown("x.svg")
     assert "of the baseline's loss (the largest known at this preset is 0.68 %)" in page and "looked at again" in page
     _open(work / "out")
     refused = source.look_again(decision)
     assert refused.exit_code == 13 and refused.estimate is None
     assert "causality: token 1 of the 2 tokens" in refused.sentence and spec.key in refused.sentence
-    assert "causality: token 1" in decision_page.write_markdown(refused, "x.svg")
+    assert "causality: token 1" in decision_page.make_page(refused).markdown("x.svg")
 
 
 def _open(folder: Path) -> None:
