@@ -72,9 +72,13 @@ class RunEvidence:
         status: `CRASH`, `RUNNING` or `FINISHED`; word: how the source says that a run was lost or has not ended.
         step: of the value; steps: at which there were values; planned: at which the run was to end.
         settings, evaluation: what is printed of its settings, and of how much its evaluations cover: name -> values.
-        started: when it began (ISO 8601, UTC).
+        started: when it began (ISO 8601, UTC); order: its place in the order in which runs were made, from 0.
         seconds, tokens, parameters, memory_bytes: wall time, tokens that it read, size of its model, its peak memory.
         machine: hash of device, software and data that it was made with.
+        remarks: what is to be told of how it ended, though it counts.
+        printed_first: the first values that it printed, as printed.
+        read_outside, written_outside: files that it read or wrote, of those that its copy and its own temporary folder
+            do not hold.
     """
 
     value: float | None
@@ -90,11 +94,16 @@ class RunEvidence:
     settings: Mapping[str, Sequence[str]] | None = None
     evaluation: Mapping[str, Sequence[str]] | None = None
     started: str | None = None
+    order: int | None = None
     seconds: float | None = None
     tokens: float | None = None
     parameters: float | None = None
     memory_bytes: float | None = None
     machine: str | None = None
+    remarks: tuple[str, ...] | None = None
+    printed_first: tuple[str, ...] | None = None
+    read_outside: tuple[str, ...] | None = None
+    written_outside: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,6 +151,8 @@ class Evidence:
         model: the model's name, with its arguments.
         asked: task -> how its items were asked -> what the source says of that; what it does not say is not there.
         dates: how many runs of an evaluation the files are of, by their names.
+        changed_files: file of the candidate that differs from the baseline -> lines added and removed (`+3 -1`).
+        fixed_files: those that measure, taken from the baseline in both arms.
         notes: sentences about how the source was read.
     """
 
@@ -157,6 +168,8 @@ class Evidence:
     model: str | None = None
     asked: Mapping[str, Mapping[str, str]] | None = None
     dates: int | None = None
+    changed_files: Mapping[str, str] | None = None
+    fixed_files: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -28,6 +28,7 @@ SECTIONS = (
     "Before the runs",
     "After the runs",
     "By study targets",
+    "What it stands on",
     "What it cost",
     "Ledger",
     "Limits",
@@ -44,6 +45,7 @@ class VerdictPage:
     Attributes:
         title: which arms were compared.
         sentence: the one to quote.
+        told: sentences that stand beside it, by the checks of the evidence.
         details: what follows the picture.
         alt: what the picture shows, if it cannot be seen.
         checks: the report of the checks of a user's own method; empty if none were needed.
@@ -55,12 +57,13 @@ class VerdictPage:
     picture: DecisionPicture
     alt: str
     sections: Mapping[str, str]
+    told: Sequence[str] = ()
     details: str = ""
     checks: Mapping[str, Any] = field(default_factory=dict)
 
     def markdown(self, picture_name: str) -> str:
         """Write the text of the page; `picture_name`: the file of its picture."""
-        heads = (self.sentence, *list_implausible(self.checks))
+        heads = (self.sentence, *self.told, *list_implausible(self.checks))
         image = f"![{self.alt}]({quote_url(picture_name)})"
         parts = [f"# {self.title}", *map(escape_tags, heads), image, self.details]
         texts = {"After the runs": describe_repeats(self.checks), **self.sections}

@@ -24,7 +24,6 @@ from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_page import make_page
-from plumbline.verdict.decision.decision_sentences import describe_remarks
 from plumbline.verdict.decision.fix_design import (
     count_runs_at_last_keep,
     find_session_level,
@@ -33,7 +32,7 @@ from plumbline.verdict.decision.fix_design import (
     require_announced,
     write_rule,
 )
-from plumbline.verdict.decision.loop import Experiment, decide_by_fresh_runs
+from plumbline.verdict.decision.loop import Experiment
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision, ExperimentQuestion
 from plumbline.verdict.ledger import LedgerEntry
 
@@ -71,15 +70,6 @@ def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, 
     if code < 12:
         assert len(decision.runs) == 5 + decision.looks[-1].k
         assert len(decision.looks) == (8 if code == 11 else decision.looks[-1].k)
-
-
-def test_how_fresh_runs_ended_is_told_with_how_others_did(tmp_path: Path) -> None:
-    keep = conduct(tmp_path, NumbersTrainer(noisy(8)))
-    own = [replace(run, remarks=("it was late",)) for run in keep.runs if run.arm != BASELINE]
-    theirs = [run for run in keep.runs if run.arm == BASELINE]
-    keep = replace(keep, runs=(*theirs, *own), notes=("Mind.", *describe_remarks(keep.terms, own)))
-    fresh = [replace(run, seed=run.seed + 2, run_id="") for run in own]
-    assert decide_by_fresh_runs(keep, fresh).notes == ("Mind.", "Of new, seeds 1042, 1043, 1044 and 1045: it was late.")
 
 
 def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision import decision_page, fix_design
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import describe_session, write_sentence
@@ -158,8 +160,8 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
     tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
     decision = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell).conduct()
-    decision = source.look_again(replace(decision, checks=settled.checks))
-    decision = replace(decision, evidence=gather_evidence(decision, source.trainer).medians)
+    decision = hold_to_evidence(replace(decision, checks=settled.checks), source)
+    decision = hold_to_evidence(source.look_again(decision), source)  # of the fresh runs too
     entry = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=len(bank.runs))
     with ledgers.append_provisionally(place.ledger, [entry]) as ledger:
         decision = replace(
@@ -172,11 +174,33 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     return decision
 
 
-def gather_evidence(decision: Decision, trainer: Trainer) -> Evidence:
+def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
+    """Examine what a decision stands on, and withhold it where a check refuses."""
+    terms, evidence = decision.terms, gather_evidence(decision, source.trainer, source.bank)
+    arms = ComparedArms(
+        evidence=evidence,
+        baseline=BASELINE,
+        candidate=terms.candidate,
+        labels={BASELINE: terms.baseline},
+        higher=terms.higher,
+        confirmed=decision.verdict == Outcome.KEEP if decision.fresh else None,
+    )
+    answers = every_check.examine(arms)
+    decision = replace(decision, evidence=evidence.medians, comparability=answers)
+    refusal = every_check.describe_refusal(answers)
+    if not refusal or decision.verdict in (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED):
+        return decision
+    refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
+    return replace(refused, sentence=write_sentence(refused, reason=refusal))
+
+
+def gather_evidence(decision: Decision, trainer: Trainer, bank: Bank) -> Evidence:
     """Collect what is known of every run of a decision, by arm."""
+    places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(bank.runs)}
     runs: dict[str, dict[str, RunEvidence]] = {}
     for run in (*decision.runs, *decision.fresh):
-        runs.setdefault(run.arm, {})[str(run.seed)] = trainer.evidence(run)
+        known = replace(trainer.evidence(run), order=places.get((run.run_id, run.seed)))
+        runs.setdefault(run.arm, {})[str(run.seed)] = known
     return Evidence(metric=decision.terms.metric, runs=runs)
 
 

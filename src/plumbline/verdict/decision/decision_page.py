@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
+from plumbline.verdict.comparability import every_check
 from plumbline.verdict.decision.decision_sentences import (
     describe_look,
     describe_session,
@@ -95,11 +96,13 @@ def make_page(decision: Decision) -> VerdictPage:
         "Looks": _write_looks(decision) if decision.looks else "",
         "What it cost": _describe_cost(decision),
         "Ledger": escape_tags(decision.ledger),
+        "What it stands on": every_check.write_answers(decision.comparability),
         "Limits": write_list(list_limits(decision)),
     }
     return VerdictPage(
         title=f"{quote(terms.candidate)} against {quote(terms.baseline)}",
         sentence=decision.sentence,
+        told=every_check.list_told(decision.comparability),
         picture=make_picture(decision),
         alt=ALT,
         sections=sections,
@@ -262,7 +265,8 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
     from rich.text import Text
 
     looks = [describe_look(look, decision.boundary) for look in decision.looks]
-    notes = [Text(visible(note), style="dim") for note in (*decision.notes, *list_implausible(decision.checks))]
+    told = (*decision.notes, *list_implausible(decision.checks), *every_check.list_told(decision.comparability))
+    notes = [Text(visible(note), style="dim") for note in told]
     sentence = Text(visible(decision.sentence), style="bold")
     lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]
     everything, file = Group(_runs_in_terminal(decision), *lines), file or sys.stdout

@@ -12,6 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.stats.after_stopping import GainAfterStopping
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign
+from plumbline.verdict.comparability import every_check
 from plumbline.verdict.decision.outcome import ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome
 
@@ -49,6 +50,7 @@ def _make_decision(record: Mapping[str, Any]) -> Decision:
         "looks": tuple(Look(**_select_fields(Look, look)) for look in record["looks"]),
         "boundary": Boundary(keep, discard, df, edges["error"]),
         "fresh": tuple(ArmRun(**run) for run in record.get("fresh", ())),
+        "comparability": every_check.answers_from_json(record.get("comparability", {})),
         "notes": (*record["notes"], *([past] if past else [])),
     }
     rest |= {key: _read_estimate(record.get(key)) for key in ("estimate", "estimate_after_stopping")}

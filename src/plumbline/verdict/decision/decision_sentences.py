@@ -309,18 +309,6 @@ def describe_drift(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
     ]
 
 
-def describe_remarks(terms: ExperimentTerms, runs: Sequence[ArmRun]) -> list[str]:
-    """State how runs ended that count all the same, each thing once with the seeds of its arm."""
-    seeds: dict[tuple[str, str], list[str]] = {}
-    for run in runs:
-        for remark in run.remarks:
-            seeds.setdefault((terms.baseline if run.arm == BASELINE else run.arm, remark), []).append(str(run.seed))
-    return [
-        f"Of {label}, seed{'s' * (len(each) > 1)} {join_with_and(each)}: {remark}."
-        for (label, remark), each in seeds.items()
-    ]
-
-
 def list_notes(terms: ExperimentTerms) -> list[str]:
     """State what a page of these terms has to say whatever was found."""
     if terms.varies != "initialisation":

@@ -24,7 +24,6 @@ from plumbline.verdict.decision.decision_sentences import (
     count_further_runs,
     describe_drift,
     describe_look,
-    describe_remarks,
     list_notes,
     name_next_step,
     write_sentence,
@@ -267,11 +266,7 @@ class Experiment:
             sentence="",
             estimate=gain,
             p=gain.p if self.terms.claim and gain is not None else None,
-            notes=(
-                *list_notes(self.terms),
-                *describe_drift(self.runs, order),
-                *describe_remarks(self.terms, self.runs),
-            ),
+            notes=(*list_notes(self.terms), *describe_drift(self.runs, order)),
             seconds=sum(own),
             bank_seconds=sum(theirs),
             fixed_runs=None if self.terms.claim else count_fixed_runs(self.terms.design),
@@ -318,14 +313,9 @@ def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision
     """
     terms = decision.terms
     fresh = tuple(run.named(terms.candidate) for run in runs)
-    of_looks = describe_remarks(terms, decision.runs)
     decision_with_runs = replace(
         decision,
         fresh=fresh,
-        notes=(
-            *(note for note in decision.notes if note not in of_looks),
-            *describe_remarks(terms, (*decision.runs, *fresh)),
-        ),
         estimate=None,
         estimate_after_stopping=decision.estimate,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.core.errors import UsageError
+from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.comparison_terms import LOOP, Terms
 from plumbline.verdict.evidence import CRASH, RunEvidence
 from plumbline.verdict.outcome import Outcome
@@ -77,6 +78,7 @@ class ArmRun:
             seed=str(self.seed),
             seconds=self.seconds,
             machine=self.fingerprint or None,
+            remarks=tuple(self.remarks),
         )
 
     def named(self, arm: str) -> ArmRun:
@@ -172,6 +174,7 @@ class Decision:
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
+        comparability: what the checks of the evidence of both arms answered, by check.
         checks: the report of the checks before the runs and before a keep; empty if none were needed.
         notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
@@ -193,6 +196,7 @@ class Decision:
     estimate_after_stopping: GainAfterStopping | None = None
     p: float | None = None
     evidence: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    comparability: Mapping[str, CheckAnswer] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     ledger: str = ""
