@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from statistics import median
 
+from plumbline.core.errors import PlumblineError, nearest
+
 #: How a run ended; keep and discard are what a search says of one that finished.
 KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
 #: Field of `RunEvidence` that tells what a run took -> its name on a page.
@@ -25,6 +27,20 @@ MEASURES = {
     "parameters": "parameters",
     "memory_bytes": "peak memory",
 }
+
+
+def parse_measures(names: Iterable[str], place: str) -> tuple[str, ...]:
+    """Read the measures that have to be equal; `place`: the key or the flag that names them.
+
+    Raises:
+        PlumblineError: one is none of `MEASURES`; the nearest is named.
+    """
+    measures = tuple(dict.fromkeys(name.strip() for name in names))
+    if unknown := [name for name in measures if name not in MEASURES]:
+        raise PlumblineError(
+            f"{place}: {unknown[0]!r} is none of the measures {', '.join(MEASURES)}{nearest(unknown[0], MEASURES)}"
+        )
+    return measures
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

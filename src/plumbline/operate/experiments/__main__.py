@@ -115,6 +115,8 @@ def _try(verbs: Any) -> None:
     )
     text = "candidates of the session, over which fwer spreads alpha"
     decide.add_argument("--planned-tries", type=command_line.positive, metavar="N", help=text)
+    text = "measures of a run in which the arms may not differ, or there is no verdict: seconds, step, tokens, ..."
+    decide.add_argument("--equal", type=command_line.comma_list, default=[], metavar="MEASURE[,MEASURE]", help=text)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
     order.add_argument(

@@ -183,6 +183,8 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
         candidate=terms.candidate,
         labels={BASELINE: terms.baseline},
         higher=terms.higher,
+        paired=terms.design.plan == "paired",
+        equal=terms.equal,
         confirmed=decision.verdict == Outcome.KEEP if decision.fresh else None,
     )
     answers = every_check.examine(arms)

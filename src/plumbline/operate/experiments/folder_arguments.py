@@ -12,6 +12,7 @@ from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.verdict.decision.outcome import ExperimentQuestion
+from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.own_trainer.folder import is_trusted, trust, trust_obstacle
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
@@ -63,6 +64,7 @@ def question_of(
         target_gain_sigmas=options.target_gain_sigmas or settings.target_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
         session=options.session or settings.session,
+        equal=parse_measures(options.equal, "--equal") or settings.equal,
         planned_tries=options.planned_tries
         or (settings.planned_tries if options.session in (None, settings.session) else 0)
         or None,
@@ -84,6 +86,7 @@ def question_again(baseline: FolderBaseline, candidate: Arm, other: Arm, name: s
         higher=file.metric.direction == "higher",
         minimum_gain=file.decide.minimum_gain,
         first_seed=baseline.first_seed,
+        equal=file.decide.equal,
         unit=file.metric.unit,
         trainer=" ".join(file.run.command.replace("{flags}", "").split()),
         budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",

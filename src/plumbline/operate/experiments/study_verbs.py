@@ -87,6 +87,7 @@ def confirm(options: argparse.Namespace) -> int:
         metric=terms.metric,
         higher=terms.higher,
         minimum_gain=terms.minimum_gain,
+        equal=terms.equal,
         **describe_arms(arms),
     )
     looked_at = options.accept_implausible or bool(decision.checks.get("implausible"))

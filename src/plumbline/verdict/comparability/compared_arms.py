@@ -17,6 +17,7 @@ class ComparedArms:
         baseline, candidate: the two arms, as keys of `evidence.runs` (or of its summaries).
         labels: arm -> its name for a reader, where that differs.
         higher: whether higher is better.
+        paired: whether the differences at each seed are tested, so that the spread of an arm does not enter.
         equal: the measures (`plumbline.verdict.evidence.MEASURES`) that have to be equal, or there is no verdict.
         confirmed: whether fresh runs agreed with the ones that were examined; None where none were made.
         tries: the number of candidates so far against this baseline, this one among them.
@@ -27,6 +28,7 @@ class ComparedArms:
     candidate: str
     labels: Mapping[str, str] = field(default_factory=dict)
     higher: bool = False
+    paired: bool = False
     equal: tuple[str, ...] = ()
     confirmed: bool | None = None
     tries: int = 1

@@ -38,7 +38,7 @@ def read(path: Path) -> Decision:
 def _make_decision(record: Mapping[str, Any]) -> Decision:
     terms = _select_fields(ExperimentTerms, record["terms"])
     terms["design"] = SequentialDesign(**_select_fields(SequentialDesign, terms["design"]))
-    for key in ("differs", "together"):
+    for key in ("differs", "together", "equal"):
         terms[key] = tuple(terms.get(key, ()))
     edges = record["boundary"]
     keep, discard, df = (tuple(map(_read_number, edges[side])) for side in ("keep", "discard", "df"))

@@ -108,6 +108,7 @@ class ExperimentTerms(Terms):
             is that look.
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
         together: the changes that the candidate consists of, where it is several that were kept one after another.
+        equal: the measures of a run (`plumbline.verdict.evidence.MEASURES`) in which the arms may not differ.
     """
 
     name: str
@@ -129,6 +130,7 @@ class ExperimentTerms(Terms):
     fresh_runs: int = 0
     claim: bool = False
     together: tuple[str, ...] = ()
+    equal: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +157,8 @@ class ExperimentQuestion(ExperimentTerms):
     def design_record(self) -> list[Any]:
         """What decides, to be asked again."""
         design = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
-        return [*design, self.first_seed, self.session, self.planned_tries]
+        design += [self.first_seed, self.session, self.planned_tries]
+        return [*design, list(self.equal)] if self.equal else design
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

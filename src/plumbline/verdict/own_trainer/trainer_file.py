@@ -18,6 +18,7 @@ from plumbline.core.formats import parse_duration
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
 from plumbline.verdict.decision.outcome import Session
+from plumbline.verdict.evidence import parse_measures
 
 NAME = "plumbline.toml"
 #: The places of a command that are filled in.
@@ -109,6 +110,7 @@ class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
         session: what alpha holds for; `planned_tries` are those of the session, none if 0.
         paired, interleave_baseline: the order of the runs, where it is not the baseline's first.
         first_seed: of the baseline.
+        equal: measures of a run in which the arms may not differ, or there is no verdict: seconds, step, tokens, ...
     """
 
     alpha: float = 0.05
@@ -121,6 +123,7 @@ class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
     paired: bool = False
     interleave_baseline: bool = False
     first_seed: int = 42
+    equal: tuple[str, ...] = ()
 
 
 class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -301,6 +304,7 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
         if not allowed:
             default = next(each.default for each in structs.fields(DecidePart) if each.name == key)
             raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
+    parse_measures(decide.equal, f"{path}: decide.equal")
     if decide.paired and decide.interleave_baseline:
         raise PlumblineError(f"{path}: decide: says both paired and interleave_baseline; one is the order of the runs")
     if (decide.session == "fwer") != bool(decide.planned_tries):
