@@ -19,13 +19,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.core.command_line import Parser, run
+from plumbline.core.command_line import Parser, comma_list, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import format_path
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
+from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.numbers import numbers_verdict
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.outcome import Outcome
@@ -102,6 +103,8 @@ def arguments() -> Parser:
         help="number of tries against this baseline that are planned, or that a paper made: corrected for from the "
         "first on, unless the ledger has more",
     )
+    text = "measures of a run in which the methods may not differ, or there is no verdict: seconds, step, tokens, ..."
+    add("--equal", type=comma_list, default=[], metavar="MEASURE[,MEASURE]", help=text)
     help_text = (
         "how large the models are and how long they were trained, as the sentence is to say it: '124M, 3,000 steps'"
     )
@@ -143,7 +146,8 @@ def main(command_line: Sequence[str] | None = None) -> int:
         fields = {"verdict": outcome, "exit_code": code, "sentence": verdict.sentence, "page": str(request.page)}
         print(json.dumps(fields | verdict.numbers))
     else:
-        print(visible(f"{verdict.sentence}\n\n{request.page}\n{request.page.with_suffix('.json')}"))
+        first = "\n".join([verdict.sentence, *verdict.told])
+        print(visible(f"{first}\n\n{request.page}\n{request.page.with_suffix('.json')}"))
     return code
 
 
@@ -170,6 +174,8 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
     if options.goal is not None and not math.isfinite(options.goal):
         raise PlumblineError(f"--goal {options.goal}: must be a finite number")
+    if options.equal and options.goal is not None:
+        raise PlumblineError("--equal compares what runs took, and a goal has no runs; leave out one of the two")
     if options.seeds is not None and options.seeds < 2:
         raise PlumblineError(f"--seeds {options.seeds}: a standard deviation is of two runs or more")
     terms = ComparisonTerms(
@@ -208,6 +214,7 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         kind=options.results_shape,
         spread_options=PrintedSpread(options.seeds, options.spread or ""),
         planned_tries=options.planned_tries,
+        equal=parse_measures(options.equal, "--equal"),
         size=options.size.strip(" ."),
         repeat=repeat,
     )

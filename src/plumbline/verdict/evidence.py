@@ -141,6 +141,11 @@ class SearchLogEntry:
         """What was run: a commit and its description. A loop that edits without a commit has one commit for many."""
         return self.commit, re.sub(r"\s+", " ", self.description).strip()
 
+    @property
+    def label(self) -> str:
+        """The configuration as a reader knows it, and as `Evidence.runs` has it."""
+        return " ".join(self.configuration).strip()
+
 
 @dataclass(frozen=True, slots=True)
 class ItemEvidence:
@@ -157,7 +162,8 @@ class Evidence:
     """What a source of numbers returns: values by run, printed summaries, the log of a search, or values by item.
 
     Attributes:
-        runs: method -> seed -> run; the methods stand as the source has them.
+        runs: method -> seed -> run; the methods stand as the source has them. Of a search they are its configurations,
+            and lines take the place of seeds.
         summaries: method -> what is printed of its runs; there are no single values then, and none was lost.
         log: the runs of a search, in the order of time.
         items: task -> item -> value, of one model.

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plumbline.core.formats import format_count
+from plumbline.verdict.comparability.settings_comparison import SHOWN, SettingsComparison
 from plumbline.verdict.formatting import format_freedom, format_p, format_value, quote, write_table
 from plumbline.verdict.gate.examined_records import NOT_SHOWN, ExaminedRecord
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import SHOWN, SettingsComparison
 from plumbline.verdict.judge import BaselineComparison
 
 #: The line that a kind of fault stands in.

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett_p, combine_estimates, may_cross, pool_spreads
+from plumbline.verdict.comparability.settings_comparison import SettingsComparison, compare_with_earlier
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import SettingsComparison, compare_with_earlier
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
