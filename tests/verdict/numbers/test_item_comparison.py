@@ -169,7 +169,7 @@ def test_what_differs_without_changing_a_question_is_told(tmp_path: Path, capsys
     answer = {"answer": "told", "text": version, "numbers": {}}
     assert report["comparability"]["mine"]["same questions"] == answer
     page = (tmp_path / "mine.verdict.md").read_text()
-    assert f"{sentence}\n\n- {newest}\n- {version}.\n" in page and "## What it stands on" in page
+    assert f"{sentence}\n\n{newest}\n\n{version}.\n" in page and "## What it stands on" in page
 
 
 def test_what_the_files_do_not_say_is_not_known(tmp_path: Path, capsys) -> None:

@@ -127,7 +127,7 @@ def write_texts(
     told = (*notes, *every_check.list_told_of_methods(answers))
     return VerdictTexts(
         sentence=visible(sentence),
-        page=visible(join_sections([title, sentence, write_list(told), *more, *ends])),
+        page=visible(join_sections([title, sentence, *told, *more, *ends])),
         numbers={**numbers, **shared},
         outcomes=outcomes,
         told=tuple(map(visible, told)),
