@@ -152,7 +152,7 @@ class Evidence:
         asked: task -> how its items were asked -> what the source says of that; what it does not say is not there.
         dates: how many runs of an evaluation the files are of, by their names.
         changed_files: file of the candidate that differs from the baseline -> lines added and removed (`+3 -1`).
-        fixed_files: those that measure, taken from the baseline in both arms.
+        fixed_files: those that measure, which are the baseline's in both arms; None where nothing names them.
         notes: sentences about how the source was read.
     """
 

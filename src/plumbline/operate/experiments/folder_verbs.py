@@ -18,7 +18,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count, rough_duration
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.operate.experiments import carry_out_experiment
+from plumbline.operate.experiments import arm_evidence, carry_out_experiment
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     describe_earlier,
@@ -45,6 +45,7 @@ from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
@@ -143,6 +144,8 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
         question = replace(question_again(baseline, candidate, other, name, measured), together=together)
         source = FolderSource(options, baseline, candidate, other, question, bank)
         source.trainer.held_out = bool(baseline.file.metric.held_out)
+        if failing := arm_evidence.list_refusals(source.arm_evidence, candidate):
+            return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
         return carry_out_experiment.confirm(source)
 
 
@@ -183,6 +186,11 @@ class FolderSource:
             "methods": [arm.method for arm in arms],
         }
 
+    @cached_property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs: the files that differ, and those that measure."""
+        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question.metric)
+
     def print_plan(self) -> int:
         """Print what would be run."""
         candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
@@ -190,7 +198,8 @@ class FolderSource:
         question = with_own_page(self.question, self.record)
         if (decision := self.find_decision(question)) is not None:
             return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
-        self.check(question)
+        if failing := self.check(question)[0]:
+            return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
         settled = settle_try(self, question)
         theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
         there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
@@ -253,11 +262,13 @@ class FolderSource:
         return None
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
-        """Refuse a second try of code that has fresh runs; a folder's commits have no other checks.
+        """List why the arms cannot be compared, and refuse a second try of code that has fresh runs.
 
         Raises:
             PlumblineError: it has some.
         """
+        if failing := arm_evidence.list_refusals(self.arm_evidence, self.candidate):
+            return failing, {}
         self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
         return [], {}
 
@@ -281,8 +292,7 @@ class FolderSource:
         if is_keep and options.baseline is None:
             request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
             line = baseline.move(self.candidate, decision, request)
-        later = options.commit and is_keep  # the row names the commit, which is yet to be made
-        if not later:
+        if not (later := options.commit and is_keep):  # else the row names the commit, which is yet to be made
             append_rows(trainer, decision)
         log = self._find_lost_log(decision)
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})

@@ -31,6 +31,8 @@ FOLDER, ROWS, AUTO = ".plumbline", "results.tsv", ".auto"
 NOT_OF_AN_ARM = (FOLDER, ROWS, AUTO, NAME)
 #: Untracked files of more bytes than this are taken for data that should be ignored and shared.
 MOST_UNTRACKED = 256 * 2**20
+#: What git's letter for a change adds to its lines.
+_KINDS = {"A": " (new)", "D": " (removed)"}
 _AUTHOR = {
     f"GIT_{who}_{what}": text
     for who in ("AUTHOR", "COMMITTER")
@@ -147,6 +149,30 @@ class Repository:
             gone += [line] if in_head or not line.startswith("+") else []
             come += [line] if in_head or not line.startswith("-") else []
         return gone, come
+
+    def list_files_of(self, commit: str) -> list[str]:
+        """List the files of a commit, as the top has them."""
+        return [
+            name
+            for name in self._run("ls-tree", "-rz", "--name-only", "--full-tree", commit).stdout.split("\0")
+            if name
+        ]
+
+    def list_changed_files(self, before: str, after: str) -> dict[str, str]:
+        """List the files that differ between two commits, of what is part of an arm, as the top has them: file -> lines
+        that come and go (``+3 -1``; ``binary`` where there are none), and whether it is new or removed.
+        """
+        own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
+        options = ["diff", "-z", "--no-ext-diff", "--no-textconv", "--no-renames"]
+        counted = self._run(*options, "--numstat", before, after, "--", ":/", *own).stdout.split("\0")
+        listed = iter(self._run(*options, "--name-status", before, after, "--", ":/", *own).stdout.split("\0"))
+        kinds = {name: _KINDS.get(kind, "") for kind, name in zip(listed, listed)}
+        changed = {}
+        for line in filter(None, counted):
+            come, gone, name = line.split("\t", 2)
+            lines = "binary" if come == "-" else f"+{come} -{gone}"
+            changed[name] = f"{lines}{kinds.get(name, '')}"
+        return changed
 
     def _commit(self, reference: str) -> str:
         return self._run(
