@@ -32,6 +32,7 @@ from plumbline.operate.experiments.carry_out_experiment import (
 )
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
+    open_baseline,
     question_again,
     question_of,
     require_baseline,
@@ -51,7 +52,7 @@ from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.requests import only_a_seed
-from plumbline.verdict.own_trainer.snapshot import Arm, Repository
+from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, load
 
 #: Why such a try cannot be judged, as its sentence ends.
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     place = place_of(root)
     if options.verb == "page":
         return print_page(options, place)
-    baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
+    baseline = open_baseline(load(root))
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
     return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
@@ -87,9 +88,8 @@ def place_of(root: Path) -> ExperimentFolders:
 
 def _load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
     """The baseline of a folder whose command may be run."""
-    file = load(root)
-    require_trust(file, options.trust, options.verb)
-    return FolderBaseline(file, Folder(root), Repository(root), tell)
+    require_trust(file := load(root), options.trust, options.verb)
+    return open_baseline(file)
 
 
 def try_(options: argparse.Namespace, root: Path) -> int:
@@ -104,6 +104,7 @@ def try_(options: argparse.Namespace, root: Path) -> int:
         if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
             return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)
+        arm_evidence.know_written_files(baseline, bank)
         source = _make_try(options, baseline, bank)
         source.mind()
         return carry_out_experiment.try_candidate(source)
@@ -144,7 +145,7 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
         question = replace(question_again(baseline, candidate, other, name, measured), together=together)
         source = FolderSource(options, baseline, candidate, other, question, bank)
         source.trainer.held_out = bool(baseline.file.metric.held_out)
-        if failing := arm_evidence.list_refusals(source.arm_evidence, candidate):
+        if failing := arm_evidence.list_refusals(source.arm_evidence, candidate, baseline):
             return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
         return carry_out_experiment.confirm(source)
 
@@ -189,7 +190,7 @@ class FolderSource:
     @cached_property
     def arm_evidence(self) -> Evidence:
         """What is known of the arms beside their runs: the files that differ, and those that measure."""
-        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question.metric)
+        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question, self.options.verb)
 
     def print_plan(self) -> int:
         """Print what would be run."""
@@ -267,10 +268,9 @@ class FolderSource:
         Raises:
             PlumblineError: it has some.
         """
-        if failing := arm_evidence.list_refusals(self.arm_evidence, self.candidate):
-            return failing, {}
+        failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
         self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
-        return [], {}
+        return failing, {}
 
     def hold(self) -> AbstractContextManager[None]:
         """Nothing: the folder is held already, since its baseline may not move while a question is made of it."""
@@ -384,7 +384,7 @@ def forget(name: str, root: Path) -> int:
     """
     folder, place = Folder(root), place_of(root)
     with folder.hold(f"plumbline log --forget {name}"):
-        baseline = FolderBaseline(load(root), folder, Repository(root), tell)
+        baseline = open_baseline(load(root))
         decision = place.read_decision(name, claims=False)
         before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plumbline.verdict.comparability import equal_budget, fixed_files, fresh_runs, processes
+from plumbline.verdict.comparability import arm_files, equal_budget, fixed_files, fresh_runs, processes
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.formatting import write_grid
@@ -19,6 +19,7 @@ CHECKS: Mapping[str, Callable[[ComparedArms], CheckAnswer]] = {
     "fresh runs agree": fresh_runs.check,
     "equal budget": equal_budget.check,
     "fixed files": fixed_files.check,
+    "arm files": arm_files.check,
 }
 #: Check -> what it answered.
 Answers = Mapping[str, CheckAnswer]

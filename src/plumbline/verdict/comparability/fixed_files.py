@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.formatting import join_with_and
-
-#: Files that a sentence names.
-_NAMED = 5
+from plumbline.verdict.formatting import name_some
 
 
 def check(arms: ComparedArms) -> CheckAnswer:
@@ -21,15 +16,9 @@ def check(arms: ComparedArms) -> CheckAnswer:
     changed = evidence.changed_files or {}
     if touched := [name for name in evidence.fixed_files if name in changed]:
         return refuse(
-            f"it changes what measures: {_name_files([f'{name} {changed[name]}' for name in touched])} (metric.fixed "
+            f"it changes what measures: {name_some([f'{name} {changed[name]}' for name in touched])} (metric.fixed "
             "of plumbline.toml), and both arms have to be measured alike; undo that (git restore FILE, rm of a new "
             "one). To measure otherwise from now on, commit that alone, rm .plumbline/baseline.json, and plumbline "
             "setup-trainer: what is committed is the baseline then"
         )
-    return holds(f"both arms have {_name_files(evidence.fixed_files)} of the baseline")
-
-
-def _name_files(names: Collection[str]) -> str:
-    listed = list(names)[:_NAMED]
-    more = len(names) - len(listed)
-    return join_with_and([*listed, f"{more:,} more"] if more else listed)
+    return holds(f"both arms have {name_some(evidence.fixed_files)} of the baseline")

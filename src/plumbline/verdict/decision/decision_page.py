@@ -292,7 +292,7 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
     from rich.text import Text
 
     looks = [describe_look(look, decision.boundary) for look in decision.looks]
-    changes = [text] if (text := describe_changes(decision)) else []
+    changes = [line] if (line := describe_changes(decision)) else []
     told = (
         *changes,
         *decision.notes,
