@@ -174,7 +174,9 @@ class Evidence:
         asked: task -> how its items were asked -> what the source says of that; what it does not say is not there.
         dates: how many runs of an evaluation the files are of, by their names.
         changed_files: file of the candidate that differs from the baseline -> lines added and removed (`+3 -1`).
-        fixed_files: those that measure, taken from the baseline in both arms.
+        fixed_files: those that measure, which are the baseline's in both arms; None where nothing names them.
+        left_out_files: untracked files that are no part of the candidate, since runs write files of that name.
+        replaced_modules: new files of the candidate that are imported in place of a module that is installed.
         notes: sentences about how the source was read.
     """
 
@@ -192,6 +194,8 @@ class Evidence:
     dates: int | None = None
     changed_files: Mapping[str, str] | None = None
     fixed_files: tuple[str, ...] | None = None
+    left_out_files: tuple[str, ...] | None = None
+    replaced_modules: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

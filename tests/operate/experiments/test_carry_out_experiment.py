@@ -17,6 +17,7 @@ from plumbline.operate.experiments import past_experiments, study_verbs
 from plumbline.operate.experiments.carry_out_experiment import decide, settle_try, with_own_page
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, Session
+from plumbline.verdict.evidence import Evidence
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, noisy
 
 
@@ -29,7 +30,7 @@ def place(tmp_path: Path) -> ExperimentFolders:
 
 def source(place: ExperimentFolders, trainer: NumbersTrainer, **record: object) -> Any:
     namespace = SimpleNamespace(place=place, trainer=trainer, bank=place.bank(), baseline_name="base", record=record)
-    namespace.look_again = lambda decision: decision
+    namespace.look_again, namespace.arm_evidence = lambda decision: decision, Evidence(metric="loss")
     return namespace
 
 

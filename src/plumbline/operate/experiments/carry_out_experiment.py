@@ -79,6 +79,10 @@ class ExperimentSource(Protocol):
     def record(self) -> dict[str, Any]:
         """The request, to be repeated."""
 
+    @property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs: the files that differ, and those that measure."""
+
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
 
@@ -176,7 +180,7 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
 
 def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     """Examine what a decision stands on, and withhold it where a check refuses."""
-    terms, evidence = decision.terms, gather_evidence(decision, source.trainer, source.bank)
+    terms, evidence = decision.terms, gather_evidence(decision, source)
     arms = ComparedArms(
         evidence=evidence,
         baseline=BASELINE,
@@ -188,7 +192,8 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
         confirmed=decision.verdict == Outcome.KEEP if decision.fresh else None,
     )
     answers = every_check.examine(arms)
-    decision = replace(decision, evidence=evidence.medians, comparability=answers)
+    changed = evidence.changed_files
+    decision = replace(decision, evidence=evidence.medians, comparability=answers, changed_files=changed)
     refusal = every_check.describe_refusal(answers)
     if not refusal or decision.verdict in (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED):
         return decision
@@ -196,14 +201,14 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     return replace(refused, sentence=write_sentence(refused, reason=refusal))
 
 
-def gather_evidence(decision: Decision, trainer: Trainer, bank: Bank) -> Evidence:
-    """Collect what is known of every run of a decision, by arm."""
-    places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(bank.runs)}
+def gather_evidence(decision: Decision, source: ExperimentSource) -> Evidence:
+    """Collect what is known of every run of a decision, by arm, and of the arms themselves."""
+    places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(source.bank.runs)}
     runs: dict[str, dict[str, RunEvidence]] = {}
     for run in (*decision.runs, *decision.fresh):
-        known = replace(trainer.evidence(run), order=places.get((run.run_id, run.seed)))
+        known = replace(source.trainer.evidence(run), order=places.get((run.run_id, run.seed)))
         runs.setdefault(run.arm, {})[str(run.seed)] = known
-    return Evidence(metric=decision.terms.metric, runs=runs)
+    return replace(source.arm_evidence, runs=runs)
 
 
 def withhold_implausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:

@@ -13,9 +13,14 @@ from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.verdict.decision.outcome import ExperimentQuestion
 from plumbline.verdict.evidence import parse_measures
-from plumbline.verdict.own_trainer.folder import is_trusted, trust, trust_obstacle
+from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
+
+
+def open_baseline(file: TrainerFile) -> FolderBaseline:
+    """Find what the candidates of a folder are compared with."""
+    return FolderBaseline(file, Folder(file.folder), Repository(file.folder, file.run.output), tell)
 
 
 def require_baseline(options: argparse.Namespace, repository: Repository) -> None:

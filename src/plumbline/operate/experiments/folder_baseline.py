@@ -9,6 +9,7 @@ with other luck.
 
 from __future__ import annotations
 
+import os
 import shlex
 import statistics
 import subprocess
@@ -325,10 +326,13 @@ class FolderBaseline:
         if not runs or self.file.where.profile:
             return
         here: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))
-        if digest := fingerprint.hash_data(self.file.folder, self.file.run.data):
-            here["data"] = digest
         result = read_result(self.folder.runs / f"{runs[-1].run_id}.result.json")
         there = dict(result.fingerprint) if result is not None else here
+        data = self.file.run.data
+        if self.repository.list_tracked(*(name for name in data if not os.path.isabs(name))):
+            there.pop("data", None)  # of a commit, whatever the working tree has
+        elif digest := fingerprint.hash_data(self.file.folder, data):
+            here["data"] = digest
         names = sorted({*here, "gpu", "driver", "data"} & {*here, *there})
         differ = [f"{key}: {there.get(key, 'none')}, {here.get(key, 'none')}" for key in names]
         if differ := [label for label, key in zip(differ, names) if there.get(key) != here.get(key)]:
@@ -357,7 +361,7 @@ def commit(repository: Repository, arm: Arm) -> str:
         )
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
     new = not repository.list_tracked(NAME)
-    names = [*repository.list_tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.list_printed_to()]
+    names = [*repository.list_tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.list_left_out()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
         for command in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):

@@ -18,7 +18,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count, rough_duration
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.operate.experiments import carry_out_experiment
+from plumbline.operate.experiments import arm_evidence, carry_out_experiment
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     describe_earlier,
@@ -32,6 +32,7 @@ from plumbline.operate.experiments.carry_out_experiment import (
 )
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
+    open_baseline,
     question_again,
     question_of,
     require_baseline,
@@ -45,12 +46,13 @@ from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.requests import only_a_seed
-from plumbline.verdict.own_trainer.snapshot import Arm, Repository
+from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, load
 
 #: Why such a try cannot be judged, as its sentence ends.
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     place = place_of(root)
     if options.verb == "page":
         return print_page(options, place)
-    baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
+    baseline = open_baseline(load(root))
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
     return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
@@ -86,9 +88,8 @@ def place_of(root: Path) -> ExperimentFolders:
 
 def _load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
     """The baseline of a folder whose command may be run."""
-    file = load(root)
-    require_trust(file, options.trust, options.verb)
-    return FolderBaseline(file, Folder(root), Repository(root), tell)
+    require_trust(file := load(root), options.trust, options.verb)
+    return open_baseline(file)
 
 
 def try_(options: argparse.Namespace, root: Path) -> int:
@@ -103,6 +104,7 @@ def try_(options: argparse.Namespace, root: Path) -> int:
         if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
             return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)
+        arm_evidence.know_written_files(baseline, bank)
         source = _make_try(options, baseline, bank)
         source.mind()
         return carry_out_experiment.try_candidate(source)
@@ -143,6 +145,8 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
         question = replace(question_again(baseline, candidate, other, name, measured), together=together)
         source = FolderSource(options, baseline, candidate, other, question, bank)
         source.trainer.held_out = bool(baseline.file.metric.held_out)
+        if failing := arm_evidence.list_refusals(source.arm_evidence, candidate, baseline):
+            return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
         return carry_out_experiment.confirm(source)
 
 
@@ -183,6 +187,11 @@ class FolderSource:
             "methods": [arm.method for arm in arms],
         }
 
+    @cached_property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs: the files that differ, and those that measure."""
+        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question, self.options.verb)
+
     def print_plan(self) -> int:
         """Print what would be run."""
         candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
@@ -190,7 +199,8 @@ class FolderSource:
         question = with_own_page(self.question, self.record)
         if (decision := self.find_decision(question)) is not None:
             return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
-        self.check(question)
+        if failing := self.check(question)[0]:
+            return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
         settled = settle_try(self, question)
         theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
         there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
@@ -253,13 +263,14 @@ class FolderSource:
         return None
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
-        """Refuse a second try of code that has fresh runs; a folder's commits have no other checks.
+        """List why the arms cannot be compared, and refuse a second try of code that has fresh runs.
 
         Raises:
             PlumblineError: it has some.
         """
+        failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
         self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
-        return [], {}
+        return failing, {}
 
     def hold(self) -> AbstractContextManager[None]:
         """Nothing: the folder is held already, since its baseline may not move while a question is made of it."""
@@ -281,8 +292,7 @@ class FolderSource:
         if is_keep and options.baseline is None:
             request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
             line = baseline.move(self.candidate, decision, request)
-        later = options.commit and is_keep  # the row names the commit, which is yet to be made
-        if not later:
+        if not (later := options.commit and is_keep):  # else the row names the commit, which is yet to be made
             append_rows(trainer, decision)
         log = self._find_lost_log(decision)
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
@@ -374,7 +384,7 @@ def forget(name: str, root: Path) -> int:
     """
     folder, place = Folder(root), place_of(root)
     with folder.hold(f"plumbline log --forget {name}"):
-        baseline = FolderBaseline(load(root), folder, Repository(root), tell)
+        baseline = open_baseline(load(root))
         decision = place.read_decision(name, claims=False)
         before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))

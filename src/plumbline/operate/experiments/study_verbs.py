@@ -26,6 +26,7 @@ from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.yaml_files import load_config
 from plumbline.verdict.decision.outcome import APART, BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -138,6 +139,11 @@ class StudySource:
             "design": self.question.design_record,
             "methods": [arms.method(BASELINE), arms.method(arms.candidate)],
         }
+
+    @property
+    def arm_evidence(self) -> Evidence:
+        """Nothing: a study's arms are specs of one code."""
+        return Evidence(metric=self.question.metric)
 
     @property
     def plan(self) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from plumbline.verdict.comparability import (
+    arm_files,
     equal_budget,
     finished,
+    fixed_files,
     fresh_runs,
     processes,
     same_questions,
@@ -30,6 +32,8 @@ CHECKS: Mapping[str, Callable[[ComparedArms], CheckAnswer]] = {
     "one sigma": spread.check,
     "fresh runs agree": fresh_runs.check,
     "equal budget": equal_budget.check,
+    "fixed files": fixed_files.check,
+    "arm files": arm_files.check,
     "same questions": same_questions.check,
 }
 #: Methods that have a table each on one page, and sentences beside one verdict, at most.

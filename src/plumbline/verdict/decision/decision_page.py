@@ -35,6 +35,8 @@ from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 if TYPE_CHECKING:
     from rich.table import Table
 
+#: Changed files that a terminal lists.
+MOST_FILES = 10
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
@@ -96,7 +98,9 @@ def make_page(decision: Decision) -> VerdictPage:
         "Looks": _write_looks(decision) if decision.looks else "",
         "What it cost": _describe_cost(decision),
         "Ledger": escape_tags(decision.ledger),
-        "What it stands on": every_check.write_answers(decision.comparability),
+        "What it stands on": "\n\n".join(
+            filter(None, (every_check.write_answers(decision.comparability), _write_changes(decision)))
+        ),
         "Limits": write_list(list_limits(decision)),
     }
     return VerdictPage(
@@ -217,6 +221,29 @@ def _describe_cost(decision: Decision) -> str:
     return "\n\n".join(filter(None, (" ".join(sentences), table)))
 
 
+def _write_changes(decision: Decision) -> str:
+    """Write which files and flags differ from the baseline; empty where that is not known."""
+    if decision.changed_files is None:
+        return ""
+    flags = f"Flags that differ: {quote(' '.join(decision.terms.differs))}." if decision.terms.differs else ""
+    if not decision.changed_files:
+        return f"No file differs from the baseline. {flags}".strip()
+    rows = [(quote(name), lines) for name, lines in decision.changed_files.items()]
+    return "\n\n".join(filter(None, (write_grid(("changed file", "lines"), rows), flags)))
+
+
+def describe_changes(decision: Decision) -> str:
+    """State in a line which files and flags differ from the baseline; empty where that is not known."""
+    changed = decision.changed_files
+    if changed is None:
+        return ""
+    listed = ", ".join(f"{name} {lines}" for name, lines in changed.items())
+    if len(changed) > MOST_FILES:
+        listed = f"{len(changed):,} files, which the page lists"
+    flags = " ".join(decision.terms.differs)
+    return f"Changed: {'; '.join(filter(None, (listed or 'no file', flags and f'flags {flags}')))}."
+
+
 def list_limits(decision: Decision) -> list[str]:
     """List what the decision does not say and what it assumes."""
     terms = decision.terms
@@ -265,7 +292,13 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
     from rich.text import Text
 
     looks = [describe_look(look, decision.boundary) for look in decision.looks]
-    told = (*decision.notes, *list_implausible(decision.checks), *every_check.list_told(decision.comparability))
+    changes = [line] if (line := describe_changes(decision)) else []
+    told = (
+        *changes,
+        *decision.notes,
+        *list_implausible(decision.checks),
+        *every_check.list_told(decision.comparability),
+    )
     notes = [Text(visible(note), style="dim") for note in told]
     sentence = Text(visible(decision.sentence), style="bold")
     lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]

@@ -178,6 +178,8 @@ class Decision:
         sentence: the one to quote.
         evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
         comparability: what the checks of the evidence of both arms answered, by check.
+        changed_files: file of the candidate that differs from the baseline -> lines added and removed (`+3 -1`); None
+            if that is not known.
         checks: the report of the checks before the runs and before a keep; empty if none were needed.
         notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
@@ -200,6 +202,7 @@ class Decision:
     p: float | None = None
     evidence: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     comparability: Mapping[str, CheckAnswer] = field(default_factory=dict)
+    changed_files: Mapping[str, str] | None = None
     checks: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     ledger: str = ""

@@ -17,7 +17,7 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.core.formats import format_count
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.own_trainer import fingerprint, run_end
+from plumbline.verdict.own_trainer import fingerprint, run_end, written_files
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
 from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
@@ -144,7 +144,9 @@ class CommandTrainer:
             if result is None:
                 kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
                 raise self._describe_interrupted(arm, number)
-            self.repository.remove(self.folder.copy(self.run_id(arm, number)))
+            copy = self.folder.copy(self.run_id(arm, number))
+            written_files.note(self.folder.own, copy)
+            self.repository.remove(copy)
             self.tell_of_shared(arm, result)
             if arm == BASELINE:
                 yield self._make_arm_run(arm, result)
@@ -205,7 +207,7 @@ class CommandTrainer:
         for stale in ("result", "progress"):
             self._file(arm, number, stale).unlink(missing_ok=True)
         copy = self.folder.copy(run_id)
-        here = copy / self.repository.prefix
+        here: Path = copy / self.repository.prefix
         if not self.folder.at_work(run_id):
             here = self.repository.check_out(chosen.commit, copy, run.share, run.output)
         request = Request(
@@ -223,7 +225,7 @@ class CommandTrainer:
             environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
-            fingerprint={"data": data} if (data := fingerprint.hash_data(self.file.folder, run.data)) else {},
+            fingerprint={"data": data} if (data := fingerprint.hash_data(here, run.data, self.file.folder)) else {},
         )
         path = self._file(arm, number, "request")
         atomic_write_json(path, msgspec.to_builtins(request))

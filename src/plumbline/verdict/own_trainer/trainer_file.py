@@ -73,6 +73,7 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
         file: where the pattern is looked for, in place of what the command prints.
         others: further metrics by name, each a pattern or a `FILE:KEY` as the primary one is.
         held_out: one of `others`, which decides of what `plumbline confirm` runs again.
+        fixed: patterns of the files that measure, which no candidate may change (`own_trainer.fixed_files`).
     """
 
     pattern: str = ""
@@ -83,6 +84,7 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
     unit: str = ""
     others: dict[str, str] = {}
     held_out: str = ""
+    fixed: tuple[str, ...] = ()
 
     @property
     def files(self) -> list[str]:
@@ -286,6 +288,12 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             raise PlumblineError(f"{path}: {key}: {text!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
     if metric.file and not _is_below(metric.file):
         raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
+    for entry in metric.fixed:
+        if not entry.strip() or not _is_below(entry) or not Path(entry).parts:
+            raise PlumblineError(
+                f"{path}: metric.fixed: {entry!r} is no path below the folder; name the files that measure, such as "
+                '"evaluate.py" or "data/val*"'
+            )
     if metric.held_out and metric.held_out not in metric.others:
         near = nearest(metric.held_out, metric.others)
         raise PlumblineError(f"{path}: metric.held_out: {metric.held_out!r} is none of metric.others{near}")
