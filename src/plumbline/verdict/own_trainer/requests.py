@@ -90,6 +90,8 @@ class Result(Struct, frozen=True, kw_only=True):
         signs: of an end before its time, each as it was printed, by its kind.
         place, interval: how far it came (`run_end.LogEnd`).
         remarks: what else is to be reported of its end.
+        printed_first: the first values that it printed (`first_values`); None of what an older Plumbline made, and of
+            a run that is not finished.
     """
 
     run_id: str
@@ -122,6 +124,7 @@ class Result(Struct, frozen=True, kw_only=True):
     place: dict[str, float] = {}
     interval: dict[str, float] = {}
     remarks: list[str] = []
+    printed_first: list[str] | None = None
     schema: int = SCHEMA
 
 

@@ -35,7 +35,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, find_disk_error, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.verdict.own_trainer import fingerprint, metric, process_ends, run_end
+from plumbline.verdict.own_trainer import fingerprint, first_values, metric, process_ends, run_end
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
 from plumbline.verdict.own_trainer.processes import GRACE, REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.verdict.own_trainer.requests import (
@@ -96,6 +96,7 @@ class _Run:
         self.shell = 0
         self.end = run_end.LogEnd()
         self.printed: int | None = None
+        self.first: list[str] | None = None
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
@@ -214,6 +215,7 @@ class _Run:
         if self.end.diverged:
             why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
             return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
+        self.first = first_values.read_first_values(request.metric, self.log, Path(request.folder))
         return self._result(FINISHED, seconds, code, read)
 
     def _keep_file(self) -> None:
@@ -278,6 +280,7 @@ class _Run:
             place=self.end.place,
             interval=self.end.interval,
             remarks=[*self.remarks, *beside],
+            printed_first=self.first,
         )
 
     @property
