@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
@@ -190,8 +191,13 @@ class CommandTrainer:
         }
         if result.memory_gb is not None:
             printed.setdefault("memory_bytes", result.memory_gb * 2**30)
+        began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
+        written = None if result.written_outside is None else tuple(result.written_outside)
         seen = {
             "step": result.place.get("step"),
+            "started": began,
+            "read_outside": result.read_outside,
+            "written_outside": written,
             "printed_first": None if result.printed_first is None else tuple(result.printed_first),
         }
         return replace(run.evidence, file=Path(result.log), **{**seen, **printed})  # type: ignore[arg-type]
@@ -233,6 +239,7 @@ class CommandTrainer:
             environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
+            since=self.folder.set_up_at,
             fingerprint={"data": data} if (data := fingerprint.hash_data(self.file.folder, run.data)) else {},
         )
         path = self._file(arm, number, "request")
