@@ -1,4 +1,4 @@
-"""A file counts as carried by who wrote it and when: not one that is older, that a run wrote itself, or that none read."""
+"""A file counts as carried by who wrote it and when: not an older one, its own, or what none read."""
 
 from __future__ import annotations
 

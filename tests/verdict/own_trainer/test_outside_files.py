@@ -1,4 +1,4 @@
-"""What a run leaves outside of its copy does not reach another one unseen, and what is honest there is refused nothing."""
+"""What a run leaves outside of its copy does not reach another one unseen, and nothing honest there is refused."""
 
 from __future__ import annotations
 
