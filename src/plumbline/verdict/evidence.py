@@ -93,8 +93,8 @@ class RunEvidence:
         machine: hash of device, software and data that it was made with.
         remarks: what is to be told of how it ended, though it counts.
         printed_first: the first values that it printed, as printed.
-        read_outside, written_outside: files that it read or wrote, of those that its copy and its own temporary folder
-            do not hold.
+        read_outside: file that it read, of those that its copy and its own temporary folder do not hold -> when that
+            was last written before (seconds since the epoch); `written_outside`: those that it wrote.
     """
 
     value: float | None
@@ -118,7 +118,7 @@ class RunEvidence:
     machine: str | None = None
     remarks: tuple[str, ...] | None = None
     printed_first: tuple[str, ...] | None = None
-    read_outside: tuple[str, ...] | None = None
+    read_outside: Mapping[str, float] | None = None
     written_outside: tuple[str, ...] | None = None
 
 

@@ -28,7 +28,7 @@ from plumbline.operate.experiments.folder_verbs import place_of
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import metric, run_end, written_files
+from plumbline.verdict.own_trainer import first_values, metric, run_end, written_files
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interruption_file, read_request, read_result
@@ -239,7 +239,8 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
         )
     read_of_log = {"value": read.value, "text": read.text, "others": read.others}
     ended = {"outcome": "finished", "why": "", "signs": end.signs, "place": end.place, "interval": end.interval}
-    result_of_file = msgspec.structs.replace(result, run_id=run_id, **read_of_log, **ended)
+    first = first_values.read_first_values(file.metric, Path(result.log), copy)
+    result_of_file = msgspec.structs.replace(result, run_id=run_id, printed_first=first, **read_of_log, **ended)
     atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(result_of_file))
     written_files.note(folder.own, folder.copy(result.run_id))
     repository.remove(folder.copy(result.run_id))

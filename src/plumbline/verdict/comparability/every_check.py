@@ -11,6 +11,7 @@ from typing import Any
 
 from plumbline.verdict.comparability import (
     arm_files,
+    carried_state,
     equal_budget,
     finished,
     fixed_files,
@@ -34,6 +35,7 @@ CHECKS: Mapping[str, Callable[[ComparedArms], CheckAnswer]] = {
     "equal budget": equal_budget.check,
     "fixed files": fixed_files.check,
     "arm files": arm_files.check,
+    "nothing is carried": carried_state.check,
     "same questions": same_questions.check,
 }
 #: Methods that have a table each on one page, and sentences beside one verdict, at most.

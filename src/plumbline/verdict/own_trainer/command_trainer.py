@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +18,8 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.core.formats import format_count
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.own_trainer import fingerprint, run_end, written_files
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, written_files
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
 from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
@@ -44,6 +46,12 @@ PRINTED = {
     "peak_vram_mb": ("memory_bytes", 2**20),
 }
 _BY_HAND = "let the trainer take its seed from the command line or the environment"
+
+
+class SeedWithoutEffectError(PlumblineError):
+    """The trainer's seed has no effect, so that its runs are no draws of which a spread could be known."""
+
+    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 class ProfileJobs(Protocol):
@@ -185,8 +193,16 @@ class CommandTrainer:
         }
         if result.memory_gb is not None:
             printed.setdefault("memory_bytes", result.memory_gb * 2**30)
-        step = result.place.get("step")
-        return replace(run.evidence, file=Path(result.log), **{"step": step, **printed})  # type: ignore[arg-type]
+        began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
+        written = None if result.written_outside is None else tuple(result.written_outside)
+        seen = {
+            "step": result.place.get("step"),
+            "started": began,
+            "read_outside": result.read_outside,
+            "written_outside": written,
+            "printed_first": None if result.printed_first is None else tuple(result.printed_first),
+        }
+        return replace(run.evidence, file=Path(result.log), **{**seen, **printed})  # type: ignore[arg-type]
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
         """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
@@ -225,6 +241,7 @@ class CommandTrainer:
             environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
+            since=self.folder.set_up_at,
             fingerprint={"data": data} if (data := fingerprint.hash_data(here, run.data, self.file.folder)) else {},
         )
         path = self._file(arm, number, "request")
@@ -261,7 +278,8 @@ class CommandTrainer:
             self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
         if (broken := self._explain_seed_without_effect(arm, result)) or result.exit_code in NO_COMMAND:
             if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
-                raise PlumblineError(f"{self.file.path}: {broken or f'run.command: {why}'}")
+                error = SeedWithoutEffectError if broken else PlumblineError
+                raise error(f"{self.file.path}: {broken or f'run.command: {why}'}")
             outcome, why = CRASHED, broken or why
         if outcome == FINISHED and (value is None or not math.isfinite(value)):
             outcome, why = CRASHED, f"it never said {self.metric}"
@@ -308,16 +326,19 @@ class CommandTrainer:
         results[result.seed] = result
         texts = {other.text for other in results.values()}
         digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
-        if len(texts) > 1 or len(results) < (2 if digits >= _DIGITS else _EQUAL):
+        same_first = first_values.are_one_run(*(other.printed_first for other in results.values()))
+        if not same_first and (len(texts) > 1 or len(results) < (2 if digits >= _DIGITS else _EQUAL)):
             return ""
         seeds = ", ".join(map(str, sorted(results)))
+        first = ", ".join(result.printed_first or ())
+        gave = f"all gave {result.text}" if len(texts) == 1 else f"all printed {first} first"
         none = not any(other.shifted for other in results.values())
         if way == INJECT:
             calls = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
             remedy = f"{calls}; {_BY_HAND}"
         else:
             remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
-        return f"run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
+        return f"run.seed: {way!r} has no effect: seeds {seeds} {gave}; {remedy}"
 
     def _read_banked(self, method: str) -> dict[int, Result]:
         """The finished runs of an arm that an earlier try made, by their seeds."""
@@ -329,11 +350,15 @@ class CommandTrainer:
 
     def _others_vary(self, arm: str) -> bool:
         """Whether runs of another arm have gone well here, and differ by their seeds."""
-        values: dict[str, set[float | None]] = {}
+        runs: dict[str, list[ArmRun]] = {}
         for row in self.folder.bank().runs:
             if row.group == self.group and row.method != self.method(arm) and row.run.has_value:
-                values.setdefault(row.method, set()).add(row.run.value)
-        return any(len(each) > 1 for each in values.values())
+                runs.setdefault(row.method, []).append(row.run)
+        return any(
+            len({run.value for run in each}) > 1
+            and not first_values.are_one_run(*(result.printed_first for result in self._results_of(each)))
+            for each in runs.values()
+        )
 
     def _describe_interrupted(self, arm: str, number: int) -> PlumblineError:
         note = read_json(interruption_file(self._file(arm, number, "result"))) or {}

@@ -121,7 +121,7 @@ def read(
 def has_value(metric: MetricPart, line: str) -> bool:
     """Whether a line of a log, or of the file of rows, has the primary metric."""
     if metric.json:
-        return _find_below(read_row(line), metric.json.rpartition(":")[2]) is not None
+        return find_below(read_row(line), metric.json.rpartition(":")[2]) is not None
     return bool(_read_texts(metric, iter([line])).get(""))
 
 
@@ -209,7 +209,7 @@ def _read_rows(names: dict[str, str], folder: Path, most: int | None) -> dict[st
         rows = (read_row(line) for line in backwards(folder / file, most))
         for row in whole(folder / file) or rows:
             for name in keys.keys() - texts.keys():
-                value = _find_below(row, keys[name])
+                value = find_below(row, keys[name])
                 if value is not None:
                     texts[name] = str(value)
             if keys.keys() <= texts.keys():
@@ -236,15 +236,15 @@ def read_row(line: str) -> Any:
         return None
 
 
-def _find_below(row: Any, key: str) -> Any:
-    """The number below a key, or below a path of keys with dots."""
+def find_below(row: Any, key: str) -> Any:
+    """Find the number below a key of a row, or below a path of keys with dots; None if there is none."""
     if isinstance(row, dict) and key in row:
         value = row[key]
         plain = isinstance(value, int | float | str) and not isinstance(value, bool)
         return value if plain else None
     for at, letter in enumerate(key):
         if letter == "." and isinstance(row, dict) and key[:at] in row:
-            return _find_below(row[key[:at]], key[at + 1 :])
+            return find_below(row[key[:at]], key[at + 1 :])
     return None
 
 
