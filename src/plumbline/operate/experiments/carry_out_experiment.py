@@ -184,6 +184,7 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
         labels={BASELINE: terms.baseline},
         higher=terms.higher,
         confirmed=decision.verdict == Outcome.KEEP if decision.fresh else None,
+        tries=source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
     )
     answers = every_check.examine(arms)
     decision = replace(decision, evidence=evidence.medians, comparability=answers)
@@ -199,7 +200,8 @@ def gather_evidence(decision: Decision, trainer: Trainer, bank: Bank) -> Evidenc
     places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(bank.runs)}
     runs: dict[str, dict[str, RunEvidence]] = {}
     for run in (*decision.runs, *decision.fresh):
-        known = replace(trainer.evidence(run), order=places.get((run.run_id, run.seed)))
+        place = places.get((run.run_id, run.seed))
+        known = replace(trainer.evidence(run), order=place, fresh=run in decision.fresh)
         runs.setdefault(run.arm, {})[str(run.seed)] = known
     return Evidence(metric=decision.terms.metric, runs=runs)
 
