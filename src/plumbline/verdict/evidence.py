@@ -89,6 +89,7 @@ class RunEvidence:
         step: of the value; steps: at which there were values; planned: at which the run was to end.
         settings, evaluation: what is printed of its settings, and of how much its evaluations cover: name -> values.
         started: when it began (ISO 8601, UTC); order: its place in the order in which runs were made, from 0.
+        fresh: whether it was made since runs of its arm had looked good.
         seconds, tokens, parameters, memory_bytes: wall time, tokens that it read, size of its model, its peak memory.
         machine: hash of device, software and data that it was made with.
         remarks: what is to be told of how it ended, though it counts.
@@ -111,6 +112,7 @@ class RunEvidence:
     evaluation: Mapping[str, Sequence[str]] | None = None
     started: str | None = None
     order: int | None = None
+    fresh: bool = False
     seconds: float | None = None
     tokens: float | None = None
     parameters: float | None = None

@@ -190,6 +190,7 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
         paired=terms.design.plan == "paired",
         equal=terms.equal,
         confirmed=decision.verdict == Outcome.KEEP if decision.fresh else None,
+        tries=source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
     )
     answers = every_check.examine(arms)
     changed = evidence.changed_files
@@ -206,7 +207,8 @@ def gather_evidence(decision: Decision, source: ExperimentSource) -> Evidence:
     places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(source.bank.runs)}
     runs: dict[str, dict[str, RunEvidence]] = {}
     for run in (*decision.runs, *decision.fresh):
-        known = replace(source.trainer.evidence(run), order=places.get((run.run_id, run.seed)))
+        place = places.get((run.run_id, run.seed))
+        known = replace(source.trainer.evidence(run), order=place, fresh=run in decision.fresh)
         runs.setdefault(run.arm, {})[str(run.seed)] = known
     return replace(source.arm_evidence, runs=runs)
 

@@ -5,29 +5,24 @@ A gain that was found by looking until it is there is told as its fresh runs hav
 `plumbline.stats.after_stopping` estimates it, never as the difference of the means, which flatters what was kept; where
 there is neither, no number is told. Nothing is said not to be there because few runs did not show it.
 
-And what stands next to it: what a fixed number of runs would cost, how many more would decide, whether the baseline
-drifts, and how runs ended that count all the same.
+And what stands next to it: what a fixed number of runs would cost, and how many more would decide.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import get_args
 
 from scipy import special
 
 from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
-from plumbline.stats.sentinel import measure_drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, compute_characteristics
 from plumbline.stats.sessions import false_keeps
-from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
+from plumbline.verdict.decision.outcome import BASELINE, FINISHED, Decision, ExperimentTerms, Session
 from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
 
-#: A drift that is so rarely seen where nothing moves is told.
-DRIFT = 0.01
 #: More runs than these are not proposed.
 MOST_MORE = 100
 
@@ -292,21 +287,6 @@ def count_further_runs(terms: ExperimentTerms, look: Look) -> int | None:
         if t >= float(special.stdtrit(look.df + k - look.k, 1 - design.alpha / 2)):
             return k - look.k
     return None
-
-
-def describe_drift(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
-    """State where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
-    theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
-    if not any(run.sentinel for run in theirs) or len(theirs) < 3:
-        return []
-    values = [run.value for run in theirs if run.value is not None]
-    drift_estimate = measure_drift(values, [order.index(run.run_id) for run in theirs])
-    if drift_estimate.p >= DRIFT:
-        return []
-    return [
-        f"The baseline drifts: by {drift_estimate.total:+.3g} from its first run to its newest (p = "
-        f"{drift_estimate.p:.2g}). The trainer, its data or its machine may have changed since the bank was made."
-    ]
 
 
 def list_notes(terms: ExperimentTerms) -> list[str]:

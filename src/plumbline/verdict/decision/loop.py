@@ -22,7 +22,6 @@ from plumbline.verdict.decision.bank import LOOP, Bank
 from plumbline.verdict.decision.decision_sentences import (
     count_fixed_runs,
     count_further_runs,
-    describe_drift,
     describe_look,
     list_notes,
     name_next_step,
@@ -92,11 +91,19 @@ def schedule(
     role: str = LOOP,
     sentinels: frozenset[int] = frozenset(),
 ) -> RunOrder:
-    """Lay out the runs of a design; `baseline_seeds` begins with the bank's."""
+    """Lay out the runs of a design; `baseline_seeds` begins with the bank's.
+
+    Those of a claim are made in turn, so that what moves with time moves both arms alike, also where some of them were
+    made before.
+    """
     design, own = terms.design, terms.candidate
     if terms.claim:
-        pairs = [*((BASELINE, seed) for seed in baseline_seeds), *((own, seed) for seed in candidate_seeds)]
-        return RunOrder(steps=((tuple(pairs), design.most),), role=role)
+        in_turn = [
+            pair
+            for theirs, ours in zip(baseline_seeds, candidate_seeds, strict=True)
+            for pair in ((BASELINE, theirs), (own, ours))
+        ]
+        return RunOrder(steps=((tuple(in_turn), design.most),), role=role)
     bank = 0 if design.plan == "paired" else design.bank
     later = iter(baseline_seeds[bank:])
     steps: list[tuple[tuple[tuple[str, int], ...], int]] = []
@@ -256,7 +263,6 @@ class Experiment:
     ) -> Decision:
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
-        order = [banked.run.run_id for banked in self.bank.runs]
         decision = Decision(
             terms=replace(self.terms, fingerprint=next((run.fingerprint for run in self.runs), "")),
             verdict=verdict,
@@ -266,7 +272,7 @@ class Experiment:
             sentence="",
             estimate=gain,
             p=gain.p if self.terms.claim and gain is not None else None,
-            notes=(*list_notes(self.terms), *describe_drift(self.runs, order)),
+            notes=tuple(list_notes(self.terms)),
             seconds=sum(own),
             bank_seconds=sum(theirs),
             fixed_runs=None if self.terms.claim else count_fixed_runs(self.terms.design),
