@@ -105,6 +105,8 @@ def _try(verbs: Any) -> None:
     )
     decide.add_argument("--alpha", type=float, help="one-sided level (default: 0.05)")
     decide.add_argument("--minimum-gain", type=float, metavar="GAIN", help="a gain must exceed this (default: 0)")
+    text = "whether it is as good: worse by less than 0.01, in the metric's units, or 1sigma; a simplification, say"
+    decide.add_argument("--as-good-as", metavar="MARGIN", help=text)
     decide.add_argument(
         "--target-gain-sigmas", type=float, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
     )

@@ -25,9 +25,11 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.decision import decision_page, fix_design
+from plumbline.verdict.decision import as_good_as, decision_page, fix_design
+from plumbline.verdict.decision.as_good_as import explain_too_few_runs
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import describe_session, write_sentence
+from plumbline.verdict.decision.equal_seeds import decide_by_equal_seeds
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
@@ -39,13 +41,14 @@ from plumbline.verdict.outcome import Outcome
 @dataclass(frozen=True, kw_only=True)
 class SettledExperiment:
     """An experiment that is settled: its terms, the order of its runs, its entry of the ledger, and the report of the
-    checks before the runs.
+    checks before the runs. `too_few`: why its runs are too few to be begun, where their number was not named.
     """
 
     terms: ExperimentTerms
     plan: RunOrder
     entry: LedgerEntry
     checks: Mapping[str, Any] = field(default_factory=dict)
+    too_few: str = ""
 
 
 class ExperimentSource(Protocol):
@@ -110,6 +113,8 @@ def try_candidate(source: ExperimentSource) -> int:
     if failing:
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     with source.hold():
+        if question.as_good_as:
+            question = settle_margin(source, question, make=True)
         return source.finish(decide(source, settle_try(source, question, checks)))
 
 
@@ -154,7 +159,24 @@ def settle_try(
     question = replace(request, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
     fix_design.require_announced(entry, plan, source.trainer, source.bank, ledger)
-    return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {})
+    few = explain_too_few_runs(question) if question.as_good_as and question.minimum_gain else ""
+    return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {}, too_few=few)
+
+
+def settle_margin(source: ExperimentSource, request: ExperimentQuestion, *, make: bool) -> ExperimentQuestion:
+    """Settle the margin of a question whether a candidate is as good, by the runs of the bank.
+
+    Without `make` nothing is run, and the margin stays open where runs are missing. It stays open too where a run of
+    the baseline has no value, so that nothing can be judged.
+    """
+    entry, ledger, bank = _make_entry(source, request, ""), source.place.read_ledger(), source.bank
+    question = replace(request, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
+    terms, plan = fix_design.fix_design(question, source.trainer, bank)
+    experiment = Experiment(terms=terms, plan=plan, trainer=source.trainer, bank=bank, tell=tell)
+    if make:
+        experiment.take_bank()
+    values = experiment.list_bank()
+    return request if values is None else as_good_as.settle_margin(request, values, ledger)
 
 
 def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
@@ -163,7 +185,8 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
     tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
-    decision = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell).conduct()
+    experiment = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell)
+    decision = _decide_as_good(experiment, settled) if terms.as_good_as and not terms.claim else experiment.conduct()
     decision = hold_to_evidence(replace(decision, checks=settled.checks), source)
     decision = hold_to_evidence(source.look_again(decision), source)  # of the fresh runs too
     entry = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=len(bank.runs))
@@ -178,6 +201,17 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     return decision
 
 
+def _decide_as_good(experiment: Experiment, settled: SettledExperiment) -> Decision:
+    """Decide by equal values at equal seeds, or by the test where they differ and there are runs enough."""
+    if experiment.terms.minimum_gain:  # else a run of the baseline has no value
+        if (decision := decide_by_equal_seeds(experiment)) is not None:
+            return decision
+        if settled.too_few:
+            return experiment.make_decision(Outcome.CANNOT_BE_JUDGED, reason=settled.too_few)
+        tell(as_good_as.describe_chance_of(experiment.terms))
+    return experiment.conduct()
+
+
 def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     """Examine what a decision stands on, and withhold it where a check refuses."""
     terms, evidence = decision.terms, gather_evidence(decision, source)
@@ -189,7 +223,7 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
         higher=terms.higher,
         paired=terms.design.plan == "paired",
         equal=terms.equal,
-        confirmed=decision.verdict == Outcome.KEEP if decision.fresh else None,
+        confirmed=decision.verdict.is_kept if decision.fresh else None,
         tries=source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
     )
     answers = every_check.examine(arms)

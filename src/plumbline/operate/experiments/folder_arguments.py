@@ -11,6 +11,7 @@ from dataclasses import replace
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.operate.experiments.margin_arguments import add_margin
 from plumbline.verdict.decision.outcome import ExperimentQuestion
 from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle
@@ -60,12 +61,17 @@ def question_of(
     name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
     name += "" if order == "bank" else f"-{order}"
     question = question_again(baseline, candidate, other, name, baseline.file.metric.called)
+    question = add_margin(question, options, order)
     return replace(
         question,
         bank=options.baseline_runs or settings.baseline_runs,
         most=options.max_runs or settings.max_runs,
         alpha=settings.alpha if options.alpha is None else options.alpha,
-        minimum_gain=settings.minimum_gain if options.minimum_gain is None else options.minimum_gain,
+        minimum_gain=0.0
+        if question.as_good_as
+        else settings.minimum_gain
+        if options.minimum_gain is None
+        else options.minimum_gain,
         target_gain_sigmas=options.target_gain_sigmas or settings.target_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
         session=options.session or settings.session,

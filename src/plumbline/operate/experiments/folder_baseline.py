@@ -46,6 +46,7 @@ ELSEWHERE = (
 #: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
 STATUS = {
     Outcome.KEEP: "keep",
+    Outcome.AS_GOOD: "keep",
     Outcome.DISCARD: "discard",
     Outcome.UNDECIDED: "undecided",
     Outcome.IMPLAUSIBLE: "implausible",
@@ -289,11 +290,13 @@ class FolderBaseline:
                 "before": self.arm.record,
                 "first_seed": self.first_seed,
             }
-            first_seed = min(run.seed for run in decision.fresh)
+            first_seed = min((run.seed for run in decision.fresh), default=self.first_seed)
             self._say(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
-        mean = statistics.fmean(decision.fresh_values)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
+        if decision.equal_seeds:
+            return f"It is the baseline now{flags}; its runs have the values of the last one's."
+        mean = statistics.fmean(decision.fresh_values)
         return f"It is the baseline now{flags}: the mean of its {len(decision.fresh)} fresh runs is {mean:.6g}."
 
     def forget(self, page: str, withdraw: Callable[[str], None]) -> Arm:

@@ -24,6 +24,7 @@ from plumbline.operate.experiments.carry_out_experiment import (
     describe_earlier,
     print_decision,
     rule,
+    settle_margin,
     settle_try,
     tell,
     tell_decided,
@@ -40,6 +41,7 @@ from plumbline.operate.experiments.folder_arguments import (
     slug,
 )
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, STATUS, FolderBaseline, append_rows, commit
+from plumbline.operate.experiments.margin_arguments import describe_plan, name_claim, repeat_margin
 from plumbline.operate.experiments.past_experiments import ExperimentFolders, print_log, print_noise, print_page
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
@@ -133,16 +135,18 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
     baseline = _load_baseline(options, root)
     with Folder(root).hold(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
         bank = place_of(root).bank()
+        margin: dict[str, Any] = {}
         if options.name is None:
             candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
             if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
                 candidate = replace(candidate, words=" + ".join(together))
         else:
-            arms = place_of(root).read_decision(options.name, only_kept=True).asked["arms"]
-            (candidate, other), together = map(baseline.repository.recall, arms), ()
+            kept = place_of(root).read_decision(options.name, only_kept=True)
+            (candidate, other), together = map(baseline.repository.recall, kept.asked["arms"]), ()
+            margin = repeat_margin(kept.terms) if not baseline.file.metric.held_out else {}
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         measured = baseline.file.metric.held_out or baseline.file.metric.called
-        question = replace(question_again(baseline, candidate, other, name, measured), together=together)
+        question = replace(question_again(baseline, candidate, other, name, measured), together=together, **margin)
         source = FolderSource(options, baseline, candidate, other, question, bank)
         source.trainer.held_out = bool(baseline.file.metric.held_out)
         if failing := arm_evidence.list_refusals(source.arm_evidence, candidate, baseline):
@@ -201,6 +205,7 @@ class FolderSource:
             return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
         if failing := self.check(question)[0]:
             return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
+        question = settle_margin(self, question, make=False) if question.as_good_as else question
         settled = settle_try(self, question)
         theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
         there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
@@ -208,7 +213,7 @@ class FolderSource:
         expected, missing, seconds = self._estimate_time(settled)
         plan = (
             f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
-            f"{len(theirs)} runs {there} are there. {expected}"
+            f"{len(theirs)} runs {there} are there. {expected}{describe_plan(question)}"
         )
         more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
         return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
@@ -256,7 +261,7 @@ class FolderSource:
             same = decision.asked.get("design") == self.record["design"]
             same = same and decision.verdict in STATUS and decision.verdict != Outcome.CRASHED
             unread = (
-                decision.verdict == Outcome.KEEP and question.fresh_runs and not decision.fresh
+                decision.verdict.is_kept and question.fresh_runs and not (decision.fresh or decision.equal_seeds)
             )  # kept with --baseline
             if (decision.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
                 return decision
@@ -279,7 +284,7 @@ class FolderSource:
     def look_again(self, decision: Decision) -> Decision:
         """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
         looked = _examine_decision(decision, self.trainer, self.options.accept_implausible)
-        if looked.verdict != Outcome.KEEP or not looked.terms.fresh_runs:
+        if not looked.verdict.is_kept or not looked.terms.fresh_runs or looked.equal_seeds:
             return looked
         return self.baseline.run_again(looked, self.trainer, self.bank, self.options.message, self.question.first_seed)
 
@@ -288,7 +293,7 @@ class FolderSource:
         is next. All of it is done again where a try was killed in it.
         """
         options, baseline, trainer = self.options, self.baseline, self.trainer
-        line, is_keep = "", decision.verdict == Outcome.KEEP
+        line, is_keep = "", decision.verdict.is_kept
         if is_keep and options.baseline is None:
             request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
             line = baseline.move(self.candidate, decision, request)
@@ -303,12 +308,12 @@ class FolderSource:
 
     def _next(self, decision: Decision, log: Path | None) -> str:
         """State what is next for whoever made the change."""
-        if decision.verdict == Outcome.KEEP:
+        if decision.verdict.is_kept:
             repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)
             if self.options.commit and changed:
                 return commit(repository, self.candidate)
             change = f"{repository.to_commit(self.candidate.words)} (nothing was committed); " if changed else ""
-            return f"Next: {change}plumbline confirm for the number to claim."
+            return f"Next: {change}{name_claim(decision)}."
         if decision.verdict == Outcome.CRASHED:
             return f"Next: {f'the whole log is {log}; ' if log else ''}plumbline try again when that is put right."
         if decision.verdict == Outcome.CANNOT_BE_JUDGED:
@@ -351,9 +356,9 @@ def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bo
     """Request a check of a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
-    if decision.verdict == Outcome.KEEP and len(decision.terms.together) > 1:
+    if decision.equal_seeds or (decision.verdict.is_kept and len(decision.terms.together) > 1):
         return decision  # each was examined when it was kept, and no bound is known of what many gain
-    if decision.verdict == Outcome.KEEP:
+    if decision.verdict.is_kept:
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
         positive_loss = not decision.terms.higher and min(every) > 0

@@ -103,7 +103,7 @@ class ExperimentFolders:
                 like = nearest(name, [*there, *by_words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
             decision = decision_records.read({**there, **by_words}[name])
-            if only_kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
+            if only_kept and (not decision.verdict.is_kept or decision.terms.claim):
                 reason = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
                     f"{name} {reason}, and only what a try kept is run again for a claim: fresh seeds for what was not "
@@ -112,7 +112,7 @@ class ExperimentFolders:
             return decision
         for path in reversed(decisions):
             decision = decision_records.read(path)
-            if not only_kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
+            if not only_kept or (decision.verdict.is_kept and not decision.terms.claim):
                 return decision
         kind = "that was kept" if only_kept else "yet"
         raise PlumblineError(f"{self.lacking}there is no experiment {kind} {self.where}: {self.first}")
@@ -255,7 +255,7 @@ def _make_row(
             facts["gain"] = "" if estimate is None else format_value(estimate.median, decision.looks[-1].sigma)
             methods = decision.asked.get("methods", [""])
             is_baseline = now is not None and not terms.claim and methods[0] == now.method
-            facts["is_baseline"] = is_baseline and decision.verdict == Outcome.KEEP
+            facts["is_baseline"] = is_baseline and decision.verdict.is_kept
     return row | facts
 
 

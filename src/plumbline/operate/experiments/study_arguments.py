@@ -126,7 +126,7 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
         "planned_tries": options.planned_tries,
         "first_seed": options.first_seed,
     }
-    return ExperimentQuestion(
+    question = ExperimentQuestion(
         name=name,
         baseline=experiment["against"],
         candidate=experiment["method"],
@@ -140,6 +140,11 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
         **{key: value for key, value in rule.items() if value is not None},
         **describe_arms(arms),
     )
+    if options.as_good_as is None:
+        return question
+    from plumbline.operate.experiments.margin_arguments import add_margin  # numpy, which others need not
+
+    return replace(add_margin(question, options, order), minimum_gain=0.0)
 
 
 def describe_arms(arms: StudyArms) -> dict[str, Any]:

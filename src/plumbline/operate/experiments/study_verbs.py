@@ -89,6 +89,7 @@ def confirm(options: argparse.Namespace) -> int:
         higher=terms.higher,
         minimum_gain=terms.minimum_gain,
         equal=terms.equal,
+        **({"as_good_as": terms.as_good_as, "bank": terms.design.bank} if terms.as_good_as else {}),
         **describe_arms(arms),
     )
     looked_at = options.accept_implausible or bool(decision.checks.get("implausible"))
@@ -160,10 +161,15 @@ class StudySource:
         ours = theirs if question.plan == "paired" else range(first + APART, first + APART + most)
         seeds = [(BASELINE, theirs), (arms.candidate, ours)]
         runs = [replace(arms.run_of(arm), spec=arms.spec_of(arm, seed)) for arm, each in seeds for seed in each]
+        margin = ""
+        if question.as_good_as:
+            from plumbline.operate.experiments.margin_arguments import describe_plan  # numpy, which others need not
+
+            margin = describe_plan(question)
         return (
             f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {len(theirs)} runs of "
             f"the baseline, at most {most} of the candidate\n"
-            f"{fit_to_time.describe_expected(arms.project, arms.study, runs)}"
+            f"{fit_to_time.describe_expected(arms.project, arms.study, runs)}{margin}"
         )
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
@@ -217,7 +223,7 @@ class StudySource:
         Raises:
             PlumblineError: weights of a run cannot be read.
         """
-        if decision.verdict != Outcome.KEEP:
+        if not decision.verdict.is_kept or decision.equal_seeds:
             return decision
         from plumbline.operate.experiments.carry_out_experiment import withhold_implausible
         from plumbline.operate.preflight.method_checks import finished_run_checks

@@ -21,6 +21,7 @@ from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.decision.decision_sentences import (
     describe_look,
+    describe_margin,
     describe_session,
     format_gain,
     format_interval,
@@ -118,14 +119,18 @@ def describe_test(decision: Decision) -> str:
     """State what decides, at which level, and what was settled beforehand."""
     terms, design = decision.terms, decision.terms.design
     better = "higher" if terms.higher else "lower"
-    required = (
-        (f" beyond the {format_gain(terms.minimum_gain, decision)} that are required") if terms.minimum_gain else ""
-    )
+    required = ""
+    if terms.minimum_gain:
+        required = f" beyond the {format_gain(terms.minimum_gain, decision)} that are required"
+    if terms.as_good_as:
+        required = f", and the margin of {describe_margin(decision)}, within which it is as good"
     sentences = [
         f"{quote(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain "
         f"over the mean of the baseline's runs{required}, over its standard error."
     ]
-    if terms.claim:
+    if decision.equal_seeds:
+        sentences.append(EQUAL)
+    elif terms.claim:
         sentences.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
     else:
         early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
@@ -134,7 +139,12 @@ def describe_test(decision: Decision) -> str:
             f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
-        if design.target_gain_sigmas is not None:
+        if terms.as_good_as:
+            sentences.append(
+                f"A candidate is discarded early where a change that does nothing would seldom look so poor: "
+                f"{format_percent(design.futility)} of those that do nothing are lost by it."
+            )
+        elif design.target_gain_sigmas is not None:
             sentences.append(
                 f"A candidate is discarded early where a gain of {design.target_gain_sigmas:g} sigma would seldom look "
                 f"so poor: {format_percent(design.futility)} of candidates that gain so much are lost by it."
@@ -185,7 +195,7 @@ def _write_looks(decision: Decision) -> str:
         rows.append((str(look.k), *values, keep, discard, name_next_step(look, boundary)))
     columns = ("runs of the candidate", "difference of the means", "sigma", "degrees of freedom", "T", "kept from")
     flatters = ""
-    if (decision.verdict == Outcome.KEEP or decision.is_unconfirmed) and not decision.terms.claim:
+    if (decision.verdict.is_kept or decision.is_unconfirmed) and not decision.terms.claim:
         gain_of = "that of the fresh runs" if decision.fresh else "the estimate after stopping"
         gain_source = f"{gain_of} does: {format_interval(decision)}" if decision.estimate else "`confirm` does"
         flatters = (
@@ -253,7 +263,11 @@ def list_limits(decision: Decision) -> list[str]:
     ]
     if terms.differs:
         sentences.append(f"{quote(terms.candidate)} differs in its recipe as well: {quote(', '.join(terms.differs))}.")
-    sentences += [*map(escape_tags, decision.notes), CLAIMED if terms.claim else LOOKED]
+    sentences += map(escape_tags, decision.notes)
+    if not decision.equal_seeds:
+        sentences.append(CLAIMED if terms.claim else LOOKED)
+    if terms.as_good_as and decision.verdict == Outcome.AS_GOOD and not decision.equal_seeds:
+        sentences.append(MARGIN)
     if not terms.claim and decision.verdict == Outcome.KEEP:
         sentences.append(FRESH if decision.fresh else STOPPED)
     return sentences
@@ -269,6 +283,15 @@ FRESH = (
     "What is kept is no claim yet. Its gain is that of fresh runs, but the baseline's are those that it was kept "
     "beside, and may be poor by chance: of simulated changes that do nothing those that were kept show 0.9 sigma. "
     "`plumbline confirm` runs both again with fresh seeds, and its number has no such selection."
+)
+#: What decides where all values are equal, and what being as good leaves open.
+EQUAL = (
+    "Both arms were run with the same seeds first, and their values are equal to all digits at each of them, while "
+    "those of different seeds differ: no test is needed, and no other run."
+)
+MARGIN = (
+    "As good within a margin is not equal: what is kept so may be worse by nearly the margin, and several such changes "
+    "one after another by the sum of theirs."
 )
 
 

@@ -109,6 +109,8 @@ class ExperimentTerms(Terms):
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
         together: the changes that the candidate consists of, where it is several that were kept one after another.
         equal: the measures of a run (`plumbline.verdict.evidence.MEASURES`) in which the arms may not differ.
+        as_good_as: the margin as it was requested, where the question is whether the candidate is as good within it;
+            `minimum_gain` is then minus the margin, in the metric's units.
     """
 
     name: str
@@ -131,6 +133,7 @@ class ExperimentTerms(Terms):
     claim: bool = False
     together: tuple[str, ...] = ()
     equal: tuple[str, ...] = ()
+    as_good_as: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +141,8 @@ class ExperimentQuestion(ExperimentTerms):
     """What is asked of a candidate: the terms, before `fix_design` has settled their design and what it brings.
 
     `alpha` is the session's until `find_session_level` computes this candidate's; `planned_tries` is how many are
-    planned. The bank's first `bank_since` runs are not used again.
+    planned. The bank's first `bank_since` runs are not used again. `sizes_named`: whether somebody named the numbers of
+    runs.
     """
 
     design: Any = None
@@ -148,6 +152,7 @@ class ExperimentQuestion(ExperimentTerms):
     planned_tries: int | None = None
     first_seed: int = FIRST_SEED
     bank_since: int = 0
+    sizes_named: bool = False
 
     def __post_init__(self) -> None:
         if (self.session == "fwer") != bool(self.planned_tries):
@@ -158,7 +163,8 @@ class ExperimentQuestion(ExperimentTerms):
         """What decides, to be asked again."""
         design = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
         design += [self.first_seed, self.session, self.planned_tries]
-        return [*design, list(self.equal)] if self.equal else design
+        design += [list(self.equal)] if self.equal else []
+        return [*design, self.as_good_as, self.sizes_named] if self.as_good_as else design
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,6 +194,7 @@ class Decision:
         more: of an undecided one, how many further candidate runs would probably decide; None if that is not known.
         at: when it was decided (ISO, UTC).
         asked: what trains the arms, as whoever made the runs needs it to make others.
+        equal_seeds: seeds at which both arms have the same value to all digits, where that decided.
     """
 
     terms: ExperimentTerms
@@ -213,6 +220,7 @@ class Decision:
     more: int | None = None
     at: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
+    equal_seeds: tuple[int, ...] = ()
 
     @property
     def exit_code(self) -> int:
