@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plumbline.verdict.comparability import equal_budget, fresh_runs, processes
+from plumbline.verdict.comparability import equal_budget, fresh_runs, held_out, processes, whole_model
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.formatting import write_grid
@@ -18,6 +18,8 @@ CHECKS: Mapping[str, Callable[[ComparedArms], CheckAnswer]] = {
     "processes": processes.check,
     "fresh runs agree": fresh_runs.check,
     "equal budget": equal_budget.check,
+    "whole model": whole_model.check,
+    "held-out apart": held_out.check,
 }
 #: Check -> what it answered.
 Answers = Mapping[str, CheckAnswer]
