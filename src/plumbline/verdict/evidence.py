@@ -79,6 +79,26 @@ def pooled(*sides: RunsSummary) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SharedTexts:
+    """How much of what a run is evaluated on its training texts hold as well.
+
+    Attributes:
+        held_out, shared: its held-out texts, and those of them that are in training too, byte for byte.
+        unit: what a text is, "documents" or "pieces" of them.
+        option: the key of a configuration that leaves copies out.
+        items, items_shared: items of its tasks, and those that have 13 words in a row with a training text; None
+            where that was not counted, or no task is asked.
+    """
+
+    held_out: int
+    shared: int
+    unit: str
+    option: str
+    items: int | None = None
+    items_shared: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunEvidence:
     """What a source says of one run.
 
@@ -96,6 +116,8 @@ class RunEvidence:
         printed_first: the first values that it printed, as printed.
         read_outside: file that it read, of those that its copy and its own temporary folder do not hold -> when that
             was last written before (seconds since the epoch); `written_outside`: those that it wrote.
+        whole_model: whether its model had every weight that it needs, and no other, when its value was computed.
+        shared_texts: how much of its evaluation is in its training texts.
     """
 
     value: float | None
@@ -122,6 +144,8 @@ class RunEvidence:
     printed_first: tuple[str, ...] | None = None
     read_outside: Mapping[str, float] | None = None
     written_outside: tuple[str, ...] | None = None
+    whole_model: bool | None = None
+    shared_texts: SharedTexts | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

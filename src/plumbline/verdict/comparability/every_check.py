@@ -16,11 +16,13 @@ from plumbline.verdict.comparability import (
     finished,
     fixed_files,
     fresh_runs,
+    held_out,
     independence,
     processes,
     same_questions,
     seeds,
     spread,
+    whole_model,
 )
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
@@ -39,6 +41,8 @@ CHECKS: Mapping[str, Callable[[ComparedArms], CheckAnswer]] = {
     "arm files": arm_files.check,
     "nothing is carried": carried_state.check,
     "same questions": same_questions.check,
+    "whole model": whole_model.check,
+    "held-out apart": held_out.check,
 }
 #: Methods that have a table each on one page, and sentences beside one verdict, at most.
 FEW, MOST_TOLD = 3, 6

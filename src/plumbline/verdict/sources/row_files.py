@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.files import RepeatedKey, refuse_repeated_keys
 from plumbline.core.foreign_rows import TAB, read_ordinary_text, split_rows
 from plumbline.verdict.evidence import RunEvidence
 
 SUFFIXES = {".csv": ",", ".tsv": TAB, ".jsonl": "", ".json": ""}
+#: What stands between cells elsewhere: where a decimal comma is written, under another ending, in Markdown.
+_OTHER_MARKS = ((";", "semicolons"), (TAB, "tabs"), (",", "commas"), ("|", "bars"))
 #: Bytes of a file that is read, at most, and its rows.
 MOST_BYTES, MOST_ROWS = 256 * 2**20, 2_000_000
 #: Objects within objects that are read, at most.
@@ -134,11 +137,17 @@ def _read_delimited(path: Path, text: str) -> FileRows:
     separator = SUFFIXES[path.suffix]
     filled: list[tuple[int, list[str]]] = []
     for line, read in split_rows(path, text, separator):
-        cells = [cell.strip() for cell in read]
+        cells = [strip_escapes(cell).strip() for cell in read]  # colours of a terminal, in a console that was saved
         if any(cells):
             filled.append((line, cells))
             _refuse_too_many(path, len(filled) - 1)
     columns = tuple(filled[0][1]) if filled else ()
+    for mark, name in _OTHER_MARKS:
+        if len(columns) == 1 and mark in columns[0]:
+            raise PlumblineError(
+                f"{path}, line {filled[0][0]}: its cells are separated by {name}; write "
+                f"{'tabs' if separator == TAB else 'commas'} between them, and numbers with a point"
+            )
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
         raise PlumblineError(f"{path}, line {filled[0][0]}: the column {twice!r} is there twice; rename one")

@@ -1,4 +1,4 @@
-"""Reads what a study's run, as Plumbline's own trainer left it, says of itself."""
+"""Reads what a study's run, as Plumbline's own trainer left it, says of itself, and its corpus of the split."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline.verdict.evidence import CRASH, FINISHED, RunEvidence
+from plumbline.core.errors import PlumblineError
+from plumbline.data import copies
+from plumbline.data.manifest import fingerprint, pack_folder, read_documents, read_pack
+from plumbline.verdict.evidence import CRASH, FINISHED, RunEvidence, SharedTexts
 
 
 def run_evidence(
     folder: Path, outcome: Mapping[str, Any], manifest: Mapping[str, Any], value: float | None
 ) -> RunEvidence:
-    """Collect what a run's `outcome.json` and `manifest.json` say; `value`: its metric, None if it has none."""
+    """Collect what a run's `outcome.json` and `manifest.json` say; `value`: its metric, None if it has none.
+
+    The process that trained a model computes its value, and a start that resumes takes no state that lacks a weight.
+    """
     completed = outcome["outcome"] == "completed"
     return RunEvidence(
         value=value if completed else None,
@@ -25,4 +31,33 @@ def run_evidence(
         tokens=manifest.get("tokens"),
         parameters=manifest.get("parameters"),
         memory_bytes=manifest.get("peak_memory_bytes"),
+        whole_model=True if completed else None,
+        shared_texts=read_shared_texts(folder, manifest),
     )
+
+
+def read_shared_texts(folder: Path, manifest: Mapping[str, Any]) -> SharedTexts | None:
+    """Read how many held-out texts a run's training texts hold, from the files of its corpus beside the runs.
+
+    None where they are not there, are of another split than the run's, or state no copies.
+    """
+    spec, place = manifest.get("spec"), folder.absolute().parents
+    if not isinstance(spec, Mapping) or not {"data", "model"} <= set(spec) or len(place) < 5 or place[3].name != "runs":
+        return None
+    name = str(spec["data"]["corpus"])
+    corpus = place[4] / "corpora" / name
+    try:
+        documents = read_documents(corpus / "documents" / "documents.json")
+        packs = {
+            split: read_pack(corpus.parent / pack_folder(name, spec["model"]["context"], split) / f"{pack}.json")
+            for split, pack in (("train", spec["data"]["pack"]), ("validation", "validation"))
+        }
+    except PlumblineError:
+        return None
+    of_the_run = {"train": manifest.get("data_fingerprint"), "validation": manifest.get("validation_fingerprint")}
+    for split, pack in packs.items():
+        made_from = pack.get("corpus", {}).get("documents_sha256")
+        if fingerprint(pack) != of_the_run[split] or made_from != documents["splits"][split]["sha256"]:
+            return None
+    counts = copies.count_shared(name, documents)
+    return SharedTexts(**counts) if counts else None

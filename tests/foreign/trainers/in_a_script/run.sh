@@ -1,0 +1,3 @@
+#!/bin/bash
+python train.py --seed $1
+echo "ended on $(hostname)"
