@@ -1,4 +1,4 @@
-"""A trend with the order of runs: its p by every order there is, what it cannot be fooled by, and what a session spends."""
+"""A trend with the order of runs: its p by every order, what it cannot be fooled by, and what a session spends."""
 
 from __future__ import annotations
 

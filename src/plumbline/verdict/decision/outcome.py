@@ -161,7 +161,7 @@ class ExperimentQuestion(ExperimentTerms):
     @property
     def design_record(self) -> list[Any]:
         """What decides, to be asked again."""
-        design = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
+        design: list[Any] = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
         design += [self.first_seed, self.session, self.planned_tries]
         design += [list(self.equal)] if self.equal else []
         return [*design, self.as_good_as, self.sizes_named] if self.as_good_as else design
