@@ -156,7 +156,7 @@ class ExperimentQuestion(ExperimentTerms):
     @property
     def design_record(self) -> list[Any]:
         """What decides, to be asked again."""
-        design = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
+        design: list[Any] = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
         design += [self.first_seed, self.session, self.planned_tries]
         return [*design, list(self.equal)] if self.equal else design
 
