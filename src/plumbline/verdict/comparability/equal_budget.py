@@ -109,13 +109,12 @@ def check(arms: ComparedArms) -> CheckAnswer:
 
 def compare_measure(arms: ComparedArms, measure: str) -> MeasureComparison:
     """Collect what the runs of both arms that have a value state of a measure; what is not above 0 is not stated."""
-    sides, lacking = [], 0
+    sides, lacking = dict[str, list[float]](), 0
     for arm in (arms.candidate, arms.baseline):
         stated = [getattr(run, measure) for run in arms.runs_of(arm) if run.value is not None]
-        amounts = [float(each) for each in stated if each is not None and math.isfinite(each) and each > 0]
-        sides.append(amounts)
-        lacking += len(stated) - len(amounts)
-    return MeasureComparison(measure, *sides, lacking)
+        sides[arm] = [float(each) for each in stated if each is not None and math.isfinite(each) and each > 0]
+        lacking += len(stated) - len(sides[arm])
+    return MeasureComparison(measure, sides[arms.candidate], sides[arms.baseline], lacking)
 
 
 def _is_beyond_noise(ours: Sequence[float], theirs: Sequence[float]) -> bool:
