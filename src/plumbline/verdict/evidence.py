@@ -79,6 +79,8 @@ class RunEvidence:
         printed_first: the first values that it printed, as printed.
         read_outside, written_outside: files that it read or wrote, of those that its copy and its own temporary folder
             do not hold.
+        changed_fixed: files that measure, and records of Plumbline's own, that changed while it ran.
+        readers: program of it -> the files that measure which it read.
     """
 
     value: float | None
@@ -104,6 +106,8 @@ class RunEvidence:
     printed_first: tuple[str, ...] | None = None
     read_outside: tuple[str, ...] | None = None
     written_outside: tuple[str, ...] | None = None
+    changed_fixed: tuple[str, ...] | None = None
+    readers: Mapping[str, Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,7 @@ from plumbline.core.formats import format_count
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.own_trainer import fingerprint, run_end, written_files
+from plumbline.verdict.own_trainer.fixed_files import list_fixed
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
 from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
@@ -97,6 +98,11 @@ class CommandTrainer:
         metric = self.file.metric
         identity = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
         return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(identity))[:8]}"
+
+    @cached_property
+    def fixed(self) -> tuple[str, ...]:
+        """The files that measure, as the top has them."""
+        return list_fixed(self.file, self.repository, self.arms[BASELINE]) or ()
 
     @property
     def metric(self) -> str:
@@ -186,7 +192,13 @@ class CommandTrainer:
         if result.memory_gb is not None:
             printed.setdefault("memory_bytes", result.memory_gb * 2**30)
         step = result.place.get("step")
-        return replace(run.evidence, file=Path(result.log), **{"step": step, **printed})  # type: ignore[arg-type]
+        return replace(
+            run.evidence,
+            file=Path(result.log),
+            changed_fixed=(*result.changed_fixed, *result.changed_records),
+            readers=result.readers,
+            **{"step": step, **printed},  # type: ignore[arg-type]
+        )
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
         """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
@@ -225,6 +237,7 @@ class CommandTrainer:
             environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
+            fixed=list(self.fixed),
             fingerprint={"data": data} if (data := fingerprint.hash_data(here, run.data, self.file.folder)) else {},
         )
         path = self._file(arm, number, "request")

@@ -50,6 +50,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         fingerprint: parts that are known beforehand (the hash of the data).
         watch: note which files of the trainer's folder are opened.
         shared: what is linked into the copy, which all runs can write to.
+        fixed: the files that measure, as the copy has them.
     """
 
     run_id: str
@@ -69,6 +70,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fingerprint: dict[str, str] = {}
     watch: bool = False
     shared: list[str] = []
+    fixed: list[str] = []
     schema: int = SCHEMA
 
 
@@ -90,6 +92,9 @@ class Result(Struct, frozen=True, kw_only=True):
         signs: of an end before its time, each as it was printed, by its kind.
         place, interval: how far it came (`run_end.LogEnd`).
         remarks: what else is to be reported of its end.
+        readers: program -> the files that measure which it read, where some are fixed; all files of the copy, where
+            `watch` was requested.
+        changed_fixed: files that measure which changed while it ran; changed_records: records of Plumbline's own.
     """
 
     run_id: str
@@ -122,6 +127,9 @@ class Result(Struct, frozen=True, kw_only=True):
     place: dict[str, float] = {}
     interval: dict[str, float] = {}
     remarks: list[str] = []
+    readers: dict[str, list[str]] = {}
+    changed_fixed: list[str] = []
+    changed_records: list[str] = []
     schema: int = SCHEMA
 
 

@@ -35,7 +35,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, find_disk_error, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.verdict.own_trainer import fingerprint, metric, process_ends, run_end
+from plumbline.verdict.own_trainer import fingerprint, measuring_files, metric, process_ends, run_end
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
 from plumbline.verdict.own_trainer.processes import GRACE, REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.verdict.own_trainer.requests import (
@@ -89,6 +89,8 @@ class _Run:
         self.code_before: int | str | None = None
         self.before = fingerprint.Look()
         self.touched: list[str] = []
+        self.changed_fixed: list[str] = []
+        self.changed_records: list[str] = []
         self.left_out = metric.LeftOut()
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
@@ -160,6 +162,9 @@ class _Run:
         for stale in request.metric.files:  # what the commit has of them is not of this run
             Path(request.folder, stale).unlink(missing_ok=True)
         self.before = fingerprint.scan(request.shared)
+        own, copy = Path(request.result).parent.parent, Path(request.copy)
+        fixed, records = measuring_files.hash_files(copy, request.fixed), measuring_files.read_stamps(own)
+        measuring_files.ask_for_readers(self.reports, [measuring_files.EVERY] if request.watch else request.fixed)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],
@@ -178,6 +183,8 @@ class _Run:
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
         self.touched = fingerprint.list_touched(self.before)
+        self.changed_fixed = measuring_files.list_differing(fixed, measuring_files.hash_files(copy, request.fixed))
+        self.changed_records = measuring_files.list_differing(records, measuring_files.read_stamps(own))
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -278,6 +285,9 @@ class _Run:
             place=self.end.place,
             interval=self.end.interval,
             remarks=[*self.remarks, *beside],
+            readers=measuring_files.list_readers(self.reports),
+            changed_fixed=self.changed_fixed,
+            changed_records=self.changed_records,
         )
 
     @property
