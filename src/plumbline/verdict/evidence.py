@@ -118,6 +118,8 @@ class RunEvidence:
             was last written before (seconds since the epoch); `written_outside`: those that it wrote.
         whole_model: whether its model had every weight that it needs, and no other, when its value was computed.
         shared_texts: how much of its evaluation is in its training texts.
+        changed_fixed: files that measure, and records of Plumbline's own, that changed while it ran.
+        readers: program of it -> the files that measure which it read.
     """
 
     value: float | None
@@ -146,6 +148,8 @@ class RunEvidence:
     written_outside: tuple[str, ...] | None = None
     whole_model: bool | None = None
     shared_texts: SharedTexts | None = None
+    changed_fixed: tuple[str, ...] | None = None
+    readers: Mapping[str, Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,6 +20,7 @@ from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIME
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, written_files
+from plumbline.verdict.own_trainer.fixed_files import list_fixed
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
 from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
@@ -105,6 +106,11 @@ class CommandTrainer:
         metric = self.file.metric
         identity = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
         return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(identity))[:8]}"
+
+    @cached_property
+    def fixed(self) -> tuple[str, ...]:
+        """The files that measure, as the top has them."""
+        return list_fixed(self.file, self.repository, self.arms[BASELINE]) or ()
 
     @property
     def metric(self) -> str:
@@ -202,7 +208,13 @@ class CommandTrainer:
             "written_outside": written,
             "printed_first": None if result.printed_first is None else tuple(result.printed_first),
         }
-        return replace(run.evidence, file=Path(result.log), **{**seen, **printed})  # type: ignore[arg-type]
+        return replace(
+            run.evidence,
+            file=Path(result.log),
+            changed_fixed=(*result.changed_fixed, *result.changed_records),
+            readers=result.readers,
+            **{**seen, **printed},  # type: ignore[arg-type]
+        )
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
         """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
@@ -242,6 +254,7 @@ class CommandTrainer:
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
             since=self.folder.set_up_at,
+            fixed=list(self.fixed),
             fingerprint={"data": data} if (data := fingerprint.hash_data(here, run.data, self.file.folder)) else {},
         )
         path = self._file(arm, number, "request")

@@ -51,6 +51,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         watch: note which files of the trainer's folder are opened.
         shared: what is linked into the copy, which all runs can write to.
         since: when the folder was set up (seconds since the epoch): files that are older are no run's doing.
+        fixed: the files that measure, as the copy has them.
     """
 
     run_id: str
@@ -71,6 +72,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     watch: bool = False
     shared: list[str] = []
     since: float = 0.0
+    fixed: list[str] = []
     schema: int = SCHEMA
 
 
@@ -97,6 +99,9 @@ class Result(Struct, frozen=True, kw_only=True):
         began: when its command was begun (seconds since the epoch); 0 of what an older Plumbline made.
         read_outside: file outside of its copy that it read -> when that was last written before; `written_outside`:
             those that it wrote; None where no Python of it reported them.
+        readers: program -> the files that measure which it read, where some are fixed; all files of the copy, where
+            `watch` was requested.
+        changed_fixed: files that measure which changed while it ran; changed_records: records of Plumbline's own.
     """
 
     run_id: str
@@ -133,6 +138,9 @@ class Result(Struct, frozen=True, kw_only=True):
     began: float = 0.0
     read_outside: dict[str, float] | None = None
     written_outside: list[str] | None = None
+    readers: dict[str, list[str]] = {}
+    changed_fixed: list[str] = []
+    changed_records: list[str] = []
     schema: int = SCHEMA
 
 

@@ -35,7 +35,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, find_disk_error, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.verdict.own_trainer import fingerprint, first_values, metric, process_ends, run_end
+from plumbline.verdict.own_trainer import fingerprint, first_values, measuring_files, metric, process_ends, run_end
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
 from plumbline.verdict.own_trainer.outside_files import read_outside_files
 from plumbline.verdict.own_trainer.processes import GRACE, TOKEN, adopt_orphans, end, end_with_parent
@@ -89,6 +89,8 @@ class _Run:
         self.code_before: int | str | None = None
         self.before = fingerprint.Look()
         self.touched: list[str] = []
+        self.changed_fixed: list[str] = []
+        self.changed_records: list[str] = []
         self.left_out = metric.LeftOut()
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
@@ -165,6 +167,9 @@ class _Run:
             Path(request.folder, stale).unlink(missing_ok=True)
         self.before = fingerprint.scan(request.shared)
         self.began = time.time()
+        own, copy = Path(request.result).parent.parent, Path(request.copy)
+        fixed, records = measuring_files.hash_files(copy, request.fixed), measuring_files.read_stamps(own)
+        measuring_files.ask_for_readers(self.reports, [measuring_files.EVERY] if request.watch else request.fixed)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],
@@ -183,6 +188,8 @@ class _Run:
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
         self.touched = fingerprint.list_touched(self.before)
+        self.changed_fixed = measuring_files.list_differing(fixed, measuring_files.hash_files(copy, request.fixed))
+        self.changed_records = measuring_files.list_differing(records, measuring_files.read_stamps(own))
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -289,6 +296,9 @@ class _Run:
             began=self.began,
             read_outside=outside.read if outside else None,
             written_outside=outside.written if outside else None,
+            readers=measuring_files.list_readers(self.reports),
+            changed_fixed=self.changed_fixed,
+            changed_records=self.changed_records,
         )
 
     @property

@@ -230,6 +230,7 @@ def _next_one():
 
 if os.environ.get("PLUMBLINE_REPORT"):
     import plumbline_outside as _outside
+    import plumbline_fixed as _fixed
     import plumbline_process_end as _ends
 
     os.environ["PLUMBLINE_SEEDED"] = "1"
@@ -241,6 +242,10 @@ if os.environ.get("PLUMBLINE_REPORT"):
         _outside.begin(os.environ["PLUMBLINE_REPORT"], _ends.name)
     except Exception as _error:
         _problems.append(f"its files: {_error!r}")
+    try:
+        _fixed.begin(os.environ["PLUMBLINE_REPORT"], _COPY, _ends.name)
+    except Exception as _error:
+        _problems.append(f"what measures: {_error!r}")
     _from_the_copy()
     if os.environ.get("PLUMBLINE_WATCH"):
         sys.addaudithook(_watched)
