@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plumbline.verdict.comparability import carried_state, equal_budget, fresh_runs, processes
+from plumbline.verdict.comparability import carried_state, equal_budget, fresh_runs, processes, seed_beside_rerun
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.formatting import write_grid
@@ -16,6 +16,7 @@ from plumbline.verdict.formatting import write_grid
 #: Name of a check, as pages and JSON have it -> what answers it.
 CHECKS: Mapping[str, Callable[[ComparedArms], CheckAnswer]] = {
     "processes": processes.check,
+    "seeds beside a rerun": seed_beside_rerun.check,
     "nothing is carried": carried_state.check,
     "fresh runs agree": fresh_runs.check,
     "equal budget": equal_budget.check,
