@@ -120,7 +120,7 @@ def join_ends(ends: Collection[str]) -> str:
 
 
 def kind(failure: str) -> str:
-    """The program that failed, and by which code or exception: not its message, which may be of the run, nor its rank."""
+    """The program that failed, and its code or exception; not its rank, nor its message, which may be of the run."""
     failure = re.sub(r"^rank \d+, ", "", failure)
     begin, _, error = failure.removesuffix(_BY_ITSELF).partition(" (")
     return f"{begin} {error.partition(':')[0]}"

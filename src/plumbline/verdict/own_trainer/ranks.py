@@ -1,4 +1,4 @@
-"""Tells the values of ranks apart that print their metric into one log (`child/plumbline_ranks.py` notes their lines)."""
+"""Tells the values of ranks apart that print into one log (`child/plumbline_ranks.py` notes their lines)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes the lines that a rank of several prints, by which the values of ranks are told apart in the log that they share.
+"""Notes the lines that a rank of several prints, so that its values are told apart in the log that ranks share.
 
 A file `PID-WORD.rank` in the folder of reports has the last lines, each record of `WIDTH` bytes: the number of the
 line, the rank, and the line.
