@@ -114,6 +114,7 @@ class RunEvidence:
         machine: hash of device, software and data that it was made with.
         remarks: what is to be told of how it ended, though it counts.
         printed_first: the first values that it printed, as printed.
+        rerun_value: of another run of the same seed and code.
         read_outside: file that it read, of those that its copy and its own temporary folder do not hold -> when that
             was last written before (seconds since the epoch); `written_outside`: those that it wrote.
         whole_model: whether its model had every weight that it needs, and no other, when its value was computed.
@@ -144,6 +145,7 @@ class RunEvidence:
     machine: str | None = None
     remarks: tuple[str, ...] | None = None
     printed_first: tuple[str, ...] | None = None
+    rerun_value: float | None = None
     read_outside: Mapping[str, float] | None = None
     written_outside: tuple[str, ...] | None = None
     whole_model: bool | None = None

@@ -18,7 +18,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count, rough_duration
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.operate.experiments import arm_evidence, carry_out_experiment
+from plumbline.operate.experiments import arm_evidence, carry_out_experiment, independent_runs
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     describe_earlier,
@@ -73,7 +73,9 @@ def run(options: argparse.Namespace, root: Path) -> int:
     baseline = open_baseline(load(root))
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
-    return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
+    bank = place.bank()
+    rerun = independent_runs.describe_rerun(baseline, bank)
+    return print_noise(options, place, baseline.beside_next(bank, place.read_ledger()), rerun)
 
 
 def place_of(root: Path) -> ExperimentFolders:
@@ -268,14 +270,17 @@ class FolderSource:
         return None
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
-        """List why the arms cannot be compared, and refuse a second try of code that has fresh runs.
+        """List why the arms cannot be compared, a baseline whose runs are no draws of their own among the reasons, and
+        refuse a second try of code that has fresh runs.
 
         Raises:
             PlumblineError: it has some.
         """
         failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
         self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
-        return failing, {}
+        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        reason = independent_runs.explain_dependence(self.trainer, runs)
+        return failing + ([f"nothing was run: {reason}"] if reason else []), {}
 
     def hold(self) -> AbstractContextManager[None]:
         """Nothing: the folder is held already, since its baseline may not move while a question is made of it."""
@@ -283,6 +288,8 @@ class FolderSource:
 
     def look_again(self, decision: Decision) -> Decision:
         """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
+        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        independent_runs.run_seed_twice(self.baseline, self.trainer, self.bank, runs)
         looked = _examine_decision(decision, self.trainer, self.options.accept_implausible)
         if not looked.verdict.is_kept or not looked.terms.fresh_runs or looked.equal_seeds:
             return looked

@@ -166,13 +166,23 @@ def _summarize_noise(group: str, fingerprint: str, values: list[list[float]], ru
 
 
 def print_noise(
-    options: argparse.Namespace, place: ExperimentFolders, baseline_runs: Mapping[str, int] | None = None
+    options: argparse.Namespace,
+    place: ExperimentFolders,
+    baseline_runs: Mapping[str, int] | None = None,
+    rerun: Mapping[str, Any] | None = None,
 ) -> int:
-    """Print the noise of every trainer and budget; `baseline_runs`: those of the next try, if they are known."""
+    """Print the noise of every trainer and budget.
+
+    Args:
+        options: the command line.
+        place: where the experiments lie.
+        baseline_runs: those of the next try, by trainer and budget, if they are known.
+        rerun: the seed of which a run was made twice, and both values; None if none was.
+    """
     bank = place.bank()
     rows = noise(bank, baseline_runs or {})
     if options.json:
-        print(json.dumps({"noise": rows}))
+        print(json.dumps({"noise": rows} | ({"rerun": rerun} if rerun else {})))
         return 0
     if not rows:
         raise PlumblineError(
@@ -189,6 +199,10 @@ def print_noise(
         _print(
             ["runs of a candidate", *SEEDS], [["gain", *(format_value(row["resolves"][str(k)], sigma) for k in SEEDS)]]
         )
+    if rerun:
+        first, second = rerun["values"]
+        differ = f"differs by {abs(first - second):.2g}" if first != second else "gives the same number"
+        print(fold_lines(f"Seed {rerun['seed']}, run twice, {differ}.", sys.stdout))
     return 0
 
 

@@ -21,7 +21,7 @@ import msgspec
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
-from plumbline.operate.experiments import guess_fixed_files, setup_guesses
+from plumbline.operate.experiments import guess_fixed_files, independent_runs, setup_guesses
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_arguments import remember_trust, require_trust
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
@@ -127,19 +127,21 @@ def _describe_difference(options: argparse.Namespace, file: TrainerFile) -> str:
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
     """Take the baseline's runs, and print what they show of the noise."""
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
+    independent_runs.release_dependent(baseline, bank)
     folder.baseline(repository)
     if moved := baseline.move_where_broken(bank):
         tell(moved)
     if again:
         baseline.take_again(bank)
     baseline.require_same_machine(bank)
-    runs = baseline.take_bank(baseline.trainer(), bank, file.decide.baseline_runs, baseline.first_seed)
+    runs = independent_runs.take_bank(baseline, baseline.trainer(), bank)
     if lost := [run for run in runs if not run.has_value]:
         remedy = f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again"
         reason = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
         raise _describe_failure([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
     place = place_of(file.folder)
-    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()))
+    rerun = independent_runs.describe_rerun(baseline, bank)
+    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()), rerun)
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 

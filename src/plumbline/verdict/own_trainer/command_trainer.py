@@ -69,6 +69,11 @@ class ProfileJobs(Protocol):
         """Have requests made, and yield each one when its job has ended."""
 
 
+def name_rerun(run_id: str) -> str:
+    """Name the run that was made once more of what a run was."""
+    return sha256_text(f"{run_id} again")[:16]
+
+
 @dataclass(kw_only=True)
 class CommandTrainer:
     """The arms of a folder's trainer.
@@ -78,6 +83,7 @@ class CommandTrainer:
         tell: is given a line now and then while runs are made.
         profile_jobs: makes the runs' jobs where `plumbline.toml` names a profile.
         compared_with: the method with whose runs the ends of others are compared; the baseline's if empty.
+        again: runs are made once more, beside those of the same seeds.
     """
 
     file: TrainerFile
@@ -88,6 +94,7 @@ class CommandTrainer:
     profile_jobs: Callable[[TrainerFile, Folder], ProfileJobs]
     held_out: bool = False
     compared_with: str = ""
+    again: bool = False
     _known: dict[str, dict[int, Result]] = field(default_factory=dict)
     _begun: bool = False
     _touched: set[str] = field(default_factory=set)
@@ -129,7 +136,8 @@ class CommandTrainer:
     def run_id(self, arm: str, seed: int) -> str:
         """Name a run: trainer, code, flags, seed."""
         identity = [self.group, self.arms[arm].tree, list(self.arms[arm].flags), seed]
-        return sha256_text(canonical_json(identity))[:16]
+        name = sha256_text(canonical_json(identity))[:16]
+        return name_rerun(name) if self.again else name
 
     def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Make these runs, and give each one as it ends; one that was finished before is read.
@@ -199,10 +207,12 @@ class CommandTrainer:
         }
         if result.memory_gb is not None:
             printed.setdefault("memory_bytes", result.memory_gb * 2**30)
+        rerun = self._result_of(name_rerun(run.run_id))
         began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
         written = None if result.written_outside is None else tuple(result.written_outside)
         seen = {
             "step": result.place.get("step"),
+            "rerun_value": None if rerun is None else rerun.value,
             "started": began,
             "read_outside": result.read_outside,
             "written_outside": written,
@@ -247,7 +257,7 @@ class CommandTrainer:
             top=str(self.repository.top),
             copy=str(copy),
             result=str(self._file(arm, number, "result")),
-            log=str(self.folder.log(chosen.method, number)),
+            log=str(self.folder.log(chosen.method, f"{number}-again" if self.again else number)),
             progress=str(self._file(arm, number, "progress")),
             metric=self.file.metric,
             environment=seed_variables(run.seed, number),

@@ -18,6 +18,8 @@ from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 #: Values that are kept, bytes of a log's begin in which they are looked for, and seconds that this may take.
 COUNT, BYTES, SECONDS = 5, 2**20, 5.0
+#: The part of a value by which rounding makes it differ, at most, in a run's first steps.
+ROUNDING = 1e-3
 #: A loss, or another held-out measure, with a fraction: whole numbers behind such a name are counts and settings.
 _NAMED = re.compile(
     r"(?<![A-Za-z])((?:[A-Za-z]+[ _/.-])?(?:loss|nll|ppl|perplexity|bpb|bpc|entropy|acc|accuracy|val|valid|validation))"
@@ -44,6 +46,19 @@ def are_one_run(*firsts: Sequence[str] | None) -> bool:
     """Whether runs printed the same first values to all digits, as many as are kept: their seeds had no effect."""
     whole = [tuple(each) for each in firsts if each is not None and len(each) == COUNT]
     return len(whole) == len(firsts) > 1 and len(set(whole)) == 1
+
+
+def are_apart(*firsts: Sequence[str] | None) -> bool:
+    """Whether what runs printed first shows that their seeds had an effect: all printed as many values as are kept, and
+    two of them differ in one by more than rounding does.
+    """
+    if len(firsts) < 2 or any(each is None or len(each) < COUNT for each in firsts):
+        return False
+    for texts in zip(*(each or () for each in firsts)):
+        values = [value for text in texts if (value := metric.number(text)) is not None]
+        if max(values) - min(values) > ROUNDING * max(map(abs, values)):
+            return True
+    return False
 
 
 def _skip_repeats(*sources: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -95,7 +95,7 @@ class Folder:
         with banks.hold(self.own, command):
             yield
 
-    def log(self, method: str, seed: int) -> Path:
+    def log(self, method: str, seed: int | str) -> Path:
         """Where the log of a run is kept."""
         return self.own / "logs" / method / f"seed-{seed}.log"
 

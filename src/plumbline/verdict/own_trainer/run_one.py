@@ -35,7 +35,15 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, find_disk_error, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.verdict.own_trainer import fingerprint, first_values, measuring_files, metric, process_ends, run_end
+from plumbline.verdict.own_trainer import (
+    fingerprint,
+    first_values,
+    measuring_files,
+    metric,
+    process_ends,
+    ranks,
+    run_end,
+)
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
 from plumbline.verdict.own_trainer.outside_files import read_outside_files
 from plumbline.verdict.own_trainer.processes import GRACE, TOKEN, adopt_orphans, end, end_with_parent
@@ -205,6 +213,10 @@ class _Run:
             read = metric.read(request.metric, self.log, Path(request.folder), left_out=self.left_out)
         except PlumblineError as error:
             return self._result(CRASHED, seconds, code, why=str(error))
+        if not request.metric.files:
+            texts = ranks.read_rank_texts(request.metric, self.reports)
+            read, remark = ranks.choose_first_rank(read, texts, request.metric.called)
+            self.remarks += [remark] if remark else []
         if read.value is not None and not math.isfinite(read.value):
             return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
         last = tail[-1] if tail else "it printed nothing"

@@ -57,7 +57,11 @@ def begin(folder, name):
         finally:
             os.close(descriptor)
 
+    events = frozenset(("open", "sqlite3.connect", *_SECOND_IS_WRITTEN))
+
     def watch(event, arguments):
+        if event not in events:  # first, as there are many of others
+            return
         try:
             if event == "open":
                 path, _, flags = arguments
@@ -72,7 +76,7 @@ def begin(folder, name):
                     note("u" if how == os.O_RDWR else "a", path)
             elif event in _SECOND_IS_WRITTEN:
                 note("w", arguments[1])
-            elif event == "sqlite3.connect":
+            else:
                 path = os.fsdecode(arguments[0])
                 if path and not path.startswith(":"):
                     note("u", path[5:].split("?")[0] if path.startswith("file:") else path)

@@ -229,8 +229,8 @@ def _next_one():
 
 
 if os.environ.get("PLUMBLINE_REPORT"):
-    import plumbline_outside as _outside
     import plumbline_fixed as _fixed
+    import plumbline_outside as _outside
     import plumbline_process_end as _ends
 
     os.environ["PLUMBLINE_SEEDED"] = "1"
