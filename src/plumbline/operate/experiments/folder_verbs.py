@@ -38,8 +38,9 @@ from plumbline.operate.experiments.folder_arguments import (
     require_trust,
     slug,
 )
-from plumbline.operate.experiments.folder_baseline import ELSEWHERE, STATUS, FolderBaseline, append_rows, commit
+from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
 from plumbline.operate.experiments.past_experiments import ExperimentFolders, print_log, print_noise, print_page
+from plumbline.operate.experiments.results_rows import STATUS, append_rows
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
@@ -281,6 +282,8 @@ class FolderSource:
         if is_keep and options.baseline is None:
             request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
             line = baseline.move(self.candidate, decision, request)
+        if decision.fresh and decision.verdict == Outcome.CANNOT_BE_JUDGED:
+            baseline.forget_fresh_runs(trainer, decision.terms.candidate)
         later = options.commit and is_keep  # the row names the commit, which is yet to be made
         if not later:
             append_rows(trainer, decision)
