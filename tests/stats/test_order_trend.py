@@ -1,4 +1,4 @@
-"""A trend with the order of runs: its p by every order, what it cannot be fooled by, and what a session spends."""
+"""A trend with the order of runs: its p by every order, what it is not fooled by, what a session spends."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.order_trend import (
+    FRESH_LEVEL,
     SESSION_ERROR,
     count_rises,
     measure_trend,
@@ -55,3 +56,5 @@ def test_all_tries_of_a_session_spend_the_error_and_no_more() -> None:
     spent = np.cumsum([spend_level(tries) for tries in range(1, 100_000)])
     assert 0.88 * SESSION_ERROR < spent[39] < spent[-1] < SESSION_ERROR
     assert spent[-1] == pytest.approx(SESSION_ERROR, rel=1e-3)
+    assert spend_level(1, fresh=True) == spend_level(40, fresh=True) == FRESH_LEVEL
+    assert spent[39] + 40 * 0.05 * FRESH_LEVEL < 0.05, "what does nothing is kept by the looks in 1 of 20 at most"

@@ -20,7 +20,10 @@ from scipy import special
 from plumbline.core.errors import PlumblineError
 
 #: Error of all tries against one baseline together, and over how many tries its first half is spent.
-SESSION_ERROR, HALF_SPENT = 0.05, 5
+SESSION_ERROR, HALF_SPENT = 0.03, 5
+#: The level where fresh runs of both arms are there. What does nothing gets so far in 1 of 20 tries at most: over 40 of
+#: them that spends 0.02, and with `SESSION_ERROR` 0.05.
+FRESH_LEVEL = 0.01
 #: Up to this many runs of an arm the law of the statistic is exact; beyond, normal.
 EXACT_UP_TO = 40
 
@@ -96,10 +99,13 @@ def tail_of_rises(sizes: tuple[int, ...]) -> np.ndarray:
     return np.minimum(1.0, chance[::-1].cumsum()[::-1])
 
 
-def spend_level(tries: int) -> float:
+def spend_level(tries: int, *, fresh: bool = False) -> float:
     """Compute the level of the test in the try of this number (from 1), so that all tries spend `SESSION_ERROR`.
+
+    `fresh`: of a candidate that was kept and has fresh runs, for which `FRESH_LEVEL` is there.
 
     Level k is SESSION_ERROR times h / ((h + k - 1) (h + k)), h being `HALF_SPENT`: the sum over the first n tries is
     SESSION_ERROR n / (n + h). It holds however tries depend on each other, and they share the baseline's runs.
     """
-    return SESSION_ERROR * HALF_SPENT / ((HALF_SPENT + tries - 1) * (HALF_SPENT + tries))
+    spent = SESSION_ERROR * HALF_SPENT / ((HALF_SPENT + tries - 1) * (HALF_SPENT + tries))
+    return max(spent, FRESH_LEVEL) if fresh else spent

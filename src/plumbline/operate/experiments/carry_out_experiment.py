@@ -224,7 +224,7 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
         paired=terms.design.plan == "paired",
         equal=terms.equal,
         confirmed=decision.verdict.is_kept if decision.fresh else None,
-        tries=source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
+        tries=1 if terms.claim else source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
     )
     answers = every_check.examine(arms)
     changed = evidence.changed_files
@@ -278,11 +278,11 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
         print(json.dumps(decision_page.decision_to_json(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
     own = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
-    fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
+    fresh = f" and {len(decision.fresh)} fresh ones of both arms" if decision.fresh else ""
     took = format_seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
-    closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]
+    closing = [f"{own} of it{fresh}, {took} of training{fixed}. {rule(decision.terms)}"]
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
     print(_shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
@@ -301,7 +301,7 @@ def rule(terms: ExperimentTerms) -> str:
     order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
         design.plan, "in turn:"
     )
-    fresh = f"; a keep runs {terms.fresh_runs} times again with fresh seeds" if terms.fresh_runs else ""
+    fresh = f"; a keep is run {terms.fresh_runs} times again, in turn with the baseline" if terms.fresh_runs else ""
     return (
         f"Rule: {order} at most {design.most} of the candidate, a look after each, one-sided error {design.alpha:g} in "
         f"all{fresh}."

@@ -40,9 +40,10 @@ from plumbline.operate.experiments.folder_arguments import (
     require_trust,
     slug,
 )
-from plumbline.operate.experiments.folder_baseline import ELSEWHERE, STATUS, FolderBaseline, append_rows, commit
+from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
 from plumbline.operate.experiments.margin_arguments import describe_plan, name_claim, repeat_margin
 from plumbline.operate.experiments.past_experiments import ExperimentFolders, print_log, print_noise, print_page
+from plumbline.operate.experiments.results_rows import STATUS, append_rows
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
@@ -304,6 +305,8 @@ class FolderSource:
         if is_keep and options.baseline is None:
             request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
             line = baseline.move(self.candidate, decision, request)
+        if decision.fresh and decision.verdict == Outcome.CANNOT_BE_JUDGED:
+            baseline.forget_fresh_runs(trainer, decision.terms.candidate)
         if not (later := options.commit and is_keep):  # else the row names the commit, which is yet to be made
             append_rows(trainer, decision)
         log = self._find_lost_log(decision)

@@ -45,7 +45,7 @@ def check(arms: ComparedArms) -> CheckAnswer:
     values = [[each.value for each in group] for group in (baseline, *groups) if group is not None]
     if not any(len(group) > 1 for group in values):
         return not_known("whether values follow the order of the runs: each arm has one")
-    trend, level = measure_trend(values), spend_level(arms.tries)
+    trend, level = measure_trend(values), spend_level(arms.tries, fresh=arms.confirmed is not None)
     drift = _measure_baseline_drift(baseline)
     numbers: dict[str, Any] = {"correlation": trend.correlation, "p": trend.p, "level": level, "runs": trend.runs}
     if trend.p <= level:

@@ -59,7 +59,7 @@ def make_picture(decision: Decision) -> DecisionPicture:
     """State what is drawn of a decision."""
     terms, estimate, looks = decision.terms, decision.estimate, decision.looks
     own = f"{len(decision.fresh_values)} fresh" if decision.fresh else str(len(decision.candidate_values))
-    against = f"{own} against {len(decision.baseline_values)} runs"
+    against = f"{own} against {len(decision.fresh_baseline_values or decision.baseline_values)} runs"
     gains = [
         PicturedGain(name=terms.candidate, middle=estimate.median, low=estimate.low, high=estimate.high, note=against)
         for estimate in ([estimate] if estimate is not None else [])
@@ -75,7 +75,14 @@ def make_picture(decision: Decision) -> DecisionPicture:
         arms=[
             _picture_arm(terms.baseline, [run for run in decision.runs if run.arm == BASELINE], baseline=True),
             _picture_arm(terms.candidate, [run for run in decision.runs if run.arm == terms.candidate], baseline=False),
-            *([_picture_arm(f"fresh: {terms.candidate}", decision.fresh, baseline=False)] if decision.fresh else []),
+            *(
+                _picture_arm(f"fresh: {label}", [run for run in decision.fresh if run.arm == arm], baseline=is_baseline)
+                for arm, label, is_baseline in (
+                    (BASELINE, terms.baseline, True),
+                    (terms.candidate, terms.candidate, False),
+                )
+                if decision.fresh
+            ),
         ],
         gains=gains,
         interval=format_percent(estimate.level) if estimate is not None else "",
@@ -151,9 +158,9 @@ def describe_test(decision: Decision) -> str:
             )
         if terms.fresh_runs:
             sentences.append(
-                f"What is kept runs {terms.fresh_runs} times again with fresh seeds: it stays kept where those runs "
-                f"beat the baseline's at {FRESH_LEVEL:g}, one-sided, and their gain is the one that is told; else it "
-                "is undecided, and has no second try."
+                f"What is kept runs {terms.fresh_runs} times again with fresh seeds, in turn with as many fresh runs "
+                f"of the baseline: it stays kept where its runs beat those at {FRESH_LEVEL:g}, one-sided, and their "
+                "gain is the one that is told; else it is undecided, and has no second try."
             )
         sentences.append(describe_session(decision))
     return " ".join(sentences)
@@ -219,8 +226,8 @@ def _describe_cost(decision: Decision) -> str:
     if decision.fresh:
         took = format_seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
         sentences.append(
-            f"{format_count(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's "
-            "baseline."
+            f"{format_count(len(decision.fresh), 'fresh run')} of both arms, {took}: where it is kept, its own are the "
+            "next candidate's baseline; else the baseline's join those that it has."
         )
     if decision.fixed_runs is not None:
         sentences.append(

@@ -266,9 +266,8 @@ def _describe_runs(decision: Decision) -> str:
 
 def _describe_fresh_runs(decision: Decision, runs: int) -> str:
     """So many fresh runs against those of the baseline."""
-    return (
-        f"{format_count(runs, 'fresh run')} against {len(decision.baseline_values)} of {quote(decision.terms.baseline)}"
-    )
+    baseline = decision.fresh_baseline_values or decision.baseline_values
+    return f"{format_count(runs, 'fresh run')} against {len(baseline)} of {quote(decision.terms.baseline)}"
 
 
 def _describe_p(decision: Decision) -> str:

@@ -328,26 +328,26 @@ class Experiment:
 def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
     """Decide by the fresh runs of what the looks of a decision kept.
 
-    The runs that were examined are there because they looked good. Fresh ones tell the gain without that; what is left
-    is the luck of the baseline's runs, which were there before: `confirm` is free of both.
+    The runs that were examined are there because they looked good, beside runs of the baseline that may have been poor
+    by luck, and are older. Fresh ones of both arms, in turn, tell the gain without that.
 
-    It stays kept where they beat the baseline's runs, by more than the minimum gain, at `FRESH_LEVEL`, one-sided;
-    else it is undecided. It crashed where one of them has no value, and cannot be judged where they were made
-    elsewhere than the baseline's.
+    It stays kept where its fresh runs beat the baseline's fresh ones, by more than the minimum gain, at
+    `FRESH_LEVEL`, one-sided; else it is undecided. It crashed where one of its own has no value, and cannot be judged
+    where one of the baseline's has none, or they were made elsewhere than the others.
     """
     terms = decision.terms
-    fresh = tuple(run.named(terms.candidate) for run in runs)
     decision_with_runs = replace(
         decision,
-        fresh=fresh,
+        fresh=tuple(runs),
         estimate=None,
         estimate_after_stopping=decision.estimate,
     )
     if lost := [run for run in runs if not run.has_value]:
+        whose = "the baseline's" if lost[0].arm == BASELINE else "its"
         return _end(
             decision_with_runs,
-            Outcome.CRASHED,
-            f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})",
+            Outcome.CANNOT_BE_JUDGED if lost[0].arm == BASELINE else Outcome.CRASHED,
+            f"seed {lost[0].seed} of {whose} fresh runs {lost[0].outcome} ({lost[0].why})",
         )
     if len({run.fingerprint for run in (*decision_with_runs.runs, *decision_with_runs.fresh) if run.fingerprint}) > 1:
         why = (
@@ -357,7 +357,7 @@ def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision
         return _end(decision_with_runs, Outcome.CANNOT_BE_JUDGED, why)
     try:
         look = statistic(
-            decision_with_runs.baseline_values,
+            decision_with_runs.fresh_baseline_values,
             decision_with_runs.fresh_values,
             higher=terms.higher,
             minimum_gain=terms.minimum_gain,

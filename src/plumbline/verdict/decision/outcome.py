@@ -172,13 +172,13 @@ class Decision:
     """What was decided of a candidate, and everything that a page states of it.
 
     Attributes:
-        runs: the baseline's first, then the candidate's, each in the order in which they were made.
+        runs: the bank's first, then the candidate's; those of a claim, and of a plan that says so, in turn.
         looks: one after each run of the candidate that was examined; looks[-1] is the one that decided.
         boundary: of the whole design, also of looks that were not needed.
         estimate: the gain that is told, in the metric's units with its interval: that of the fresh runs where there are
             any, of a claim that of its test, else one that is right after stopping; None if none is known.
-        fresh: the candidate's runs with fresh seeds, made after the looks had kept it; empty if they did not, or
-            where none are made.
+        fresh: runs of both arms with fresh seeds, in turn, made after the looks had kept the candidate; empty if they
+            did not, or where none are made.
         estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
@@ -230,22 +230,27 @@ class Decision:
     @property
     def baseline_values(self) -> tuple[float, ...]:
         """The baseline's values, in the order of its runs."""
-        return self._values(BASELINE)
+        return self._values(BASELINE, self.runs)
 
     @property
     def candidate_values(self) -> tuple[float, ...]:
         """The candidate's values, in the order of its runs."""
-        return self._values(self.terms.candidate)
+        return self._values(self.terms.candidate, self.runs)
 
     @property
     def fresh_values(self) -> tuple[float, ...]:
         """The values of the candidate's fresh runs, in their order."""
-        return tuple(run.value for run in self.fresh if run.has_value and run.value is not None)
+        return self._values(self.terms.candidate, self.fresh)
+
+    @property
+    def fresh_baseline_values(self) -> tuple[float, ...]:
+        """The values of the baseline's fresh runs, in their order."""
+        return self._values(BASELINE, self.fresh)
 
     @property
     def is_unconfirmed(self) -> bool:
         """Whether the looks kept the candidate and its fresh runs did not confirm that."""
         return self.verdict == Outcome.UNDECIDED and bool(self.fresh)
 
-    def _values(self, arm: str) -> tuple[float, ...]:
-        return tuple(run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None)
+    def _values(self, arm: str, runs: Sequence[ArmRun]) -> tuple[float, ...]:
+        return tuple(run.value for run in runs if run.arm == arm and run.has_value and run.value is not None)
