@@ -42,6 +42,7 @@ from plumbline.operate.experiments.folder_arguments import (
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, STATUS, FolderBaseline, append_rows, commit
 from plumbline.operate.experiments.margin_arguments import describe_plan, name_claim, repeat_margin
 from plumbline.operate.experiments.past_experiments import ExperimentFolders, print_log, print_noise, print_page
+from plumbline.operate.experiments.rule_noise import print_rule
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
@@ -71,6 +72,9 @@ def run(options: argparse.Namespace, root: Path) -> int:
     baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
+    if options.rule:
+        of = {"metric": baseline.file.metric.called, "higher": baseline.file.metric.direction == "higher"}
+        return print_rule(options, place.bank(), **of)
     return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
 
 
