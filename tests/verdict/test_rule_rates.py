@@ -57,7 +57,7 @@ def test_a_script_has_them_by_its_exit_code_and_sees_which_direction_is_better(t
     for higher in (False, True):
         rule, is_function = load_rule(f"{sys.executable} -S -E {script}", metric="loss", higher=higher)
         runs = MadeUpRuns(mean=3.0, sigma=0.01, higher=higher, baseline_runs=1, candidate_runs=1)
-        shares = measure_single(rule, runs, most=25, at_once=2)
+        shares = measure_single(rule, runs, most=12, at_once=2)
         assert not is_function
         for gain, expected in zip(rule_rates.GAINS, (0.501, 0.760, 0.922)):
             assert is_within(expected, shares[gain]), (higher, gain, shares[gain])
