@@ -27,12 +27,13 @@ from plumbline.verdict.decision.as_good_as import (
 )
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_page import make_page
-from plumbline.verdict.decision.equal_seeds import compute_accident, decide_by_equal_seeds
+from plumbline.verdict.decision.equal_seeds import decide_by_equal_seeds
 from plumbline.verdict.decision.fix_design import fix_design, write_rule
 from plumbline.verdict.decision.loop import Experiment
 from plumbline.verdict.decision.outcome import BASELINE, ExperimentQuestion
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.seed_values import compute_accident
 
 QUESTION = ExperimentQuestion(
     name="x", baseline="base", candidate="new", metric="loss", higher=False, as_good_as="2 sigma", bank=12, most=12

@@ -44,6 +44,7 @@ from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBasel
 from plumbline.operate.experiments.margin_arguments import describe_plan, name_claim, repeat_margin
 from plumbline.operate.experiments.past_experiments import ExperimentFolders, print_log, print_noise, print_page
 from plumbline.operate.experiments.results_rows import STATUS, append_rows
+from plumbline.operate.experiments.rule_noise import print_rule
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
@@ -75,6 +76,9 @@ def run(options: argparse.Namespace, root: Path) -> int:
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
     bank = place.bank()
+    if options.rule:
+        higher = baseline.file.metric.direction == "higher"
+        return print_rule(options, bank, metric=baseline.file.metric.called, higher=higher)
     rerun = independent_runs.describe_rerun(baseline, bank)
     return print_noise(options, place, baseline.beside_next(bank, place.read_ledger()), rerun)
 

@@ -44,6 +44,10 @@ def run(options: argparse.Namespace) -> int:
 
     config = configuration_of(options)[0]
     project = load(config | {"studies": [config["main_study"]], "mine": "", "experiment": {}})
+    if options.verb == "noise" and options.rule:
+        from plumbline.operate.experiments.rule_noise import print_rule
+
+        return print_rule(options, _make_place(project).bank(), metric=METRIC, higher=False)
     return VIEWS[options.verb](options, _make_place(project))
 
 

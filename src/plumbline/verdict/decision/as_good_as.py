@@ -134,7 +134,7 @@ def describe_chance(bank: int, most: int, alpha: float, margin_sigmas: float) ->
     """State how often these runs accept a change that does nothing, and which number does nearly always."""
     chance = compute_chance(bank, most, alpha, margin_sigmas)
     text = (
-        f"by {bank} runs of the baseline and at most {most} of the candidate, about {format_percent(chance)} of changes "
+        f"by {bank} runs of the baseline and at most {most} of the candidate, some {format_percent(chance)} of changes "
         f"that do nothing are called as good by a margin of {margin_sigmas:.3g} sigma"
     )
     if chance >= PROPOSED_CHANCE - 0.01:

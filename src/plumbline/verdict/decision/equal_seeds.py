@@ -6,18 +6,13 @@ differ ends this, and its run is used for nothing else: the test has seeds that 
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Sequence
-
 from plumbline.verdict.decision.loop import Experiment
 from plumbline.verdict.decision.outcome import BANK, BASELINE, ArmRun, Decision
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.seed_values import ACCIDENT, compute_accident
 
 #: What runs at the bank's seeds are for, as the bank keeps it.
 EQUAL = "equal"
-#: Values that would all be equal more often by accident are no evidence.
-_ACCIDENT = 1e-6
 
 
 def decide_by_equal_seeds(experiment: Experiment) -> Decision | None:
@@ -32,7 +27,7 @@ def decide_by_equal_seeds(experiment: Experiment) -> Decision | None:
     seeds = [seed for arm, seed in experiment.plan.steps[0][0] if arm == BASELINE][:BANK]
     baseline = [run for seed in seeds if (run := experiment.find_run(BASELINE, seed)) is not None and run.has_value]
     values = [run.value for run in baseline if run.value is not None]
-    if len(values) < len(seeds) or compute_accident(values) > _ACCIDENT:
+    if len(values) < len(seeds) or compute_accident(values) > ACCIDENT:
         return None
     method, runs = trainer.method(terms.candidate), list[ArmRun]()
     for seed, value in zip(seeds, values):
@@ -49,13 +44,3 @@ def decide_by_equal_seeds(experiment: Experiment) -> Decision | None:
         bank.append(trainer.group, method, run)
     experiment.runs += [*baseline, *runs]
     return experiment.make_decision(Outcome.AS_GOOD, equal_seeds=tuple(seeds))
-
-
-def compute_accident(values: Sequence[float]) -> float:
-    """Compute how often other runs of this spread would have all these values, as their digits are, by accident."""
-    if len(set(values)) < len(values) or len(values) < 2:
-        return 1.0
-    decimals = max(len(repr(value).partition("e")[0].partition(".")[2]) for value in values)
-    exponent = max(int(repr(value).partition("e")[2] or 0) for value in values)
-    unit = 10.0 ** (exponent - decimals)
-    return min(1.0, unit / (2 * math.sqrt(math.pi) * statistics.stdev(values))) ** len(values)
