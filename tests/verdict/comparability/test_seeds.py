@@ -53,13 +53,11 @@ def test_values_that_chance_makes_equal_hold(ours: list[float], theirs: list[flo
     assert answer(ours, theirs).answer == Answer.HOLDS
 
 
-def test_honest_runs_of_four_decimals_are_seldom_refused() -> None:
+@pytest.mark.parametrize(("sigma", "decimals", "sizes"), [(0.002, 4, (8, 5)), (0.01, 2, (20, 20))])
+def test_honest_runs_are_seldom_refused(sigma: float, decimals: int, sizes: tuple[int, int]) -> None:
     draw = random.Random(2)
-    refused = sum(
-        answer(*([round(draw.gauss(3.28, 0.002), 4) for _ in range(size)] for size in (8, 5))).answer == Answer.REFUSES
-        for _ in range(1000)
-    )
-    assert refused <= 5
+    sides = ([[round(draw.gauss(3.28, sigma), decimals) for _ in range(size)] for size in sizes] for _ in range(1000))
+    assert sum(answer(*side).answer == Answer.REFUSES for side in sides) <= 5
 
 
 def test_equal_first_values_are_one_run_however_rounding_moves_the_last() -> None:

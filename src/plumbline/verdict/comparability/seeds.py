@@ -82,11 +82,11 @@ def _find_same_values(runs: Runs, sides: Iterable[Runs]) -> Runs:
     if not counts or max(counts.values()) < 2:
         return {}
     values = [[run.value for run in side.values() if run.value is not None] for side in sides]
-    # Each value once: copies would make the spread small.
-    sigma = _estimate_sigma([sorted({*side}) for side in values])
-    share = find_unit([value for side in values for value in side]) / (2 * math.sqrt(math.pi) * sigma) if sigma else 1.0
+    sigma = _estimate_sigma(values)
+    # The chance of the value that is most likely, if values are normal.
+    share = find_unit([value for side in values for value in side]) / (math.sqrt(2 * math.pi) * sigma) if sigma else 1.0
     for value, number in counts.items():
-        expected = math.comb(len(runs), number) * min(1.0, share) ** (number - 1)
+        expected = math.comb(len(runs), number) * min(1.0, share) ** (number - 1) / math.sqrt(number)
         if number > 1 and value not in _ENDS and expected < CHANCE:
             return {name: run for name, run in runs.items() if run.value == value}
     return {}
