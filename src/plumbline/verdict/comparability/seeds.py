@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from plumbline.stats.pooling import pool_spreads
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse
@@ -100,12 +101,14 @@ def _estimate_sigma(sides: Iterable[Sequence[float]]) -> float:
 
 def find_unit(values: Iterable[float]) -> float:
     """Find the unit that values are multiples of: one of the last printed digit, or a share of so many items."""
-    units = []
-    for value in values:
-        share = Fraction(value).limit_denominator(MOST_ITEMS)
-        is_share = abs(float(share) - value) <= 1e-12 * abs(value)
-        units.append(1 / share.denominator if is_share else 10.0 ** -_count_decimals(value))
-    return min(units, default=1.0)
+    return min(map(_find_unit_of, values), default=1.0)
+
+
+@lru_cache(maxsize=100_000)  # a baseline's values are asked about for each method of a table
+def _find_unit_of(value: float) -> float:
+    share = Fraction(value).limit_denominator(MOST_ITEMS)
+    is_share = abs(float(share) - value) <= 1e-12 * abs(value)
+    return 1 / share.denominator if is_share else 10.0 ** -_count_decimals(value)
 
 
 def _count_decimals(value: float) -> int:
