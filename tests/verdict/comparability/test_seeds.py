@@ -46,8 +46,9 @@ def test_equal_values_of_many_digits_are_one_run() -> None:
         ([55.2, 55.2, 55.1], [54.9, 55.0, 55.3]),
         ([154 / 300, 154 / 300, 160 / 300], [150 / 300, 158 / 300, 149 / 300]),
         ([1.0, 1.0, 1.0, 1.0], [0.9987, 0.9992, 1.0, 0.9981]),
+        ([0.5, 0.6] * 1000, [0.6, 0.5] * 1000),
     ],
-    ids=["one decimal", "shares of 300 items", "the end of a scale"],
+    ids=["one decimal", "shares of 300 items", "the end of a scale", "many runs of ten items"],
 )
 def test_values_that_chance_makes_equal_hold(ours: list[float], theirs: list[float]) -> None:
     assert answer(ours, theirs).answer == Answer.HOLDS

@@ -45,7 +45,7 @@ def check(arms: ComparedArms) -> CheckAnswer:
             return _refuse_copies(arms.label(arm), same, f"all gave {next(iter(same.values())).value:.10g}")
     if max(map(len, sides.values())) < 2:
         return not_known("whether the seed has an effect, since no arm has two runs")
-    return holds("runs of different seeds gave different values")
+    return holds("no runs of different seeds are taken for one run")
 
 
 def _list_finished(arms: ComparedArms, arm: str) -> Runs:
@@ -87,8 +87,11 @@ def _find_same_values(runs: Runs, sides: Iterable[Runs]) -> Runs:
     # The chance of the value that is most likely, if values are normal.
     share = find_unit([value for side in values for value in side]) / (math.sqrt(2 * math.pi) * sigma) if sigma else 1.0
     for value, number in counts.items():
-        expected = math.comb(len(runs), number) * min(1.0, share) ** (number - 1) / math.sqrt(number)
-        if number > 1 and value not in _ENDS and expected < CHANCE:
+        if number < 2 or value in _ENDS:
+            continue
+        ways = math.lgamma(len(runs) + 1) - math.lgamma(number + 1) - math.lgamma(len(runs) - number + 1)
+        chance = (number - 1) * math.log(min(1.0, max(share, 1e-300))) - math.log(number) / 2
+        if ways + chance < math.log(CHANCE):
             return {name: run for name, run in runs.items() if run.value == value}
     return {}
 
