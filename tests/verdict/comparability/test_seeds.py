@@ -46,20 +46,19 @@ def test_equal_values_of_many_digits_are_one_run() -> None:
         ([55.2, 55.2, 55.1], [54.9, 55.0, 55.3]),
         ([154 / 300, 154 / 300, 160 / 300], [150 / 300, 158 / 300, 149 / 300]),
         ([1.0, 1.0, 1.0, 1.0], [0.9987, 0.9992, 1.0, 0.9981]),
+        ([0.5, 0.6] * 1000, [0.6, 0.5] * 1000),
     ],
-    ids=["one decimal", "shares of 300 items", "the end of a scale"],
+    ids=["one decimal", "shares of 300 items", "the end of a scale", "many runs of ten items"],
 )
 def test_values_that_chance_makes_equal_hold(ours: list[float], theirs: list[float]) -> None:
     assert answer(ours, theirs).answer == Answer.HOLDS
 
 
-def test_honest_runs_of_four_decimals_are_seldom_refused() -> None:
+@pytest.mark.parametrize(("sigma", "decimals", "sizes"), [(0.002, 4, (8, 5)), (0.01, 2, (20, 20))])
+def test_honest_runs_are_seldom_refused(sigma: float, decimals: int, sizes: tuple[int, int]) -> None:
     draw = random.Random(2)
-    refused = sum(
-        answer(*([round(draw.gauss(3.28, 0.002), 4) for _ in range(size)] for size in (8, 5))).answer == Answer.REFUSES
-        for _ in range(1000)
-    )
-    assert refused <= 5
+    sides = ([[round(draw.gauss(3.28, sigma), decimals) for _ in range(size)] for size in sizes] for _ in range(1000))
+    assert sum(answer(*side).answer == Answer.REFUSES for side in sides) <= 5
 
 
 def test_equal_first_values_are_one_run_however_rounding_moves_the_last() -> None:

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from plumbline.stats.pooling import pool_spreads
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse
@@ -44,7 +45,7 @@ def check(arms: ComparedArms) -> CheckAnswer:
             return _refuse_copies(arms.label(arm), same, f"all gave {next(iter(same.values())).value:.10g}")
     if max(map(len, sides.values())) < 2:
         return not_known("whether the seed has an effect, since no arm has two runs")
-    return holds("runs of different seeds gave different values")
+    return holds("no runs of different seeds are taken for one run")
 
 
 def _list_finished(arms: ComparedArms, arm: str) -> Runs:
@@ -82,12 +83,15 @@ def _find_same_values(runs: Runs, sides: Iterable[Runs]) -> Runs:
     if not counts or max(counts.values()) < 2:
         return {}
     values = [[run.value for run in side.values() if run.value is not None] for side in sides]
-    # Each value once: copies would make the spread small.
-    sigma = _estimate_sigma([sorted({*side}) for side in values])
-    share = find_unit([value for side in values for value in side]) / (2 * math.sqrt(math.pi) * sigma) if sigma else 1.0
+    sigma = _estimate_sigma(values)
+    # The chance of the value that is most likely, if values are normal.
+    share = find_unit([value for side in values for value in side]) / (math.sqrt(2 * math.pi) * sigma) if sigma else 1.0
     for value, number in counts.items():
-        expected = math.comb(len(runs), number) * min(1.0, share) ** (number - 1)
-        if number > 1 and value not in _ENDS and expected < CHANCE:
+        if number < 2 or value in _ENDS:
+            continue
+        ways = math.lgamma(len(runs) + 1) - math.lgamma(number + 1) - math.lgamma(len(runs) - number + 1)
+        chance = (number - 1) * math.log(min(1.0, max(share, 1e-300))) - math.log(number) / 2
+        if ways + chance < math.log(CHANCE):
             return {name: run for name, run in runs.items() if run.value == value}
     return {}
 
@@ -100,12 +104,14 @@ def _estimate_sigma(sides: Iterable[Sequence[float]]) -> float:
 
 def find_unit(values: Iterable[float]) -> float:
     """Find the unit that values are multiples of: one of the last printed digit, or a share of so many items."""
-    units = []
-    for value in values:
-        share = Fraction(value).limit_denominator(MOST_ITEMS)
-        is_share = abs(float(share) - value) <= 1e-12 * abs(value)
-        units.append(1 / share.denominator if is_share else 10.0 ** -_count_decimals(value))
-    return min(units, default=1.0)
+    return min(map(_find_unit_of, values), default=1.0)
+
+
+@lru_cache(maxsize=100_000)  # a baseline's values are asked about for each method of a table
+def _find_unit_of(value: float) -> float:
+    share = Fraction(value).limit_denominator(MOST_ITEMS)
+    is_share = abs(float(share) - value) <= 1e-12 * abs(value)
+    return 1 / share.denominator if is_share else 10.0 ** -_count_decimals(value)
 
 
 def _count_decimals(value: float) -> int:
