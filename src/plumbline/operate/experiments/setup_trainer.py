@@ -332,8 +332,8 @@ def _write_toml(file: TrainerFile) -> str:
     lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
     lines += ['# size = "124M parameters, 3,000 steps"  # in your words, for the sentence to quote', "", "[metric]"]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(metric_part, key))]
-    names = ", ".join(map(_text, metric_part.fixed))
-    fixed = f"fixed = [{names}]  # no candidate may change these" if names else _NONE_FIXED
+    patterns = ", ".join(map(_text, metric_part.fixed))
+    fixed = f"fixed = [{patterns}]  # no candidate may change these" if patterns else _NONE_FIXED
     lines += [f"direction = {_text(metric_part.direction)}", fixed, "", "[decide]"]
     for setting, comment in (
         (f"alpha = {decide.alpha:g}", "chance that a change that does nothing is kept, one-sided"),

@@ -56,9 +56,9 @@ def _list_changes(arms: ComparedArms) -> list[str]:
 
 def _list_readings(arms: ComparedArms, arm: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]]] | None:
     """Which program read which file: in any run of an arm, and in all of them; None where that is not known."""
-    runs = [run for run in arms.runs_of(arm) if run.value is not None]
+    runs, fixed = [run for run in arms.runs_of(arm) if run.value is not None], set(arms.evidence.fixed_files or ())
     each = [
-        {(program, file) for program, files in run.readers.items() for file in files}
+        {(program, file) for program, files in run.readers.items() for file in files if file in fixed}
         for run in runs
         if run.readers is not None
     ]

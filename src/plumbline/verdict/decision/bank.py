@@ -111,9 +111,12 @@ class Bank:
         )
         record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
         record |= {"beside": list(baseline_seeds)} if baseline_seeds else {}
-        with self._log.append(
-            lambda log: self._require_own(log) or [record | {"run": asdict(run) | {"others": dict(run.others)}}]
-        ):
+
+        def choose(log: LogContent) -> list[dict[str, Any]]:
+            self._require_own(log)
+            return [record | {"run": asdict(run) | {"others": dict(run.others)}}]
+
+        with self._log.append(choose):
             self.runs.append(banked)
 
     def _require_own(self, log: LogContent) -> None:

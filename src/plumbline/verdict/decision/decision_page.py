@@ -275,11 +275,20 @@ def list_limits(decision: Decision) -> list[str]:
         sentences.append(CLAIMED if terms.claim else LOOKED)
     if terms.as_good_as and decision.verdict == Outcome.AS_GOOD and not decision.equal_seeds:
         sentences.append(MARGIN)
+    if decision.changed_files is not None:
+        sentences.append(UNSEEN)
     if not terms.claim and decision.verdict == Outcome.KEEP:
         sentences.append(FRESH if decision.fresh else STOPPED)
     return sentences
 
 
+#: What the checks of a folder's commits cannot show.
+UNSEEN = (
+    "No check shows what code means. Where one program trains and measures, its number may be made up, of another unit "
+    "or of other data, or the best of several trainings or moments; a clock of its own may be another one; and runs "
+    "have the rights of whoever makes them. The changed files are where that would stand. A program of its own that "
+    "measures, named in `metric.fixed`, is out of a change's reach."
+)
 #: What a keep's number leaves out, by benchmarks/experiment_rules.md.
 STOPPED = (
     "What is kept is no claim yet. Stopping is allowed for in its estimate; that only what looked good is kept is not, "

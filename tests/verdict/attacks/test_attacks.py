@@ -1,0 +1,137 @@
+"""Twelve ways in which a change looks better than it is: refused, told by name, or named as what no check shows.
+
+| attack | what happens |
+|---|---|
+| the evaluator is edited | refused before any run (13) |
+| a shorter shard | refused before any run (13) |
+| another shard is swapped in by a run | refused after it (13) |
+| other units, in a module that training shares | implausible (14), and the file is named |
+| a printed fake line | does not count, as what measures prints the last one; of one program: no check shows it |
+| cached outputs | left out of the arm, by name |
+| held-out text is read by the training | told, by program and file |
+| another clock | seconds are those of Plumbline's own; a metric of the code's clock: no check shows it |
+| a module of the measuring program is replaced | told, by file |
+| the log or the bank is written to | refused (13, or 1 where the bank is no longer to be used) |
+| a search over seeds in one run | no check shows it; time that it takes is told |
+| an early stop chosen on the held-out metric | not finished (12) |
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.operate.experiments.trainer_folder import Done, banked, plumbline
+from tests.verdict.attacks.attacked_folder import edit
+
+
+@pytest.fixture
+def folder(set_up_folder: Path, tmp_path: Path) -> Path:
+    copy = shutil.copytree(set_up_folder, tmp_path / "own")
+    assert plumbline(copy, "try", "-n", "-m", "x", "--trust", "--", "--lr", "1").returncode == 0
+    return copy
+
+
+def train(folder: Path, line: str, *, before: str = "weight, began") -> None:
+    """Have the training do one thing more."""
+    edit(folder, "train.py", before, f"{line}\n{before}")
+
+
+def attack(folder: Path) -> tuple[Done, dict[str, Any]]:
+    done = plumbline(folder, "try", "-m", "x", "--json", "--max-runs", "2")
+    return done, json.loads(done.stdout)
+
+
+def limits_of(decision: dict[str, Any]) -> str:
+    page: str = Path(decision["page"]).read_text()
+    return page.partition("## Limits")[2]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("evaluate.py", "{UNIT *", "{0.985 * UNIT *"), ("shards/val.txt", " 1.1", "")],
+    ids=["the evaluator is edited", "a shorter shard"],
+)
+def test_what_measures_is_not_a_changes_to_edit(folder: Path, file: str, old: str, new: str) -> None:
+    edit(folder, file, old, new)
+    runs = banked(folder)
+    done, report = attack(folder)
+    assert done.returncode == 13 and f"it changes what measures: {file} +1 -1" in report["error"]
+    assert banked(folder) == runs
+
+
+@pytest.mark.parametrize("file", ["shards/val.txt", "../../session.json"], ids=["another shard", "a record"])
+def test_a_run_that_writes_what_it_is_measured_by_is_refused(folder: Path, file: str) -> None:
+    train(folder, f"open({file!r}, 'a').write(' 0.5 ')")
+    done, report = attack(folder)
+    assert done.returncode == 13 and report["verdict"] == "cannot be judged", report
+    name = Path(file).name
+    assert f"{name} changed while seed 1042" in report["sentence"] and "no run may write there" in report["sentence"]
+
+
+def test_a_run_that_writes_into_the_bank_ends_the_try(folder: Path) -> None:
+    row = json.dumps(banked(folder)[0]).replace("'", "")
+    train(folder, f"open('../../runs.jsonl', 'a').write({row!r} + '\\n')")
+    done, report = attack(folder)
+    assert done.returncode == 1 and "runs.jsonl" in report["error"], report
+
+
+def test_other_units_are_implausible_and_their_file_is_named(folder: Path) -> None:
+    edit(folder, "model.py", "UNIT = 1.0", "UNIT = 0.6931")
+    done, decision = attack(folder)
+    assert done.returncode == 14 and decision["changed_files"] == {"model.py": "+1 -1"}
+    assert "of another unit" in limits_of(decision)
+
+
+def test_a_fake_line_before_that_of_what_measures_does_not_count(folder: Path) -> None:
+    train(folder, "print('val_loss:', 1 + rng.random() / 100)")
+    done, decision = attack(folder)
+    assert done.returncode in (10, 11) and min(run["value"] for run in decision["runs"]) > 2.9
+    assert "made up" in limits_of(decision)
+
+
+def test_cached_outputs_that_a_run_left_are_no_part_of_the_change(folder: Path) -> None:
+    (folder / "cache.json").write_text("1.0")
+    train(folder, "pass")
+    done, decision = attack(folder)
+    assert done.returncode in (10, 11) and min(run["value"] for run in decision["runs"]) > 2.9
+    assert "cache.json is no part of the candidate" in decision["comparability"]["arm files"]["text"]
+
+
+def test_held_out_text_that_the_training_reads_is_told(folder: Path) -> None:
+    train(folder, "held_out = open('shards/val.txt').read()")
+    told = attack(folder)[1]["comparability"]["fixed files"]
+    assert told["answer"] == "told" and "train.py read shards/val.txt, which no run of baseline does" in told["text"]
+
+
+def test_a_clock_of_the_codes_own_does_not_move_plumblines(folder: Path) -> None:
+    train(folder, "time.sleep(1); time.time = lambda: 0.0")
+    seconds = attack(folder)[1]["evidence"]["seconds"]
+    assert seconds["x"] > seconds["baseline"] + 0.5
+
+
+def test_a_module_that_replaces_one_of_the_measuring_program_is_told(folder: Path) -> None:
+    (folder / "json.py").write_text("load = lambda file: 1.0\ndump = lambda value, file: file.write('1')\n")
+    told = attack(folder)[1]["comparability"]["arm files"]
+    assert told["answer"] == "told" and told["text"].startswith("json.py: new in the candidate, and imported in place")
+
+
+def test_the_best_of_several_trainings_is_named_as_what_no_check_shows(folder: Path) -> None:
+    edit(
+        folder,
+        "train.py",
+        "weight, began = rng.gauss(3, 0.01)",
+        "weight, began = min(rng.gauss(3, 0.01), rng.gauss(3, 0.01))",
+    )
+    decision = attack(folder)[1]
+    assert decision["changed_files"] == {"train.py": "+1 -1"} and "the best of several trainings" in limits_of(decision)
+
+
+def test_a_stop_that_the_held_out_metric_chose_is_not_finished(folder: Path) -> None:
+    train(folder, "    if step == 6 and open('shards/val.txt').read(): break", before='    print(f"step {step}')
+    done, decision = attack(folder)
+    assert done.returncode == 12 and "it was not finished: it ended at step 5" in decision["sentence"], decision
