@@ -40,10 +40,15 @@ def take_bank(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank) -> 
             committed by the next time is the baseline then.
     """
     try:
-        runs = baseline.take_bank(trainer, bank, baseline.file.decide.baseline_runs, baseline.first_seed)
-        run_seed_twice(baseline, trainer, bank, runs)
-        if reason := explain_dependence(trainer, runs):
-            raise DependentRunsError(f"nothing can be judged beside the baseline's runs: {reason}")
+        size = baseline.file.decide.baseline_runs
+        for count in (min(size, max(2, trainer.at_once)), size):  # so that two runs show it, and not all are paid for
+            runs = baseline.take_bank(trainer, bank, count, baseline.first_seed)
+            if count == size and all(run.has_value for run in runs):
+                run_seed_twice(baseline, trainer, bank, runs)
+            if reason := explain_dependence(trainer, runs):
+                raise DependentRunsError(f"nothing can be judged beside the baseline's runs: {reason}")
+            if not all(run.has_value for run in runs):
+                break
     except PlumblineError as error:
         if error.exit_code == Outcome.CANNOT_BE_JUDGED.exit_code:
             _release(baseline)
