@@ -77,6 +77,7 @@ class RunEvidence:
         seconds, tokens, parameters, memory_bytes: wall time, tokens that it read, size of its model, its peak memory.
         machine: hash of device, software and data that it was made with.
         remarks: what is to be told of how it ended, though it counts.
+        curve: step -> value of the metric, without step 0, where it was evaluated more than once.
         printed_first: the first values that it printed, as printed.
         read_outside, written_outside: files that it read or wrote, of those that its copy and its own temporary folder
             do not hold.
@@ -103,6 +104,7 @@ class RunEvidence:
     memory_bytes: float | None = None
     machine: str | None = None
     remarks: tuple[str, ...] | None = None
+    curve: Mapping[int, float] | None = None
     printed_first: tuple[str, ...] | None = None
     read_outside: tuple[str, ...] | None = None
     written_outside: tuple[str, ...] | None = None
