@@ -113,6 +113,7 @@ class RunEvidence:
         seconds, tokens, parameters, memory_bytes: wall time, tokens that it read, size of its model, its peak memory.
         machine: hash of device, software and data that it was made with.
         remarks: what is to be told of how it ended, though it counts.
+        curve: step -> value of the metric, without step 0, where it was evaluated more than once.
         printed_first: the first values that it printed, as printed.
         rerun_value: of another run of the same seed and code.
         read_outside: file that it read, of those that its copy and its own temporary folder do not hold -> when that
@@ -144,6 +145,7 @@ class RunEvidence:
     memory_bytes: float | None = None
     machine: str | None = None
     remarks: tuple[str, ...] | None = None
+    curve: Mapping[int, float] | None = None
     printed_first: tuple[str, ...] | None = None
     rerun_value: float | None = None
     read_outside: Mapping[str, float] | None = None

@@ -68,3 +68,12 @@ def test_order_is_told_by_start_times_or_not_known(started: str | None) -> None:
     arms = ComparedArms(evidence=Evidence(metric="loss", runs=runs), baseline="baseline", candidate="new")
     expected = Answer.REFUSES if started and started.startswith("2026") else Answer.NOT_KNOWN
     assert independence.check(arms).answer == expected
+
+
+def test_runs_that_repeat_a_curve_are_one_run() -> None:
+    curves = [{step: 1 / step + 0.01 * (seed * step % 7) for step in range(1, 10)} for seed in range(1, 5)]
+    curves.append({step: value + 1e-6 for step, value in curves[1].items()})
+    runs = {str(seed): RunEvidence(value=1.0, seed=str(seed), curve=each) for seed, each in enumerate(curves)}
+    evidence = Evidence(metric="loss", runs={"baseline": {}, "new": runs})
+    answer = independence.check(ComparedArms(evidence=evidence, baseline="baseline", candidate="new"))
+    assert answer.answer == Answer.REFUSES and "seed 1 of new and seed 4 of new are one run" in answer.text

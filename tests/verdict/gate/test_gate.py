@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from pathlib import Path
 
@@ -262,3 +263,19 @@ def test_one_more_run_is_what_a_simulation_says(board: Path, tmp_path: Path) -> 
     new = test.mean + rng.normal(size=400_000) * math.sqrt(1 + 1 / 4)
     holds = (0 - (4 * test.mean + new) / 5) * math.sqrt(5) >= 2.3263
     assert compute_chance_with_one_more_run(test) == pytest.approx(holds.mean(), abs=0.003)
+
+
+def test_runs_of_one_seed_are_one_run_whether_their_logs_say_it_or_not(board: Path, tmp_path: Path) -> None:
+    options = (board, "--rules", tmp_path / "rules.toml")
+    first, *others = sorted((board / "results/new").iterdir())
+    texts = {log: log.read_text() for log in (first, *others)}
+    for log, text in texts.items():
+        log.write_text(re.sub("Using seed=.*", "Using seed=7", text))
+    done = run(gate.main, *options, cwd=tmp_path)
+    assert done.returncode == 13 and "5 runs have 1 seed: seed 7 stands in several" in done.stdout
+    for log, text in texts.items():
+        log.write_text(text)
+    again = re.sub(r"(\d\.\d{5}) train", lambda match: f"{float(match[1]) + 1e-5:.5f} train", texts[first])
+    others[0].write_text(re.sub("Using seed=.*", "Using seed=999", again))
+    done = run(gate.main, *options, cwd=tmp_path)
+    assert done.returncode == 13 and "are one run: their mean distance is 0.0" in done.stdout

@@ -1,4 +1,4 @@
-"""Checks that runs are independent: that no trend in the order of time explains their values."""
+"""Checks that runs are independent: none repeats another one's curve, and no trend in time explains their values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from plumbline.stats.order_trend import OrderTrend, measure_trend, spend_level
+from plumbline.stats.repeated_curves import SHARE, find_repeated_curves
 from plumbline.stats.sentinel import BaselineDrift, measure_drift
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
@@ -36,7 +37,9 @@ class _TimedValue:
 
 
 def check(arms: ComparedArms) -> CheckAnswer:
-    """Tell a trend of the values with the order of their runs, or refuse where it is too clear to be chance."""
+    """Refuse runs that repeat another one, or a trend with the order of runs that is too clear to be chance."""
+    if repeat := _describe_repeat(arms):
+        return refuse(repeat)
     baseline = _order_runs(arms.runs_of(arms.baseline))
     own = arms.runs_of(arms.candidate)
     groups = [_order_runs([run for run in own if run.fresh == fresh]) for fresh in (False, True)]
@@ -60,6 +63,24 @@ def check(arms: ComparedArms) -> CheckAnswer:
     if texts:
         return tell("; ".join(texts), **numbers)
     return holds(f"no trend with the order of the {trend.runs} runs is seen (p = {format_p(trend.p)})", **numbers)
+
+
+def _describe_repeat(arms: ComparedArms) -> str:
+    """State which run repeats another one; empty if none is seen to."""
+    runs = [
+        (f"seed {run.seed} of {arms.label(arm)}" if run.seed else str(run.file), run.curve)
+        for arm in (arms.baseline, arms.candidate)
+        for run in arms.runs_of(arm)
+        if run.curve
+    ]
+    repeats = find_repeated_curves([curve for _, curve in runs])
+    if not repeats:
+        return ""
+    earlier, later = (runs[place][0] for place in (repeats[0].earlier, repeats[0].later))
+    return (
+        f"{earlier} and {later} are one run: the mean distance of their curves is {repeats[0].share:.3f} of the median "
+        f"distance, and that of runs of different seeds is not below {SHARE:g}; make runs of other seeds"
+    )
 
 
 def _describe_trend(trend: OrderTrend, arms: ComparedArms) -> str:

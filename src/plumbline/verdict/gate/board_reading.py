@@ -11,6 +11,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.files import format_path
 from plumbline.core.formats import format_count
+from plumbline.stats.repeated_curves import SHARE, find_repeated_curves
 from plumbline.verdict.comparability.settings_comparison import (
     NAMED,
     SHOWN,
@@ -82,7 +83,13 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
         f"seeds {', '.join(seeds[:12])}{', ...' if len(seeds) > 12 else ''}" if seeds else "no log says its seed"
     )
     if twice:
-        examined.notes.append(f"Seed {join_with_and(twice[:5])} stands in several runs of other values.")
+        text = (
+            f"{format_count(len(seeds), 'run')} have {format_count(len(set(seeds)), 'seed')}: seed "
+            f"{join_with_and(twice[:5])} stands in several, which are one run each but for the machine's noise; make "
+            "runs of other seeds"
+        )
+        examined.blame("duplicate", text)
+    _examine_curves(examined, root)
     small = {int(seed) for seed in seeds if len(seed) < 4}
     holes = sorted(set(range(max(small) + 1)) - small - {0})[:8] if len(small) == len(set(seeds)) >= 3 else []
     if holes and max(small) < 2 * len(small):
@@ -101,6 +108,22 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
         examined.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
         examined.runs += f"; not read: {quote(record.unread[0][:200])}"
         examined.runs += f" and {len(record.unread) - 1} more" if len(record.unread) > 1 else ""
+
+
+def _examine_curves(examined: ExaminedRecord, root: Path) -> None:
+    """Note runs that repeat another one, as two logs of one seed do, whatever they say of it."""
+    runs = [each for each in examined.values if each.curve]
+    repeats = find_repeated_curves([each.curve or {} for each in runs])
+    if not repeats:
+        return
+    first = repeats[0]
+    files = [runs[place].file for place in (first.earlier, first.later)]
+    names = join_with_and([quote(format_path(file, root)) for file in files if file is not None])
+    examined.blame(
+        "duplicate",
+        f"{names} are one run: their mean distance is {first.share:.3f} of the median distance of its runs, and runs "
+        f"of different seeds are not below {SHARE:g}; make runs of other seeds",
+    )
 
 
 def _examine_headline(examined: ExaminedRecord, rules: Rules) -> None:

@@ -129,6 +129,7 @@ class LoggedRun:
             step=evaluation.step,
             steps=tuple(each.step for each in self.evaluations if each.step is not None),
             planned=self.planned,
+            curve={each.step: each.value for each in self.evaluations if each.step and each.label == evaluation.label},
             settings=self.printed.settings,
             evaluation=self.printed.sizes,
         )
