@@ -73,8 +73,8 @@ def run(options: argparse.Namespace, root: Path) -> int:
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
     if options.rule:
-        of = {"metric": baseline.file.metric.called, "higher": baseline.file.metric.direction == "higher"}
-        return print_rule(options, place.bank(), **of)
+        measured = baseline.file.metric
+        return print_rule(options, place.bank(), metric=measured.called, higher=measured.direction == "higher")
     return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
 
 
