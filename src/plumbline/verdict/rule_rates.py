@@ -106,7 +106,7 @@ class MadeUpRuns:
 
 
 def load_rule(text: str, *, metric: str, higher: bool) -> tuple[Rule, bool]:
-    """Make a rule from `module:function`, `file.py:function` or a command; and whether it is a function.
+    """Make a rule from `module:function`, a Python file and its function (`PATH:function`) or a command; and whether it is a function.
 
     Raises:
         PlumblineError: there is no such module or function.
