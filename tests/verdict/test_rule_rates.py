@@ -119,6 +119,7 @@ def test_what_cannot_be_called_is_named(tmp_path: Path) -> None:
         (f"{tmp_path}/rules.py:worse", "returned 0.3"),
         (f"{tmp_path}/rules.py:broken", "ZeroDivisionError"),
         (" ", "names no command"),
+        ("python 'rule.py", "no closing quotation"),
     ):
         with pytest.raises(PlumblineError, match=message):
             measure_single(load_rule(text, metric="loss", higher=False)[0], RUNS, most=1)

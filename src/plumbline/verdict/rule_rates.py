@@ -106,14 +106,21 @@ class MadeUpRuns:
 
 
 def load_rule(text: str, *, metric: str, higher: bool) -> tuple[Rule, bool]:
-    """Make a rule from `module:function`, `file.py:function` or a command; and whether it is a function.
+    """Make a rule from a function (`package.module:function`, or a file's: `PATH:function`) or a command.
+
+    Returns:
+        The rule, and whether it is a function.
 
     Raises:
         PlumblineError: there is no such module or function.
     """
     if match := re.fullmatch(r"([\w./-]+?):([A-Za-z_]\w*)", text.strip()):
         return partial(_call_function, _load_function(*match.groups()), text), True
-    if not shlex.split(text):
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise PlumblineError(f"--rule {text!r}: has {str(error).lower()}") from None
+    if not words:
         raise PlumblineError("--rule: names no command; write --rule 'python rule.py' or --rule module:function")
     return partial(_run_command, text, metric, higher), False
 

@@ -62,16 +62,13 @@ def question_of(
     name += "" if order == "bank" else f"-{order}"
     question = question_again(baseline, candidate, other, name, baseline.file.metric.called)
     question = add_margin(question, options, order)
+    minimum = settings.minimum_gain if options.minimum_gain is None else options.minimum_gain
     return replace(
         question,
         bank=options.baseline_runs or settings.baseline_runs,
         most=options.max_runs or settings.max_runs,
         alpha=settings.alpha if options.alpha is None else options.alpha,
-        minimum_gain=0.0
-        if question.as_good_as
-        else settings.minimum_gain
-        if options.minimum_gain is None
-        else options.minimum_gain,
+        minimum_gain=0.0 if question.as_good_as else minimum,
         target_gain_sigmas=options.target_gain_sigmas or settings.target_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
         session=options.session or settings.session,

@@ -77,8 +77,8 @@ def run(options: argparse.Namespace, root: Path) -> int:
         return print_log(options, place, baseline.arm)
     bank = place.bank()
     if options.rule:
-        higher = baseline.file.metric.direction == "higher"
-        return print_rule(options, bank, metric=baseline.file.metric.called, higher=higher)
+        measured = baseline.file.metric
+        return print_rule(options, bank, metric=measured.called, higher=measured.direction == "higher")
     rerun = independent_runs.describe_rerun(baseline, bank)
     return print_noise(options, place, baseline.beside_next(bank, place.read_ledger()), rerun)
 

@@ -37,10 +37,8 @@ def describe_plan(question: ExperimentQuestion) -> str:
     """State, of a question whether a candidate is as good, what its runs can show; empty of other questions."""
     if not question.as_good_as:
         return ""
-    margin, first = (
-        as_good_as.parse_margin(question.as_good_as),
-        (" Equal seeds are compared first: where all values are equal, no other runs are made."),
-    )
+    margin = as_good_as.parse_margin(question.as_good_as)
+    first = " Equal seeds are compared first: where all values are equal, no other runs are made."
     sigmas = question.target_gain_sigmas if question.minimum_gain else margin.size
     if sigmas is None or not (question.minimum_gain or margin.in_sigmas):
         return f"{first} How many runs the margin needs is known when the baseline's are there."

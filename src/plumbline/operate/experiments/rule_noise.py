@@ -103,10 +103,10 @@ def _to_json(
         }
         for gain, each in shares.items()
     ]
-    facts = {"rule": rule, "baseline_runs": runs.baseline_runs, "candidate_runs": runs.candidate_runs}
+    facts: dict[str, Any] = {"rule": rule, "baseline_runs": runs.baseline_runs, "candidate_runs": runs.candidate_runs}
     facts |= {"mean": runs.mean, "sigma": runs.sigma, "changes": kept}
     if sessions is None:
         return facts | {"sessions": None}
-    of_session = {"changes": rule_rates.SESSION, "real": rule_rates.REAL, "sessions": sessions.sessions}
+    of_session: dict[str, Any] = {"changes": rule_rates.SESSION, "real": rule_rates.REAL, "sessions": sessions.sessions}
     of_session |= {"kept_real": sessions.real, "kept_nothing": sessions.nothing}
     return facts | {"sessions": of_session | {"errors": [sessions.real_error, sessions.nothing_error]}}

@@ -93,7 +93,8 @@ def confirm(options: argparse.Namespace) -> int:
         higher=terms.higher,
         minimum_gain=terms.minimum_gain,
         equal=terms.equal,
-        **({"as_good_as": terms.as_good_as, "bank": terms.design.bank} if terms.as_good_as else {}),
+        as_good_as=terms.as_good_as,
+        bank=terms.design.bank,
         **describe_arms(arms),
     )
     looked_at = options.accept_implausible or bool(decision.checks.get("implausible"))

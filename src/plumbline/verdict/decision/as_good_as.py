@@ -26,7 +26,7 @@ FUTILITY = 0.02
 #: With less chance to accept a change that does nothing, runs are not begun unless their number was named; and the
 #: chance that the proposed number has.
 LEAST_CHANCE, PROPOSED_CHANCE = 0.8, 0.98
-#: What is left of it, since the margin is of a sigma that is estimated (benchmarks/as_good_as.md).
+#: What is left of it, since the margin is of a sigma that is estimated (benchmarks/other_questions.md).
 _SURE_CHANCE = 0.95
 #: The chance of the fresh runs to agree with an acceptance of a change that does nothing.
 _FRESH_CHANCE = 0.99
@@ -141,7 +141,7 @@ def describe_chance(bank: int, most: int, alpha: float, margin_sigmas: float) ->
         return text
     if (runs := propose_runs(alpha, margin_sigmas)) is None:
         return f"{text}; {MOST_PROPOSED} of each are too few for nearly all: a wider margin needs fewer"
-    return f"{text}; --baseline-runs {runs} --max-runs {runs} makes it {format_percent(_SURE_CHANCE)} or more"
+    return f"{text}; --baseline-runs {runs} --max-runs {runs} makes it some {format_percent(_SURE_CHANCE)}"
 
 
 def describe_chance_of(terms: ExperimentTerms) -> str:

@@ -162,9 +162,9 @@ class ExperimentQuestion(ExperimentTerms):
     def design_record(self) -> list[Any]:
         """What decides, to be asked again."""
         design: list[Any] = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
-        design += [self.first_seed, self.session, self.planned_tries]
+        margin = [self.as_good_as, self.sizes_named] if self.as_good_as else []
         design += [list(self.equal)] if self.equal else []
-        return [*design, self.as_good_as, self.sizes_named] if self.as_good_as else design
+        return [*design, self.first_seed, self.session, self.planned_tries, *margin]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
