@@ -9,7 +9,7 @@ export HF_DATASETS_OFFLINE ?= 1
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
-.PHONY: test test-units test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
+.PHONY: test compiled test-units test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
 
 # A missing interpreter gets its own message, before its version is checked.
 FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
@@ -125,9 +125,13 @@ lint-studies: setup
 TWO_WORKERS = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The cluster's tests mostly wait, so the others run beside them; the workflow's, two files at a time, run whole Snakemakes.
-test: lint
+test: lint compiled
 	$(MAKE) --jobs=2 --output-sync=target test-units test-cluster
 	$(TWO_WORKERS) -m "workflow and not cluster" --durations=15 tests/workflow tests/operate tests/plan
+
+# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process that a test starts would compile it again.
+compiled: setup
+	@$(BIN)/python -m compileall -qq -j 2 src studies benchmarks
 
 test-units: setup
 	$(TWO_WORKERS) -m "not workflow and not cluster"

@@ -22,7 +22,10 @@ from pathlib import Path
 
 #: What starts of a program import of others: Snakemake's with it, those of Plumbline's verbs.
 IMPORTED = {
-    "snakemake": ("snakemake.cli", "snakemake.workflow", "jinja2", "jsonschema", "msgspec", "smart_open"),
+    "snakemake": (
+        *("snakemake.cli", "snakemake.workflow", "snakemake.profiles", "snakemake.report.html_reporter"),
+        *("dpath", "filecmp", "jinja2", "jsonschema", "msgspec", "platformdirs", "smart_open", "yte"),
+    ),
     "plumbline": ("msgspec", "pandas", "pyarrow.parquet", "scipy.stats", "torch", "yaml"),
 }
 

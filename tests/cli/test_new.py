@@ -62,20 +62,19 @@ def passes_ruff(project: Path, repository: Path, *paths: str) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_new_method_passes_its_own_tests_and_can_be_tried(project: Path, repository: Path, tmp_path: Path) -> None:
+def test_a_leak_in_a_new_method_is_found_before_it_is_trained(project: Path, tmp_path: Path) -> None:
+    """The checks before training are made of a study's method as of a file's. (As it is written it can be tried:
+    tests/workflow/test_wheel.py.)"""
     done = python(project, "-m", "plumbline", "new", "method", "fresh", "--slot", "ffn")
     assert done.returncode == 0, done.stderr
     assert "wrote my/fresh/src/fresh/ffn.py" in done.stdout
     assert "plumbline try fresh --study fresh --dry-run" in done.stdout
     packages = install_package(project / "my/fresh", tmp_path / "packages")
-    tried = ("-m", "plumbline", "try", "fresh", "--study", "fresh", "--preset", "smoke", "-n")
-    done = python(project, *tried, packages=packages)
-    assert done.returncode == 0 and done.stdout.startswith("fresh against baseline: "), done.stdout + done.stderr
-    # The checks before training are made of a study's method as of a file's.
     component = packages / "fresh/ffn.py"
     text = component.read_text()
     assert text.count("        return ") == 1
     component.write_text(text.replace("        return ", "        return x_BTF.mean(1, keepdim=True) + "))
+    tried = ("-m", "plumbline", "try", "fresh", "--study", "fresh", "--preset", "smoke", "-n")
     done = python(project, *tried, packages=packages)
     assert done.returncode == 13 and "fresh: causality: " in done.stderr + done.stdout, done.stdout + done.stderr
 
@@ -92,19 +91,10 @@ def test_a_method_of_every_slot_passes_its_own_tests(project: Path, repository: 
     assert done.returncode == 0 and f"{8 * len(SLOTS)} passed" in done.stdout, done.stdout[-3000:]
 
 
-def test_a_new_study_is_planned_audited_and_passes_its_own_tests(project: Path, repository: Path) -> None:
-    done = python(project, "-m", "plumbline", "new", "study", "normed_heads")
-    assert done.returncode == 0, done.stderr
-    folder = "studies/normed_heads"
-    passes_ruff(project, repository, folder)
-    done = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{folder}/tests")
-    assert done.returncode == 0 and "7 passed" in done.stdout, done.stdout[-3000:]
-    done = python(project, "-m", "plumbline", "audit", "--study", "normed_heads", "--out", "audit.csv")
-    assert done.returncode == 0 and (project / "audit.csv").read_text().count(",match,") == 2, done.stdout + done.stderr
-    for preset in ("smoke", "demo"):
-        targets = [f"results/{preset}/normed_heads/{name}" for name in ("table1.csv", "fig1.png", "claims.csv")]
-        done = python(project, "-m", "snakemake", "-n", *targets, "--config", f"preset={preset}")
-        assert done.returncode == 0 and "pretrain" in done.stdout, done.stdout[-3000:] + done.stderr[-3000:]
+def test_a_new_study_is_of_the_repositorys_style(project: Path, repository: Path) -> None:
+    """It is planned, audited and passes its own tests in tests/workflow/test_wheel.py."""
+    new.write(new.render_study("normed_heads", project), project)
+    passes_ruff(project, repository, "studies/normed_heads")
 
 
 def test_a_method_of_a_clone_is_one_file_of_the_package(repository: Path) -> None:

@@ -25,6 +25,9 @@ STUDY = "studies/transfer/study.yaml"
 #: What a copy leaves out: made things at the root, caches everywhere.
 MADE = {".git", ".venv", ".snakemake", "work", "logs", "results", ".hypothesis", ".mirror"}
 CACHES = shutil.ignore_patterns("__pycache__", ".*_cache", "*.egg-info")
+#: Compiled modules are what a copy keeps: they hold for a source of this time and size, wherever it lies, and every
+#: Snakemake and verb that starts in the copy would compile the package anew.
+CACHES_BUT_COMPILED = shutil.ignore_patterns(".*_cache", "*.egg-info")
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Project:
         """Copy the sources of a project, products left out."""
 
         def leave_out(folder: str, names: list[str]) -> set[str]:
-            return CACHES(folder, names) | (MADE & set(names) if Path(folder) == source else set())
+            return CACHES_BUT_COMPILED(folder, names) | (MADE & set(names) if Path(folder) == source else set())
 
         shutil.copytree(source, target, ignore=leave_out, symlinks=True)
         return cls(target)

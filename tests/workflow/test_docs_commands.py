@@ -38,7 +38,7 @@ IN_A_FOLDER = "../operate/experiments"
 SET_UP = f"{IN_A_FOLDER}/test_setup_trainer_verb.py::test_a_first_run_says_the_metric_the_seed_and_what_git_ignores"
 TRIED = f"{IN_A_FOLDER}/test_try_in_a_folder.py::test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone"
 NEW = "../cli/test_new.py::test_{}"
-NEW_METHOD = "a_new_method_passes_its_own_tests_and_can_be_tried"
+WHEEL_WRITES = "test_wheel.py::test_a_wheel_writes_into_its_project"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
 #: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
 ELSEWHERE = {
@@ -77,13 +77,13 @@ ELSEWHERE = {
     "pip install .": WHEEL,
     "pip install '.[pipeline]'": WHEEL,
     "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
-    "pip install --no-deps --no-build-isolation --editable my/": NEW.format(NEW_METHOD),
+    "pip install --no-deps --no-build-isolation --editable my/": WHEEL_WRITES,
     "python -m pytest my/": NEW.format("a_method_of_every_slot_passes_its_own_tests"),
-    "plumbline try cooler": NEW.format(NEW_METHOD),
+    "plumbline try cooler": WHEEL_WRITES,
     "plumbline init my-project": WHEEL,
     "python examples/run_notebook.py": "../docs/test_notebook.py::test_its_cells_print_what_it_holds",
-    "plumbline new method": NEW.format(NEW_METHOD),
-    "plumbline new study": NEW.format("a_new_study_is_planned_audited_and_passes_its_own_tests"),
+    "plumbline new method": WHEEL_WRITES,
+    "plumbline new study": WHEEL_WRITES,
     "plumbline gate records/track_3_optimization": GATE,
     "plumbline board records": GATE,
     "cd my-project && snakemake -n": WHEEL,

@@ -14,7 +14,6 @@ from tests.workflow.conftest import PRODUCTS, SMOKE, products
 from tests.workflow.project_copy import STUDY, Project, jobs_by_log, jobs_by_rule
 
 TARGET = "results/table2.csv"
-ONE_CHAIN = {"pretrain": 1, "evaluate": 1, "table": 1, "copy_table": 1}
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 
@@ -73,49 +72,56 @@ def test_nothing_to_do_afterwards_nor_after_an_edited_comment(finished: Project)
 EDITS = [
     ("studies/transfer/published/table7.csv", "baseline,", "baseline,", {"table2", "table7", "audit"}),
     ("studies/transfer/published/noise_floor.csv", "baseline,", "baseline,", {"noise_floor", "audit"}),
-    (STUDY, "label: Softpick\n", "label: Soft pick\n", {*PRODUCTS, "interpretations/transfer"}),
     (STUDY, "      subtracted from scores, in both", "      taken from scores, in both", {"interpretations/transfer"}),
     (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "interpretations/transfer"}),
+    ("src/plumbline/stats/noise_floor.py", "sigma=s", "sigma=+s", {"table2", "table7", "noise_floor", "fig3", "audit"}),
+]
+#: What remakes nothing in common is edited at once.
+APART = [
     ("studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
     ("studies/transfer/figures/fig2.py", "import annotations", "import annotations\nX = 1", {"fig2"}),
-    ("src/plumbline/stats/noise_floor.py", "sigma=s", "sigma=+s", {"table2", "table7", "noise_floor", "fig3", "audit"}),
     ("src/plumbline/results/interpretations.py", "## Interp", "## I", {"interpretations/transfer"}),
     ("studies/transfer/findings.yaml", "The printed z", "That printed z", {"audit"}),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("file", "before", "after", "expected"), EDITS, ids=[f"{e[0]}: {e[2]!r}" for e in EDITS])
-def test_an_edit_remakes_what_it_feeds(
-    finished: Project, file: str, before: str, after: str, expected: set[str]
-) -> None:
+@pytest.mark.parametrize(
+    "edits", [*([edit] for edit in EDITS), APART], ids=lambda edits: f"{edits[0][0]}: {edits[0][2]!r}"
+)
+def test_an_edit_remakes_what_it_feeds(finished: Project, edits: list[tuple[str, str, str, set[str]]]) -> None:
     """Nothing is trained, nothing made goes stale unseen. A printed number is edited in place, its file's name kept.
 
     What an edit left to be remade once it is undone would be among what the next one remakes.
     """
-    path = finished.root / file
-    original, times = path.read_bytes(), path.stat()
-    finished.edit(file, before, after if after != before else f"{before.rstrip(',')} ,")
+    paths = [finished.root / file for file, *_ in edits]
+    originals = [(path, path.read_bytes(), path.stat()) for path in paths]
+    for file, before, after, _ in edits:
+        finished.edit(file, before, after if after != before else f"{before.rstrip(',')} ,")
     try:
-        assert {name.removeprefix("audit/") for name in remade(finished)} == expected
+        assert {name.removeprefix("audit/") for name in remade(finished)} == set().union(*(edit[-1] for edit in edits))
     finally:
-        path.write_bytes(original)
-        # Snakemake compares times first; what was undone is as it was.
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        for path, original, times in originals:
+            path.write_bytes(original)
+            # Snakemake compares times first; what was undone is as it was.
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def test_nothing_is_left_to_be_remade_of_what_was_undone(finished: Project) -> None:
     assert remade(finished) == set()
 
 
-def test_an_edited_component_trains_what_uses_it(finished: Project) -> None:
-    """Its code is part of the identity of the runs that chose it, and of no other run."""
+def test_an_edited_component_and_another_baseline_seed_train_a_run_each(finished: Project) -> None:
+    """A component's code is part of the identity of the runs that chose it, and of no other run."""
     path = finished.root / "src/plumbline/model/output/head_gate.py"
     original = path.read_text()
     path.write_text(original + "\nEDITED = 1\n")
-    done = finished.snakemake("--dry-run", TARGET, *SMOKE)
+    seed = {"scale": "base", "methods": ["baseline"], "seeds": [45]}
+    with finished.changed(lambda study: study["runs"]["noise_floor"].append(seed)):
+        done = finished.snakemake("--dry-run", TARGET, *SMOKE)
     path.write_text(original)
-    planned = jobs_by_rule(done.stdout)
-    assert planned == ONE_CHAIN and "pretrain/transfer.base.gated_attn_qknorm.s42.log" in done.stdout
+    assert jobs_by_rule(done.stdout) == {"pretrain": 2, "evaluate": 2, "table": 1, "copy_table": 1}
+    for run in ("gated_attn_qknorm.s42", "baseline.s45"):
+        assert f"logs/smoke/pretrain/transfer.base.{run}.log" in done.stdout
 
 
 def test_by_hand_a_run_is_the_workflows_bit_for_bit(finished: Project) -> None:
@@ -163,14 +169,6 @@ def test_the_page_on_python(finished: Project) -> None:
     assert done.returncode == 0, done.stdout[-4000:]
     assert "completed" in done.stdout and "climb_avg" in done.stdout
     assert finished.read("mine/nine/outcome.json")["step"] == 9
-
-
-def test_another_baseline_seed_is_one_run_more(finished: Project) -> None:
-    seed = {"scale": "base", "methods": ["baseline"], "seeds": [45]}
-    with finished.changed(lambda study: study["runs"]["noise_floor"].append(seed)):
-        done = finished.snakemake("--dry-run", TARGET, *SMOKE)
-    assert jobs_by_rule(done.stdout) == ONE_CHAIN
-    assert "logs/smoke/pretrain/transfer.base.baseline.s45.log" in done.stdout
 
 
 def test_a_changed_overlay_reruns_its_method_and_a_divergence_is_a_result(finished: Project) -> None:

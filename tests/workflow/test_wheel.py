@@ -113,16 +113,17 @@ def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environm
     assert "wrote studies/normed_heads/study.yaml" in installed(
         "-m", "plumbline", "new", "study", "normed_heads", cwd=project
     )
-    tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "7 passed" in installed(*tests, "studies/normed_heads/tests", cwd=project)
     installed("-m", "plumbline", "audit", "--study", "normed_heads", "--out", "audit.csv", cwd=project)
-    planned = jobs_by_rule(installed("-m", "snakemake", "-n", "results/demo/normed_heads/table1.csv", cwd=project))
-    assert (planned["pretrain"], planned["table"]) == (4, 1)
+    assert (project / "audit.csv").read_text().count(",match,") == 2
+    targets = [f"results/demo/normed_heads/{name}" for name in ("table1.csv", "fig1.png", "claims.csv")]
+    planned = jobs_by_rule(installed("-m", "snakemake", "-n", *targets, cwd=project))
+    assert (planned["pretrain"], planned["table"], planned["figure"], planned["claims"]) == (4, 1, 1, 1)
 
     installed("-m", "plumbline", "new", "method", "cooler", cwd=project)
     _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", "--editable", project / "my/cooler")
     try:
-        assert "8 passed" in installed(*tests, "my/cooler/tests", cwd=project)
+        tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "studies/normed_heads/tests", "my/cooler/tests")
+        assert f"{7 + 8} passed" in installed(*tests, cwd=project), "the study's, and the method's"
         tried = installed("-m", "plumbline", "try", "cooler", "--study", "cooler", "--dry-run", cwd=project)
         assert tried.startswith("cooler against baseline: ")
     finally:

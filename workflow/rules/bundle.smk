@@ -17,7 +17,7 @@ rule bundle:
         runtime=product_minutes("bundle"),
     params:
         configuration=json.dumps(PROJECT.config),
-        fingerprint=PROJECT.fingerprints.bundle(),
+        fingerprint=lambda wildcards: PROJECT.fingerprints.bundle(),
     shell:
         "exec python -m plumbline.bundle --configuration-json {params.configuration:q} --fingerprint {params.fingerprint:q} "
         "--out {output:q} > {log:q} 2>&1"

@@ -90,6 +90,11 @@ def token_id(text: str) -> int:
     return int(text)
 
 
+def comma_list(text: str) -> list[str]:
+    """Parse an option's value as words with commas between them (for argparse's `type`)."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 def positive(text: str) -> int:
     """Parse an option's value as a whole number from 1 on (for argparse's `type`).
 

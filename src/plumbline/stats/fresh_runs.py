@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-#: Fresh runs confirm a keep where they beat the baseline's runs at this one-sided level: seldom by luck alone after a
-#: keep, and of 2 sigma next to nothing is lost (benchmarks/experiment_rules.md).
+#: Fresh runs confirm a keep where they beat fresh runs of the baseline at this one-sided level: seldom by luck alone
+#: after a keep, and of 2 sigma next to nothing is lost (benchmarks/experiment_rules.md).
 FRESH_LEVEL = 0.25
 
 

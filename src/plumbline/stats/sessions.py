@@ -44,7 +44,7 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
     therefore it is made anew after each keep.
 
     Args:
-        fresh_runs: a keep counts only if so many fresh runs confirm it (`FRESH_LEVEL`); 0: at once.
+        fresh_runs: a keep counts only if so many fresh runs of both arms confirm it (`FRESH_LEVEL`); 0: at once.
 
     Raises:
         PlumblineError: no candidate, or a design whose bank is not shared.
@@ -58,8 +58,8 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
         keep_S = find_ends(integrate_paths(design)[0], t_SK)[0]
         if fresh_runs and keep_S.any():
             again = np.flatnonzero(keep_S)
-            fresh_SN = rng.standard_normal((len(again), fresh_runs))
-            keep_S[again] = p_of_fresh_runs(bank_SB[again], fresh_SN) <= FRESH_LEVEL
+            base_SN, fresh_SN = rng.standard_normal((2, len(again), fresh_runs))
+            keep_S[again] = p_of_fresh_runs(base_SN, fresh_SN) <= FRESH_LEVEL
         kept_S += keep_S
         bank_SB[keep_S] = rng.standard_normal((int(keep_S.sum()), design.bank))
     low, high = np.quantile(kept_S, [0.05, 0.95], method="inverted_cdf")

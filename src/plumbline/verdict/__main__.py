@@ -4,9 +4,9 @@ Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric; or, as printe
 of a sequential search (commit, metric, status); a folder of submission.json files; or two folders of lm-eval
 --log_samples. Writes a page and its numbers next to them, and enters what was tried in the ledger. See docs/verdict.md.
 
-Exit codes with --exit-code-of: 0 keep (it improves), 10 discard (the gain that would be worth having is ruled out), 11
-not decided, 12 the method crashed or diverged, 13 cannot be judged; always: 1 an error, 2 a wrong command line. Without
---exit-code-of: 0 when a page was made.
+Exit codes with --exit-code-of: 0 keep (it improves; with --as-good-as, it is as good), 10 discard (the gain that would
+be worth having is ruled out), 11 not decided, 12 the method crashed or diverged, 13 cannot be judged; always: 1 an
+error, 2 a wrong command line. Without --exit-code-of: 0 when a page was made.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.core.command_line import Parser, run
+from plumbline.core.command_line import Parser, comma_list, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import format_path
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
+from plumbline.verdict.decision.as_good_as import parse_margin
+from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.numbers import numbers_verdict
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.outcome import Outcome
@@ -76,6 +78,8 @@ def arguments() -> Parser:
         f"that runs again what it keeps may take {LOOP:g}",
     )
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
+    text = "whether a method is as good: worse by less than 0.01, in the metric's units, or 1sigma of one run"
+    add("--as-good-as", metavar="MARGIN", help=text)
     add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
     add("--target-gain", type=float, metavar="GAIN", help="the gain that would be worth having; default: 2 sigma")
     add("--allow-diverged", type=int, default=0, metavar="N", help="seeds of the baseline that may diverge; default: 0")
@@ -102,6 +106,8 @@ def arguments() -> Parser:
         help="number of tries against this baseline that are planned, or that a paper made: corrected for from the "
         "first on, unless the ledger has more",
     )
+    text = "measures of a run in which the methods may not differ, or there is no verdict: seconds, step, tokens, ..."
+    add("--equal", type=comma_list, default=[], metavar="MEASURE[,MEASURE]", help=text)
     help_text = (
         "how large the models are and how long they were trained, as the sentence is to say it: '124M, 3,000 steps'"
     )
@@ -143,7 +149,8 @@ def main(command_line: Sequence[str] | None = None) -> int:
         fields = {"verdict": outcome, "exit_code": code, "sentence": verdict.sentence, "page": str(request.page)}
         print(json.dumps(fields | verdict.numbers))
     else:
-        print(visible(f"{verdict.sentence}\n\n{request.page}\n{request.page.with_suffix('.json')}"))
+        first = "\n".join([verdict.sentence, *verdict.told])
+        print(visible(f"{first}\n\n{request.page}\n{request.page.with_suffix('.json')}"))
     return code
 
 
@@ -170,12 +177,18 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
     if options.goal is not None and not math.isfinite(options.goal):
         raise PlumblineError(f"--goal {options.goal}: must be a finite number")
+    if options.equal and options.goal is not None:
+        raise PlumblineError("--equal compares what runs took, and a goal has no runs; leave out one of the two")
     if options.seeds is not None and options.seeds < 2:
         raise PlumblineError(f"--seeds {options.seeds}: a standard deviation is of two runs or more")
+    margin = parse_margin(options.as_good_as) if options.as_good_as is not None else None
+    in_units = 0.0 if margin is None or margin.in_sigmas else -margin.size
     terms = ComparisonTerms(
         higher=options.higher,
         alpha=options.alpha,
-        minimum_gain=options.minimum_gain,
+        minimum_gain=options.minimum_gain or in_units,
+        as_good_as="" if margin is None else str(margin),
+        margin_sigmas=margin.size if margin is not None and margin.in_sigmas else None,
         claimed_gain=options.claimed_gain,
         target_gain=options.target_gain,
         allow_diverged=options.allow_diverged,
@@ -208,6 +221,7 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         kind=options.results_shape,
         spread_options=PrintedSpread(options.seeds, options.spread or ""),
         planned_tries=options.planned_tries,
+        equal=parse_measures(options.equal, "--equal"),
         size=options.size.strip(" ."),
         repeat=repeat,
     )

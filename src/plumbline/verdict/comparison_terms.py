@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plumbline.core.errors import PlumblineError
 
@@ -53,6 +53,9 @@ class ComparisonTerms(Terms):
         paired: compare seed by seed.
         allow_diverged: how many of the baseline's seeds may have diverged or crashed; a method may lose as many as the
             baseline did.
+        as_good_as: the margin as it was requested, where the question is whether a method is as good within it;
+            `minimum_gain` is then minus the margin.
+        margin_sigmas: the margin in sigma of one run, where it is named so; `with_margin` makes a minimum gain of it.
     """
 
     alpha: float = ALPHA
@@ -62,11 +65,18 @@ class ComparisonTerms(Terms):
     sigma_runs: int | None = None
     paired: bool = False
     allow_diverged: int = 0
+    as_good_as: str = ""
+    margin_sigmas: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 0.5:
             raise PlumblineError(f"--alpha {self.alpha:g} must lie between 0 and 0.5; it is one-sided")
-        if not 0 <= self.minimum_gain <= LARGEST:
+        if self.as_good_as and (self.minimum_gain > 0 or self.claimed_gain is not None or self.target_gain is not None):
+            raise PlumblineError(
+                f"--as-good-as {self.as_good_as} asks for no gain; leave out --minimum-gain, --claimed-gain and "
+                "--target-gain, or it"
+            )
+        if not (0 <= self.minimum_gain <= LARGEST or (self.as_good_as and self.minimum_gain >= -LARGEST)):
             raise PlumblineError(f"--minimum-gain {self.minimum_gain:g} must be 0 or more, in the metric's units")
         for flag, gain in (("--claimed-gain", self.claimed_gain), ("--target-gain", self.target_gain)):
             if gain is not None and not self.minimum_gain < gain <= LARGEST:
@@ -82,6 +92,10 @@ class ComparisonTerms(Terms):
         if self.allow_diverged < 0:
             raise PlumblineError(f"--allow-diverged {self.allow_diverged} must be a number of seeds, 0 or more")
 
+    def with_margin(self, sigma: float) -> ComparisonTerms:
+        """Return the terms with the margin in the metric's units, where it is named in sigma."""
+        return self if self.margin_sigmas is None else replace(self, minimum_gain=-self.margin_sigmas * sigma)
+
     @property
     def asked_gain(self) -> float | None:
         """The gain that is asked after in the metric's units, claimed or worth having; None where none was named."""
@@ -89,6 +103,8 @@ class ComparisonTerms(Terms):
 
     def target_gain_at(self, sigma: float) -> float:
         """The gain that is asked after, in the metric's units; `TARGET_GAIN_SIGMAS` of this sigma if none was named."""
+        if self.as_good_as:  # what is not to be missed is a method that does nothing
+            return 0.0
         return self.minimum_gain + TARGET_GAIN_SIGMAS * sigma if self.asked_gain is None else self.asked_gain
 
     @property
@@ -99,6 +115,12 @@ class ComparisonTerms(Terms):
     @property
     def test(self) -> str:
         """The name of the test that decides, as the ledger records it."""
+        within = f", as good within {self.as_good_as}" if self.as_good_as else ""
+        return self.test_of_gain + within
+
+    @property
+    def test_of_gain(self) -> str:
+        """The name of the test, whatever the gain is compared with."""
         if self.paired:
             return "paired t"
         if self.sigma is None:

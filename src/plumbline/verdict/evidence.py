@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from statistics import median
 
+from plumbline.core.errors import PlumblineError, nearest
+
 #: How a run ended; keep and discard are what a search says of one that finished.
 KEEP, DISCARD, CRASH, RUNNING, FINISHED = "keep", "discard", "crash", "running", "finished"
 #: Field of `RunEvidence` that tells what a run took -> its name on a page.
@@ -25,6 +27,20 @@ MEASURES = {
     "parameters": "parameters",
     "memory_bytes": "peak memory",
 }
+
+
+def parse_measures(names: Iterable[str], place: str) -> tuple[str, ...]:
+    """Read the measures that have to be equal; `place`: the key or the flag that names them.
+
+    Raises:
+        PlumblineError: one is none of `MEASURES`; the nearest is named.
+    """
+    measures = tuple(dict.fromkeys(name.strip() for name in names))
+    if unknown := [name for name in measures if name not in MEASURES]:
+        raise PlumblineError(
+            f"{place}: {unknown[0]!r} is none of the measures {', '.join(MEASURES)}{nearest(unknown[0], MEASURES)}"
+        )
+    return measures
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,14 +109,18 @@ class RunEvidence:
         step: of the value; steps: at which there were values; planned: at which the run was to end.
         settings, evaluation: what is printed of its settings, and of how much its evaluations cover: name -> values.
         started: when it began (ISO 8601, UTC); order: its place in the order in which runs were made, from 0.
+        fresh: whether it was made since runs of its arm had looked good.
         seconds, tokens, parameters, memory_bytes: wall time, tokens that it read, size of its model, its peak memory.
         machine: hash of device, software and data that it was made with.
         remarks: what is to be told of how it ended, though it counts.
         printed_first: the first values that it printed, as printed.
-        read_outside, written_outside: files that it read or wrote, of those that its copy and its own temporary folder
-            do not hold.
+        rerun_value: of another run of the same seed and code.
+        read_outside: file that it read, of those that its copy and its own temporary folder do not hold -> when that
+            was last written before (seconds since the epoch); `written_outside`: those that it wrote.
         whole_model: whether its model had every weight that it needs, and no other, when its value was computed.
         shared_texts: how much of its evaluation is in its training texts.
+        changed_fixed: files that measure, and records of Plumbline's own, that changed while it ran.
+        readers: program of it -> the files that measure which it read.
     """
 
     value: float | None
@@ -117,6 +137,7 @@ class RunEvidence:
     evaluation: Mapping[str, Sequence[str]] | None = None
     started: str | None = None
     order: int | None = None
+    fresh: bool = False
     seconds: float | None = None
     tokens: float | None = None
     parameters: float | None = None
@@ -124,10 +145,13 @@ class RunEvidence:
     machine: str | None = None
     remarks: tuple[str, ...] | None = None
     printed_first: tuple[str, ...] | None = None
-    read_outside: tuple[str, ...] | None = None
+    rerun_value: float | None = None
+    read_outside: Mapping[str, float] | None = None
     written_outside: tuple[str, ...] | None = None
     whole_model: bool | None = None
     shared_texts: SharedTexts | None = None
+    changed_fixed: tuple[str, ...] | None = None
+    readers: Mapping[str, Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,6 +173,11 @@ class SearchLogEntry:
         """What was run: a commit and its description. A loop that edits without a commit has one commit for many."""
         return self.commit, re.sub(r"\s+", " ", self.description).strip()
 
+    @property
+    def label(self) -> str:
+        """The configuration as a reader knows it, and as `Evidence.runs` has it."""
+        return " ".join(self.configuration).strip()
+
 
 @dataclass(frozen=True, slots=True)
 class ItemEvidence:
@@ -165,7 +194,8 @@ class Evidence:
     """What a source of numbers returns: values by run, printed summaries, the log of a search, or values by item.
 
     Attributes:
-        runs: method -> seed -> run; the methods stand as the source has them.
+        runs: method -> seed -> run; the methods stand as the source has them. Of a search they are its configurations,
+            and lines take the place of seeds.
         summaries: method -> what is printed of its runs; there are no single values then, and none was lost.
         log: the runs of a search, in the order of time.
         items: task -> item -> value, of one model.
@@ -176,7 +206,9 @@ class Evidence:
         asked: task -> how its items were asked -> what the source says of that; what it does not say is not there.
         dates: how many runs of an evaluation the files are of, by their names.
         changed_files: file of the candidate that differs from the baseline -> lines added and removed (`+3 -1`).
-        fixed_files: those that measure, taken from the baseline in both arms.
+        fixed_files: those that measure, which are the baseline's in both arms; None where nothing names them.
+        left_out_files: untracked files that are no part of the candidate, since runs write files of that name.
+        replaced_modules: new files of the candidate that are imported in place of a module that is installed.
         notes: sentences about how the source was read.
     """
 
@@ -194,6 +226,8 @@ class Evidence:
     dates: int | None = None
     changed_files: Mapping[str, str] | None = None
     fixed_files: tuple[str, ...] | None = None
+    left_out_files: tuple[str, ...] | None = None
+    replaced_modules: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from plumbline.core.errors import visible
@@ -60,6 +60,13 @@ def format_seconds(value: float, unit: str = "s") -> str:
     """Write a time with two digits where it is short: ``0.42 s``, ``7.3 s``, ``1,204 s``; `unit`: "s" or "second"."""
     short = f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
     return f"{short} {unit if unit == 's' or short == '1' else unit + 's'}"
+
+
+def name_some(names: Collection[str], most: int = 5) -> str:
+    """Name the first few of several, and count the others."""
+    listed = list(names)[:most]
+    more = len(names) - len(listed)
+    return join_with_and([*listed, f"{more:,} more"] if more else listed)
 
 
 def join_with_and(phrases: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,11 +37,13 @@ from plumbline.verdict.evidence import RunsSummary
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, Plan, compute_sigma_interval, count_seeds, upper_tail
 from plumbline.verdict.seed_values import (
+    ACCIDENT,
     CannotBeJudgedError,
     Seeds,
     advise_repeats,
     bound_rounding,
     check_seeds,
+    compute_accident,
     describe_break_even,
     estimate_noise,
     find_scale,
@@ -144,6 +146,15 @@ class BaselineComparison:
     def resolved(self) -> float:
         """The smallest gain, in units of the metric, that these seeds find with a chance of POWER."""
         return self.terms.minimum_gain + self.sigma * self.design.find_smallest_gain(POWER)
+
+    @property
+    def has_equal_values(self) -> bool:
+        """Whether the method was asked to be as good, and its values are the baseline's of the same seeds, to all
+        digits: two or more, and so many digits that this is no accident.
+        """
+        pairs = [(value, self.baseline.get(seed)) for seed, value in self.method.items()]
+        equal = bool(self.terms.as_good_as) and len(pairs) > 1 and all(ours == theirs for ours, theirs in pairs)
+        return equal and compute_accident([value for value, _ in pairs]) <= ACCIDENT
 
     @property
     def seeds_to_decide(self) -> int | None:
@@ -266,7 +277,8 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, 
     means = (scale * float((ours / scale).mean()), scale * float((theirs / scale).mean()))
     gain = terms.sign * subtract_means(ours, theirs, scale)
     counts = (len(ours), len(theirs))
-    return build_comparison(name, method, baseline, terms, tries, counts, means, gain, sigma, freedom, error)
+    comparison = build_comparison(name, method, baseline, terms, tries, counts, means, gain, sigma, freedom, error)
+    return replace(comparison, outcome=Outcome.AS_GOOD) if comparison.has_equal_values else comparison
 
 
 def judge_goal(name: str, method: Seeds, goal: float, terms: ComparisonTerms, *, tries: int = 1) -> BaselineComparison:
@@ -318,6 +330,7 @@ def build_comparison(
     """
     if tries < 1:
         raise PlumblineError(f"p is multiplied by the number of tries, 1 or more; got {tries}")
+    terms = terms.with_margin(sigma)
     design = ComparisonDesign(error, freedom, terms.alpha / tries)
     t = (gain - terms.minimum_gain) / (sigma * error)
     p = upper_tail(t, freedom)
@@ -351,10 +364,13 @@ def build_comparison(
 def choose_outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> Outcome:
     """Name the verdict: better by its corrected p; else ruled out or not, by the upper bound `high` of its gain.
 
-    Ruled out is the gain that is in question (claimed, or worth having); if none was named, `TARGET_GAIN_SIGMAS`.
+    Ruled out is the gain that is in question (claimed, or worth having); if none was named, `TARGET_GAIN_SIGMAS`. Where
+    it is whether a method is as good, it is ruled out if it is worse by more than the margin.
     """
     if corrected <= terms.alpha:
-        return Outcome.KEEP
+        return Outcome.AS_GOOD if terms.as_good_as else Outcome.KEEP
+    if terms.as_good_as:
+        return Outcome.DISCARD if high <= terms.minimum_gain else Outcome.UNDECIDED
     return Outcome.DISCARD if high < terms.target_gain_at(sigma) else Outcome.UNDECIDED
 
 

@@ -14,15 +14,22 @@ class Outcome(StrEnum):
     CRASHED = "crashed"
     CANNOT_BE_JUDGED = "cannot be judged"
     IMPLAUSIBLE = "implausible"
+    AS_GOOD = "as good"
 
     @property
     def exit_code(self) -> int:
         """The exit code of the commands that give a verdict."""
         return _EXIT_CODES[self]
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the candidate is taken: it is better, or it is as good and that was the question."""
+        return self in (Outcome.KEEP, Outcome.AS_GOOD)
+
 
 _EXIT_CODES = {
     Outcome.KEEP: 0,
+    Outcome.AS_GOOD: 0,
     Outcome.DISCARD: 10,
     Outcome.UNDECIDED: 11,
     Outcome.CRASHED: 12,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import ndtri
@@ -13,6 +14,8 @@ from scipy.special import ndtri
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
 
+#: Values that would all be equal more often than this by accident are no evidence that two arms compute the same.
+ACCIDENT = 1e-6
 #: Seed -> value, of one method.
 Seeds = Mapping[str, float]
 
@@ -138,3 +141,14 @@ def require_spread(name: str, sigma: float, ours: np.ndarray, theirs: np.ndarray
         f"{name!r} and the baseline {symptom}, so there is no noise floor: are these seeds copies of one run? If they "
         f"are not, {remedy}"
     )
+
+
+def compute_accident(values: Sequence[float]) -> float:
+    """Compute how often other runs of this spread would have all these values, as their digits are, by accident."""
+    if len(set(values)) < len(values) or len(values) < 2:
+        return 1.0
+    texts = [repr(float(value)) for value in values]
+    decimals = max(len(text.partition("e")[0].partition(".")[2]) for text in texts)
+    exponent = max(int(text.partition("e")[2] or 0) for text in texts)
+    unit = 10.0 ** (exponent - decimals)
+    return min(1.0, unit / (2 * math.sqrt(math.pi) * statistics.stdev(values))) ** len(values)

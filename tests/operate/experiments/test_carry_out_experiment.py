@@ -17,6 +17,7 @@ from plumbline.operate.experiments import past_experiments, study_verbs
 from plumbline.operate.experiments.carry_out_experiment import decide, settle_try, with_own_page
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, Session
+from plumbline.verdict.evidence import Evidence
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, noisy
 
 
@@ -29,7 +30,7 @@ def place(tmp_path: Path) -> ExperimentFolders:
 
 def source(place: ExperimentFolders, trainer: NumbersTrainer, **record: object) -> Any:
     namespace = SimpleNamespace(place=place, trainer=trainer, bank=place.bank(), baseline_name="base", record=record)
-    namespace.look_again = lambda decision: decision
+    namespace.look_again, namespace.arm_evidence = lambda decision: decision, Evidence(metric="loss")
     return namespace
 
 
@@ -48,6 +49,25 @@ def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Se
     after = replace(QUESTION, session=session, planned_tries=planned)
     settled = settle_try(source(place, NumbersTrainer(noisy(8))), after)
     assert settled.plan.steps[0][0] == tuple((BASELINE, seed) for seed in range(47, 52))
+
+
+def test_a_longer_training_is_told_and_refused_where_it_had_to_be_equal(
+    place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {BASELINE: 10.0, "new": 24.0}
+    monkeypatch.setattr(
+        NumbersTrainer, "evidence", lambda _, run: replace(run.evidence, seconds=seconds.get(run.arm, 10.0))
+    )
+    question = replace(QUESTION, candidate="new")
+    decision = run_try(place, question, NumbersTrainer(noisy(8), "new"))
+    assert decision.verdict == "keep" and "took 2.4 times as long" in decision.comparability["equal budget"].text
+    strict = replace(question, equal=("seconds",))
+    assert strict.design_record == [*question.design_record, ["seconds"]], "records of other questions stay as they are"
+    decision = run_try(place, strict, NumbersTrainer(noisy(8), "new"))
+    assert decision.verdict == "cannot be judged" and "time had to be equal" in decision.sentence
+    assert place.read_decision(QUESTION.name).terms.equal == ("seconds",)
+    equal = run_try(place, replace(strict, candidate="other"), NumbersTrainer(noisy(8), "other"))
+    assert equal.verdict == "keep"
 
 
 def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentFolders) -> None:

@@ -332,6 +332,25 @@ def test_a_baseline_of_which_a_seed_diverged(tmp_path: Path) -> None:
     assert "2 seeds against 4 of `baseline`" in case.write(), "it may lose as many"
 
 
+def test_what_a_verdict_stands_on_is_told_and_copies_of_one_run_have_none(tmp_path: Path) -> None:
+    (tmp_path / "copies").mkdir()
+    case = Made(tmp_path, gain=0.05)
+    text = case.write()
+    assert case.numbers()["comparability"]["capped"]["equal budget"]["answer"] == "holds"
+    assert "Equal within their noise: time" in section(case, "What it stands on")
+    manifests = sorted((case.world.root / "runs").glob("*/base/capped/*/manifest.json"))
+    for manifest in manifests:
+        read = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps(read | {"wall_seconds": 3 * read["wall_seconds"]}))
+    sentence = "The runs of `capped`, compared with those of `baseline`, took 3 times as long"
+    assert case.write() == text and f"{text}\n\n{sentence}" in case.page.read_text()
+    copies = Made(tmp_path / "copies", gain=0.05)
+    for seed in copies.mine.asked["seeds"]:
+        copies.run("base", "capped", seed, 4.951)
+    assert "`capped` cannot be judged: the seed has no effect: runs 42, 43 and 44" in copies.write()
+    assert copies.numbers()["methods"] == {} and list(copies.numbers()["not judged"]) == ["capped"]
+
+
 def test_the_picture_shows_the_values_and_the_interval_of_the_verdict(tmp_path: Path) -> None:
     case = Made(tmp_path, gain=0.05)
     case.write()

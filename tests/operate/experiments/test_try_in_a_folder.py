@@ -22,8 +22,8 @@ from plumbline.verdict.own_trainer.trainer_file import load
 from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, banked, change, git, plumbline, repository_of, write_bank
 
-#: Where the object of a decision has the values of the fresh runs, and those of the baseline.
-FRESH_AND_BANK = (("fresh", "lucky"), ("runs", BASELINE))
+#: The arms of fresh runs.
+FRESH_ARMS = ("lucky", BASELINE)
 
 
 def raise_stopped(*_: object) -> None:
@@ -51,6 +51,10 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert after == before
     mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
     assert mine == [1042, 1043, *range(1044, 1049)]
+    seeds = {line["run"]["run_id"]: line["run"]["seed"] for line in banked(folder)}
+    results = sorted((folder / ".plumbline/runs").glob("*.result.json"), key=lambda path: path.stat().st_mtime_ns)
+    in_turn = [seeds[path.name.removesuffix(".result.json")] for path in results[-10:]]
+    assert in_turn == [seed for pair in zip(range(1049, 1054), range(1044, 1049)) for seed in pair]
     rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
     assert rows[0] == ["commit", "val_loss", "memory_gb", "status", "description", "seeds", "p"]
     assert rows[1][2:6] == ["0.0", "keep", "baseline", "5"] and rows[2][2:6] == ["0.0", "keep", "halve the batch", "5"]
@@ -111,9 +115,9 @@ def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_secon
     data = json.loads(done.stdout)
     assert done.returncode == data["exit_code"] == 11 and data["verdict"] == "undecided", done
     assert "it was kept after 2 runs against 5 of `baseline` and is not confirmed by its fresh runs" in data["sentence"]
-    fresh, bank = ([run["value"] for run in data[key] if run["arm"] == arm] for key, arm in FRESH_AND_BANK)
-    test = stats.ttest_ind(bank, fresh, alternative="greater")
-    gain = sum(bank) / 5 - sum(fresh) / 5
+    fresh, beside = ([run["value"] for run in data["fresh"] if run["arm"] == arm] for arm in FRESH_ARMS)
+    test = stats.ttest_ind(beside, fresh, alternative="greater")
+    gain = sum(beside) / 5 - sum(fresh) / 5
     assert len(fresh) == 5 and (data["estimate"]["median"], data["estimate"]["p"]) == pytest.approx((gain, test.pvalue))
     assert test.pvalue > 0.25 and data["estimate_after_stopping"]["median"] > 0.1
     baseline = FolderBaseline(load(folder), Folder(folder), Repository(folder), print).arm
@@ -334,7 +338,7 @@ def test_a_metric_without_spread_is_told_again_by_every_try(tmp_path: Path) -> N
     (folder / "plumbline.toml").write_text(settings)
     for _ in range(2):
         done = plumbline(folder, "try", "--trust", "-m", "better", "--", "--worse", "-1")
-        assert done.returncode == 1 and "seeds 42, 43, 44, 45, 46 all gave 3.000000" in done.stderr, done.stderr
+        assert done.returncode == 13 and "seeds 42, 43, 44, 45, 46 all gave 3.000000" in done.stderr, done.stderr
 
 
 def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:

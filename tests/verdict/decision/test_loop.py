@@ -288,12 +288,30 @@ def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     assert decision.terms.design.bank == 5 and decision.looks[-1].df == 4 + decision.looks[-1].k - 1
 
 
-def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:
+def test_every_fifth_candidate_brings_a_sentinel_that_joins_the_bank(tmp_path: Path) -> None:
     for number in range(4):
         assert not any(run.sentinel for run in conduct(tmp_path, NumbersTrainer(noisy(8), f"c{number}")).runs)
-    moved = conduct(tmp_path, NumbersTrainer(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
-    assert [run.seed for run in moved.runs if run.sentinel] == [47]
-    assert any("may have changed since the bank was made" in note for note in moved.notes)
+    fifth = conduct(tmp_path, NumbersTrainer(noisy(8), "c4"))
+    assert [run.seed for run in fifth.runs if run.sentinel] == [47] and fifth.terms.design.bank == 6
+
+
+def test_a_claim_alternates_its_arms_also_where_it_goes_on(tmp_path: Path) -> None:
+    def claim(trainer: NumbersTrainer) -> list[str]:
+        bank = Bank(tmp_path / "runs.jsonl")
+        terms, plan = fix_claim(replace(QUESTION, candidate="new"), trainer, bank)
+        Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
+        return [arm for arm, _ in trainer.made]
+
+    class Stopped(NumbersTrainer):
+        def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+            yield from super().run(wanted[:3])
+            raise PlumblineError("the disk is full")
+
+    first, rest = Stopped(noisy(8)), NumbersTrainer(noisy(8), at_once=2)
+    with pytest.raises(PlumblineError, match="full"):
+        claim(first)
+    assert [arm for arm, _ in first.made] == [BASELINE, "new", BASELINE]
+    assert claim(rest) == ["new", BASELINE] * 3 + ["new"]
 
 
 def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_value(tmp_path: Path) -> None:

@@ -56,6 +56,9 @@ def test_exit_codes_and_the_eight_lines(board: Path, tmp_path: Path) -> None:
     report = json.loads(result.stdout)
     assert result.returncode == 13 and [fault["kind"] for fault in report["faults"]] == ["code"]
     assert len(report["lines"]) == 8 and report["runs"] == report["runs_claimed"] == 5
+    assert (
+        report["comparability"]["same questions"]["answer"] == report["comparability"]["one sigma"]["answer"] == "holds"
+    )
     log.write_text(text)
     none = run(gate.main, *options, "--record", "44", cwd=tmp_path)
     assert none.returncode == 2 and "--record '44' is none of the 4 records" in none.stderr

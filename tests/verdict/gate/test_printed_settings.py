@@ -215,14 +215,14 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
     [
         (
             "val_tokens: 30000 lr: 0.2",
-            "not compared: this record was evaluated on fewer tokens: `val_tokens` is `30000`",
+            "not compared: `b` was evaluated on fewer tokens: `val_tokens` is `30000`",
         ),
         ("val_tokens: 30000 vocab_size: 4096 lr: 0.2", "evaluated on fewer tokens"),
         (
             "val_tokens: 39990 lr: 0.2",
             "evaluated on fewer tokens: `val_tokens` is `39990`, there `40000`; 1 printed setting",
         ),
-        ("val_tokens: 40000 lr: 0.2", "1 printed setting changed, `lr` is `0.2`, there `0.1`"),
+        ("val_tokens: 40000 lr: 0.2", "1 printed setting of `b` changed, `lr` is `0.2`, there `0.1`"),
     ],
 )
 def test_settings_and_sizes_are_compared_with_the_record_before(head: str, line: str, tmp_path: Path) -> None:

@@ -162,21 +162,23 @@ def test_what_differs_without_changing_a_question_is_told(tmp_path: Path, capsys
     write_run(tmp_path / "mine/m", date="2026-01-01T00-00-00.0", **{"n-shot": {"t": 5}})
     write_run(tmp_path / "mine/m", values=[1.0, 1.0, 1.0, 0.0], lm_eval_version="0.4.9")
     code, sentence, report = verdict(tmp_path, capsys)
-    assert code == 11 and report["not_known"] == [] and len(report["notes"]) == 2
-    assert "`mine` has 2 files of `t`; the newest counts, samples_t_2026-01-02T03-04-05.678.jsonl." in sentence
-    assert "`mine` and `base` differ in the version of lm-eval of `t`: `0.4.9` and `0.4.13`." in sentence
+    assert code == 11
+    newest = "`mine` has 2 files of `t`; the newest counts, samples_t_2026-01-02T03-04-05.678.jsonl."
+    version = "`mine` and `base` differ in the version of lm-eval of `t`: `0.4.9` and `0.4.13`"
+    assert report["notes"] == [newest]
+    answer = {"answer": "told", "text": version, "numbers": {}}
+    assert report["comparability"]["mine"]["same questions"] == answer
     page = (tmp_path / "mine.verdict.md").read_text()
-    assert sentence in page
+    assert f"{sentence}\n\n{newest}\n\n{version}.\n" in page and "## What it stands on" in page
 
 
 def test_what_the_files_do_not_say_is_not_known(tmp_path: Path, capsys) -> None:
     write(tmp_path / "base/b", "t", [1.0, 0.0, 1.0, 0.0])
     write(tmp_path / "mine/m", "t", [1.0, 1.0, 1.0, 0.0])
-    code, sentence, report = verdict(tmp_path, capsys)
-    assert (
-        code == 11 and "Not known, as the files do not say it: prompts, targets, shots, version of the task" in sentence
-    )
-    assert report["not_known"][:3] == ["prompts", "targets", "shots"]
+    code, _, report = verdict(tmp_path, capsys)
+    text = report["comparability"]["mine"]["same questions"]["text"]
+    assert code == 11
+    assert text.startswith("not known, as the files do not say it: prompts, targets, shots, version of the task")
 
 
 @pytest.mark.parametrize("way", ["folders", "results", "revision", "results alone", "one without results"])
@@ -211,4 +213,5 @@ def test_one_model_in_several_runs_and_folders_is_read(tmp_path: Path, capsys) -
             tmp_path / name / "two", "u", date=later, model=model, config={"model_args": arguments}, values=values
         )
     code, sentence, report = verdict(tmp_path, capsys)
-    assert code == 11 and not report["notes"] and not report["not_known"], sentence
+    answer = report["comparability"]["mine"]["same questions"]["answer"]
+    assert (code, report["notes"], answer) == (11, [], "holds"), sentence

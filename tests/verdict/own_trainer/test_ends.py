@@ -14,7 +14,7 @@ from plumbline.verdict.decision.outcome import BASELINE
 from plumbline.verdict.own_trainer import process_ends, run_end
 from plumbline.verdict.own_trainer.process_ends import PartEnd, ProcessEnds
 from plumbline.verdict.own_trainer.requests import Result, read_result
-from plumbline.verdict.own_trainer.run_one import CHILD
+from plumbline.verdict.own_trainer.run_environment import CHILD
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 from tests.verdict.own_trainer.trainers import make, trainer, write_toml
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from numpy.random import RandomState, default_rng
 
-from plumbline.verdict.own_trainer.run_one import CHILD
+from plumbline.verdict.own_trainer.run_environment import CHILD
 from tests.verdict.own_trainer.trainers import make, trainer, write_toml
 
 #: Fixes every seed that trainers fix, and draws from each.

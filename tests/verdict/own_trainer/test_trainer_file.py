@@ -46,6 +46,7 @@ gpus = "0+1, 2+3"
         ("[where]", "[decide]\nalpha = 0.6\n[where]", r"decide\.alpha: 0\.6 cannot be meant; .* 0\.05"),
         ("[where]", "[decide]\nalpha = nan\n[where]", r"decide\.alpha: nan cannot be meant"),
         ("[where]", '[decide]\nsession = "fdr"\n[where]', r"decide\.session: 'fdr' .*\['each', 'fwer'\]"),
+        ("[where]", '[decide]\nequal = ["second"]\n[where]', r"decide\.equal: 'second' is none of .* mean 'seconds'"),
         ("[where]", "where = 3\n[decide]", r"where"),
         ("[run]", "[run", r"is not TOML"),
         ("[run]", ".".join("a" * 400) + " = 1\n[run]", r"a key has more than 20 parts"),

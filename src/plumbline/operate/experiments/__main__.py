@@ -58,6 +58,16 @@ def arguments() -> command_line.Parser:
             purpose = "take the newest keep back, a mistake: the baseline is again what it was, with its runs"
             parser_of_verb.add_argument("--long", action="store_true", help="with the sentence of each decision")
             parser_of_verb.add_argument("--forget", metavar="NAME", help=purpose)
+        if verb == "noise":
+            add = parser_of_verb.add_argument
+            text = (
+                "how often this rule keeps nothing and finds gains: a command, given runs as JSON, or module:function"
+            )
+            add("--rule", metavar="COMMAND", help=text)
+            text = "made-up runs of the baseline and of a candidate that the rule is given (default: 5,5)"
+            add("--rule-runs", metavar="M,K", help=text)
+            text = "the command is given all made-up changes at once, an object a line, and prints a word for each"
+            add("--rule-lines", action="store_true", help=text)
         if verb == "page":
             parser_of_verb.add_argument(
                 "name", nargs="?", help="the words of -m, or a number or name in plumbline log; default: newest"
@@ -105,6 +115,8 @@ def _try(verbs: Any) -> None:
     )
     decide.add_argument("--alpha", type=float, help="one-sided level (default: 0.05)")
     decide.add_argument("--minimum-gain", type=float, metavar="GAIN", help="a gain must exceed this (default: 0)")
+    text = "whether it is as good: worse by less than 0.01, in the metric's units, or 1sigma; a simplification, say"
+    decide.add_argument("--as-good-as", metavar="MARGIN", help=text)
     decide.add_argument(
         "--target-gain-sigmas", type=float, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
     )
@@ -115,6 +127,8 @@ def _try(verbs: Any) -> None:
     )
     text = "candidates of the session, over which fwer spreads alpha"
     decide.add_argument("--planned-tries", type=command_line.positive, metavar="N", help=text)
+    text = "measures of a run in which the arms may not differ, or there is no verdict: seconds, step, tokens, ..."
+    decide.add_argument("--equal", type=command_line.comma_list, default=[], metavar="MEASURE[,MEASURE]", help=text)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
     order.add_argument(
@@ -163,6 +177,8 @@ def main() -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
+    if options.verb == "noise" and (options.rule_runs or options.rule_lines) and not options.rule:
+        raise UsageError("--rule-runs and --rule-lines are of --rule COMMAND; name the rule")
     folder = folder_meant(options)
     if folder is not None and options.verb == "try" and options.message in (None, "", "baseline"):
         raise UsageError("say in a few words what is tried, other than baseline: plumbline try -m 'halve the batch'")

@@ -25,9 +25,11 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.decision import decision_page, fix_design
+from plumbline.verdict.decision import as_good_as, decision_page, fix_design
+from plumbline.verdict.decision.as_good_as import explain_too_few_runs
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import describe_session, write_sentence
+from plumbline.verdict.decision.equal_seeds import decide_by_equal_seeds
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
@@ -39,13 +41,14 @@ from plumbline.verdict.outcome import Outcome
 @dataclass(frozen=True, kw_only=True)
 class SettledExperiment:
     """An experiment that is settled: its terms, the order of its runs, its entry of the ledger, and the report of the
-    checks before the runs.
+    checks before the runs. `too_few`: why its runs are too few to be begun, where their number was not named.
     """
 
     terms: ExperimentTerms
     plan: RunOrder
     entry: LedgerEntry
     checks: Mapping[str, Any] = field(default_factory=dict)
+    too_few: str = ""
 
 
 class ExperimentSource(Protocol):
@@ -79,6 +82,10 @@ class ExperimentSource(Protocol):
     def record(self) -> dict[str, Any]:
         """The request, to be repeated."""
 
+    @property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs: the files that differ, and those that measure."""
+
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
 
@@ -106,6 +113,8 @@ def try_candidate(source: ExperimentSource) -> int:
     if failing:
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     with source.hold():
+        if question.as_good_as:
+            question = settle_margin(source, question, make=True)
         return source.finish(decide(source, settle_try(source, question, checks)))
 
 
@@ -150,7 +159,24 @@ def settle_try(
     question = replace(request, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
     fix_design.require_announced(entry, plan, source.trainer, source.bank, ledger)
-    return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {})
+    few = explain_too_few_runs(question) if question.as_good_as and question.minimum_gain else ""
+    return SettledExperiment(terms=terms, plan=plan, entry=entry, checks=checks or {}, too_few=few)
+
+
+def settle_margin(source: ExperimentSource, request: ExperimentQuestion, *, make: bool) -> ExperimentQuestion:
+    """Settle the margin of a question whether a candidate is as good, by the runs of the bank.
+
+    Without `make` nothing is run, and the margin stays open where runs are missing. It stays open too where a run of
+    the baseline has no value, so that nothing can be judged.
+    """
+    entry, ledger, bank = _make_entry(source, request, ""), source.place.read_ledger(), source.bank
+    question = replace(request, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
+    terms, plan = fix_design.fix_design(question, source.trainer, bank)
+    experiment = Experiment(terms=terms, plan=plan, trainer=source.trainer, bank=bank, tell=tell)
+    if make:
+        experiment.take_bank()
+    values = experiment.list_bank()
+    return request if values is None else as_good_as.settle_margin(request, values, ledger)
 
 
 def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
@@ -159,7 +185,8 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
     tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
-    decision = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell).conduct()
+    experiment = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell)
+    decision = _decide_as_good(experiment, settled) if terms.as_good_as and not terms.claim else experiment.conduct()
     decision = hold_to_evidence(replace(decision, checks=settled.checks), source)
     decision = hold_to_evidence(source.look_again(decision), source)  # of the fresh runs too
     entry = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=len(bank.runs))
@@ -174,19 +201,34 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     return decision
 
 
+def _decide_as_good(experiment: Experiment, settled: SettledExperiment) -> Decision:
+    """Decide by equal values at equal seeds, or by the test where they differ and there are runs enough."""
+    if experiment.terms.minimum_gain:  # else a run of the baseline has no value
+        if (decision := decide_by_equal_seeds(experiment)) is not None:
+            return decision
+        if settled.too_few:
+            return experiment.make_decision(Outcome.CANNOT_BE_JUDGED, reason=settled.too_few)
+        tell(as_good_as.describe_chance_of(experiment.terms))
+    return experiment.conduct()
+
+
 def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     """Examine what a decision stands on, and withhold it where a check refuses."""
-    terms, evidence = decision.terms, gather_evidence(decision, source.trainer, source.bank)
+    terms, evidence = decision.terms, gather_evidence(decision, source)
     arms = ComparedArms(
         evidence=evidence,
         baseline=BASELINE,
         candidate=terms.candidate,
         labels={BASELINE: terms.baseline},
         higher=terms.higher,
-        confirmed=decision.verdict == Outcome.KEEP if decision.fresh else None,
+        paired=terms.design.plan == "paired",
+        equal=terms.equal,
+        confirmed=decision.verdict.is_kept if decision.fresh else None,
+        tries=1 if terms.claim else source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
     )
     answers = every_check.examine(arms)
-    decision = replace(decision, evidence=evidence.medians, comparability=answers)
+    changed = evidence.changed_files
+    decision = replace(decision, evidence=evidence.medians, comparability=answers, changed_files=changed)
     refusal = every_check.describe_refusal(answers)
     if not refusal or decision.verdict in (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED):
         return decision
@@ -194,14 +236,15 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     return replace(refused, sentence=write_sentence(refused, reason=refusal))
 
 
-def gather_evidence(decision: Decision, trainer: Trainer, bank: Bank) -> Evidence:
-    """Collect what is known of every run of a decision, by arm."""
-    places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(bank.runs)}
+def gather_evidence(decision: Decision, source: ExperimentSource) -> Evidence:
+    """Collect what is known of every run of a decision, by arm, and of the arms themselves."""
+    places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(source.bank.runs)}
     runs: dict[str, dict[str, RunEvidence]] = {}
     for run in (*decision.runs, *decision.fresh):
-        known = replace(trainer.evidence(run), order=places.get((run.run_id, run.seed)))
+        place = places.get((run.run_id, run.seed))
+        known = replace(source.trainer.evidence(run), order=place, fresh=run in decision.fresh)
         runs.setdefault(run.arm, {})[str(run.seed)] = known
-    return Evidence(metric=decision.terms.metric, runs=runs)
+    return replace(source.arm_evidence, runs=runs)
 
 
 def withhold_implausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:
@@ -235,11 +278,11 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
         print(json.dumps(decision_page.decision_to_json(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
     own = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
-    fresh = f" and {len(decision.fresh)} fresh" if decision.fresh else ""
+    fresh = f" and {len(decision.fresh)} fresh ones of both arms" if decision.fresh else ""
     took = format_seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
-    closing = [f"{own}{fresh} of it, {took} of training{fixed}. {rule(decision.terms)}"]
+    closing = [f"{own} of it{fresh}, {took} of training{fixed}. {rule(decision.terms)}"]
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
     print(_shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
@@ -258,7 +301,7 @@ def rule(terms: ExperimentTerms) -> str:
     order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
         design.plan, "in turn:"
     )
-    fresh = f"; a keep runs {terms.fresh_runs} times again with fresh seeds" if terms.fresh_runs else ""
+    fresh = f"; a keep is run {terms.fresh_runs} times again, in turn with the baseline" if terms.fresh_runs else ""
     return (
         f"Rule: {order} at most {design.most} of the candidate, a look after each, one-sided error {design.alpha:g} in "
         f"all{fresh}."

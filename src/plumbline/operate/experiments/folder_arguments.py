@@ -11,10 +11,17 @@ from dataclasses import replace
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.operate.experiments.margin_arguments import add_margin
 from plumbline.verdict.decision.outcome import ExperimentQuestion
-from plumbline.verdict.own_trainer.folder import is_trusted, trust, trust_obstacle
+from plumbline.verdict.evidence import parse_measures
+from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
+
+
+def open_baseline(file: TrainerFile) -> FolderBaseline:
+    """Find what the candidates of a folder are compared with."""
+    return FolderBaseline(file, Folder(file.folder), Repository(file.folder, file.run.output), tell)
 
 
 def require_baseline(options: argparse.Namespace, repository: Repository) -> None:
@@ -54,15 +61,21 @@ def question_of(
     name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
     name += "" if order == "bank" else f"-{order}"
     question = question_again(baseline, candidate, other, name, baseline.file.metric.called)
+    question = add_margin(question, options, order)
     return replace(
         question,
         bank=options.baseline_runs or settings.baseline_runs,
         most=options.max_runs or settings.max_runs,
         alpha=settings.alpha if options.alpha is None else options.alpha,
-        minimum_gain=settings.minimum_gain if options.minimum_gain is None else options.minimum_gain,
+        minimum_gain=0.0
+        if question.as_good_as
+        else settings.minimum_gain
+        if options.minimum_gain is None
+        else options.minimum_gain,
         target_gain_sigmas=options.target_gain_sigmas or settings.target_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
         session=options.session or settings.session,
+        equal=parse_measures(options.equal, "--equal") or settings.equal,
         planned_tries=options.planned_tries
         or (settings.planned_tries if options.session in (None, settings.session) else 0)
         or None,
@@ -84,6 +97,7 @@ def question_again(baseline: FolderBaseline, candidate: Arm, other: Arm, name: s
         higher=file.metric.direction == "higher",
         minimum_gain=file.decide.minimum_gain,
         first_seed=baseline.first_seed,
+        equal=file.decide.equal,
         unit=file.metric.unit,
         trainer=" ".join(file.run.command.replace("{flags}", "").split()),
         budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",

@@ -9,10 +9,11 @@ with other luck.
 
 from __future__ import annotations
 
+import os
 import shlex
 import statistics
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any, TypedDict
@@ -28,7 +29,6 @@ from plumbline.verdict.decision.loop import decide_by_fresh_runs
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import fingerprint
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder
@@ -41,15 +41,6 @@ ELSEWHERE = (
     "its runs were made elsewhere ({}), and means do not cross that: plumbline setup-trainer --again runs it here, "
     "with fresh seeds"
 )
-
-#: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
-STATUS = {
-    Outcome.KEEP: "keep",
-    Outcome.DISCARD: "discard",
-    Outcome.UNDECIDED: "undecided",
-    Outcome.IMPLAUSIBLE: "implausible",
-    Outcome.CRASHED: "crash",
-}
 
 
 class _Record(TypedDict):
@@ -78,9 +69,12 @@ class _Keep(TypedDict):
 
 
 class _Fresh(TypedDict):
-    """The fresh runs of what the looks kept: their seeds, and the try that they are of, against which baseline."""
+    """The fresh runs of what the looks kept: their seeds and those of the baseline beside them, and the try that they
+    are of, against which baseline.
+    """
 
     seeds: list[int]
+    baseline_seeds: list[int]
     page: str
     message: str
     first_seed: int
@@ -165,19 +159,26 @@ class FolderBaseline:
         again = [run.seed for run in runs if run.outcome in TRIED_AGAIN]
         used = bank.list_seeds(trainer.group)
         new = islice((seed for seed in count(first_seed) if seed not in used), size)
-        return self._take_runs(trainer, bank, BASELINE, [*seeds, *[*again, *new][: max(0, size - len(seeds))]])
+        wanted = [*seeds, *[*again, *new][: max(0, size - len(seeds))]]
+        return self._take_runs(trainer, bank, [(BASELINE, seed) for seed in wanted])
 
-    def _take_runs(self, trainer: CommandTrainer, bank: Bank, arm: str, seeds: list[int]) -> list[ArmRun]:
-        """Have an arm's runs of these seeds made that are not there, up to the first that has no value."""
-        method = trainer.method(arm)
-        by_seed = {run.seed: run for run in bank.list_runs(trainer.group, method) if run.outcome not in TRIED_AGAIN}
-        runs = [by_seed[seed] for seed in seeds if seed in by_seed]
-        for run in trainer.run([(arm, seed) for seed in seeds if seed not in by_seed]):
-            bank.append(trainer.group, method, run, LOOP)
+    def _take_runs(self, trainer: CommandTrainer, bank: Bank, wanted: Sequence[tuple[str, int]]) -> list[ArmRun]:
+        """Have the runs of these arms and seeds made that are not there, up to the first that has no value."""
+        existing = {
+            (arm, run.seed): run.named(arm)
+            for arm in {arm for arm, _ in wanted}
+            for run in bank.list_runs(trainer.group, trainer.method(arm))
+            if run.outcome not in TRIED_AGAIN
+        }
+        runs = [existing[pair] for pair in wanted if pair in existing]
+        for run in trainer.run([pair for pair in wanted if pair not in existing]):
+            bank.append(trainer.group, trainer.method(run.arm), run, LOOP)
             runs.append(run)
             result = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
             took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
-            self.tell(f"{trainer.arms[arm].words}, seed {run.seed}: {result}{took}; run {len(runs)} of {len(seeds)}")
+            self.tell(
+                f"{trainer.arms[run.arm].words}, seed {run.seed}: {result}{took}; run {len(runs)} of {len(wanted)}"
+            )
             if not run.has_value:
                 break
         return runs
@@ -237,11 +238,13 @@ class FolderBaseline:
     def run_again(
         self, decision: Decision, trainer: CommandTrainer, bank: Bank, message: str, asked_first_seed: int
     ) -> Decision:
-        """Run what the looks of a decision kept again with fresh seeds, and return what is decided with them.
+        """Run what the looks of a decision kept again with fresh seeds, in turn with the baseline, and return what is
+        decided with them.
 
         The seeds are those of the first time that this code was kept, so that no second try has other luck. Where the
         looks are newer than they are, since the baseline is another one, they are new too: what was examined is
-        neither fresh nor, by a higher seed, a run of the next baseline.
+        neither fresh nor, by a higher seed, a run of the next baseline. In turn, since the baseline's runs that were
+        there before are older: where all runs get better with time, they would lose against any.
 
         Args:
             decision: that of the looks.
@@ -252,17 +255,29 @@ class FolderBaseline:
         """
         arm, fresh_runs = decision.terms.candidate, self.said.get("fresh_runs", {})
         key, begun = _make_key(trainer, arm), fresh_runs.get(_make_key(trainer, arm), {})
-        seeds: list[int] = begun.get("seeds", [])
-        if min(seeds, default=0) <= max(run.seed for run in decision.runs if run.arm != BASELINE):
-            seeds = list(islice(count(max({*bank.list_seeds(trainer.group), *seeds}) + 1), decision.terms.fresh_runs))
+        seeds, theirs = (list[int](begun.get(name, ())) for name in ("seeds", "baseline_seeds"))
         page, against = decision.terms.name, trainer.method(BASELINE)
-        begun = _Fresh(seeds=seeds, page=page, message=message, first_seed=asked_first_seed, baseline=against)
+        looked_at = max(run.seed for run in decision.runs if run.arm != BASELINE)
+        if min(seeds, default=0) <= looked_at or begun.get("baseline") != against or not theirs:
+            unused = count(max({*bank.list_seeds(trainer.group), *seeds, *theirs}) + 1)
+            seeds, theirs = (list(islice(unused, decision.terms.fresh_runs)) for _ in range(2))
+        begun = _Fresh(
+            seeds=seeds,
+            baseline_seeds=theirs,
+            page=page,
+            message=message,
+            first_seed=asked_first_seed,
+            baseline=against,
+        )
         self._say(fresh_runs=fresh_runs | {key: begun})
-        self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
-        decided = decide_by_fresh_runs(decision, self._take_runs(trainer, bank, arm, seeds))
-        if decided.verdict == Outcome.CANNOT_BE_JUDGED:  # made elsewhere: there are others, next time
-            self._say(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
-        return decided
+        self.tell(f"{arm}: runs again with fresh seeds, in turn with the baseline, before it becomes the baseline")
+        in_turn = [pair for at, own in zip(theirs, seeds) for pair in ((BASELINE, at), (arm, own))]
+        return decide_by_fresh_runs(decision, self._take_runs(trainer, bank, in_turn))
+
+    def forget_fresh_runs(self, trainer: CommandTrainer, arm: str) -> None:
+        """Let the next try of this code have other fresh runs, since these could not be judged."""
+        key, fresh_runs = _make_key(trainer, arm), self.said.get("fresh_runs", {})
+        self._say(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
 
     def find_page_that_kept(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
@@ -288,12 +303,14 @@ class FolderBaseline:
                 "before": self.arm.record,
                 "first_seed": self.first_seed,
             }
-            first_seed = min(run.seed for run in decision.fresh)
+            first_seed = min((run.seed for run in decision.fresh if run.arm != BASELINE), default=self.first_seed)
             self._say(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
-        mean = statistics.fmean(decision.fresh_values)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
-        return f"It is the baseline now{flags}: the mean of its {len(decision.fresh)} fresh runs is {mean:.6g}."
+        if decision.equal_seeds:
+            return f"It is the baseline now{flags}; its runs have the values of the last one's."
+        mean = statistics.fmean(decision.fresh_values)
+        return f"It is the baseline now{flags}: the mean of its {len(decision.fresh_values)} fresh runs is {mean:.6g}."
 
     def forget(self, page: str, withdraw: Callable[[str], None]) -> Arm:
         """Take the newest keep back, and return what is the baseline again; `withdraw` is given the page of the try.
@@ -325,10 +342,13 @@ class FolderBaseline:
         if not runs or self.file.where.profile:
             return
         here: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))
-        if digest := fingerprint.hash_data(self.file.folder, self.file.run.data):
-            here["data"] = digest
         result = read_result(self.folder.runs / f"{runs[-1].run_id}.result.json")
         there = dict(result.fingerprint) if result is not None else here
+        data = self.file.run.data
+        if self.repository.list_tracked(*(name for name in data if not os.path.isabs(name))):
+            there.pop("data", None)  # of a commit, whatever the working tree has
+        elif digest := fingerprint.hash_data(self.file.folder, data):
+            here["data"] = digest
         names = sorted({*here, "gpu", "driver", "data"} & {*here, *there})
         differ = [f"{key}: {there.get(key, 'none')}, {here.get(key, 'none')}" for key in names]
         if differ := [label for label, key in zip(differ, names) if there.get(key) != here.get(key)]:
@@ -357,7 +377,7 @@ def commit(repository: Repository, arm: Arm) -> str:
         )
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
     new = not repository.list_tracked(NAME)
-    names = [*repository.list_tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.list_printed_to()]
+    names = [*repository.list_tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.list_left_out()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
         for command in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
@@ -369,28 +389,3 @@ def commit(repository: Repository, arm: Arm) -> str:
                 raise PlumblineError(f"nothing was committed: git {command[0]} says: {lines[-1]}")
         keep()
     return f"Committed: {arm.words}{f' (with {NAME}, which was new)' if new else ''}"
-
-
-def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
-    """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
-    the file expect it."""
-    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
-        return
-    for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
-        record = decision.asked["arms"][arm == BASELINE]
-        head = trainer.repository.arm("HEAD")  # where it is this code, it is the commit that the history has
-        same = head.tree == trainer.repository.recall(record).tree
-        commits = (head.commit[:7], record["commit"][:7]) if same else (record["commit"][:7],)
-        trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm, commits[0]), known_as=commits)
-
-
-def _row(trainer: CommandTrainer, decision: Decision, arm: str, commit: str) -> tuple[str, ...]:
-    """The columns of autoresearch, then the number of runs and p; of the fresh runs, where there are any."""
-    runs = [run for run in decision.runs if run.arm == arm]
-    values = decision.baseline_values if arm == BASELINE else decision.fresh_values or decision.candidate_values
-    mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
-    cells = (commit, f"{mean:.6f}", f"{memory:.1f}")
-    if arm == BASELINE:
-        return (*cells, STATUS[Outcome.KEEP], decision.terms.baseline, str(len(values)), "")
-    p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
-    return (*cells, STATUS[decision.verdict], arm, str(len(values)), p)

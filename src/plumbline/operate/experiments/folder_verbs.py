@@ -18,12 +18,13 @@ from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count, rough_duration
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.operate.experiments import carry_out_experiment
+from plumbline.operate.experiments import arm_evidence, carry_out_experiment, independent_runs
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     describe_earlier,
     print_decision,
     rule,
+    settle_margin,
     settle_try,
     tell,
     tell_decided,
@@ -32,25 +33,30 @@ from plumbline.operate.experiments.carry_out_experiment import (
 )
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
+    open_baseline,
     question_again,
     question_of,
     require_baseline,
     require_trust,
     slug,
 )
-from plumbline.operate.experiments.folder_baseline import ELSEWHERE, STATUS, FolderBaseline, append_rows, commit
+from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
+from plumbline.operate.experiments.margin_arguments import describe_plan, name_claim, repeat_margin
 from plumbline.operate.experiments.past_experiments import ExperimentFolders, print_log, print_noise, print_page
+from plumbline.operate.experiments.results_rows import STATUS, append_rows
+from plumbline.operate.experiments.rule_noise import print_rule
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.requests import only_a_seed
-from plumbline.verdict.own_trainer.snapshot import Arm, Repository
+from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME, load
 
 #: Why such a try cannot be judged, as its sentence ends.
@@ -66,10 +72,15 @@ def run(options: argparse.Namespace, root: Path) -> int:
     place = place_of(root)
     if options.verb == "page":
         return print_page(options, place)
-    baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
+    baseline = open_baseline(load(root))
     if options.verb == "log":
         return print_log(options, place, baseline.arm)
-    return print_noise(options, place, baseline.beside_next(place.bank(), place.read_ledger()))
+    bank = place.bank()
+    if options.rule:
+        higher = baseline.file.metric.direction == "higher"
+        return print_rule(options, bank, metric=baseline.file.metric.called, higher=higher)
+    rerun = independent_runs.describe_rerun(baseline, bank)
+    return print_noise(options, place, baseline.beside_next(bank, place.read_ledger()), rerun)
 
 
 def place_of(root: Path) -> ExperimentFolders:
@@ -86,9 +97,8 @@ def place_of(root: Path) -> ExperimentFolders:
 
 def _load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
     """The baseline of a folder whose command may be run."""
-    file = load(root)
-    require_trust(file, options.trust, options.verb)
-    return FolderBaseline(file, Folder(root), Repository(root), tell)
+    require_trust(file := load(root), options.trust, options.verb)
+    return open_baseline(file)
 
 
 def try_(options: argparse.Namespace, root: Path) -> int:
@@ -103,6 +113,7 @@ def try_(options: argparse.Namespace, root: Path) -> int:
         if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
             return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)
+        arm_evidence.know_written_files(baseline, bank)
         source = _make_try(options, baseline, bank)
         source.mind()
         return carry_out_experiment.try_candidate(source)
@@ -131,18 +142,22 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
     baseline = _load_baseline(options, root)
     with Folder(root).hold(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
         bank = place_of(root).bank()
+        margin: dict[str, Any] = {}
         if options.name is None:
             candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
             if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
                 candidate = replace(candidate, words=" + ".join(together))
         else:
-            arms = place_of(root).read_decision(options.name, only_kept=True).asked["arms"]
-            (candidate, other), together = map(baseline.repository.recall, arms), ()
+            kept = place_of(root).read_decision(options.name, only_kept=True)
+            (candidate, other), together = map(baseline.repository.recall, kept.asked["arms"]), ()
+            margin = repeat_margin(kept.terms) if not baseline.file.metric.held_out else {}
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         measured = baseline.file.metric.held_out or baseline.file.metric.called
-        question = replace(question_again(baseline, candidate, other, name, measured), together=together)
+        question = replace(question_again(baseline, candidate, other, name, measured), together=together, **margin)
         source = FolderSource(options, baseline, candidate, other, question, bank)
         source.trainer.held_out = bool(baseline.file.metric.held_out)
+        if failing := arm_evidence.list_refusals(source.arm_evidence, candidate, baseline):
+            return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
         return carry_out_experiment.confirm(source)
 
 
@@ -183,6 +198,11 @@ class FolderSource:
             "methods": [arm.method for arm in arms],
         }
 
+    @cached_property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs: the files that differ, and those that measure."""
+        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question, self.options.verb)
+
     def print_plan(self) -> int:
         """Print what would be run."""
         candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
@@ -190,7 +210,9 @@ class FolderSource:
         question = with_own_page(self.question, self.record)
         if (decision := self.find_decision(question)) is not None:
             return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
-        self.check(question)
+        if failing := self.check(question)[0]:
+            return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
+        question = settle_margin(self, question, make=False) if question.as_good_as else question
         settled = settle_try(self, question)
         theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
         there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
@@ -198,7 +220,7 @@ class FolderSource:
         expected, missing, seconds = self._estimate_time(settled)
         plan = (
             f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
-            f"{len(theirs)} runs {there} are there. {expected}"
+            f"{len(theirs)} runs {there} are there. {expected}{describe_plan(question)}"
         )
         more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
         return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
@@ -246,20 +268,24 @@ class FolderSource:
             same = decision.asked.get("design") == self.record["design"]
             same = same and decision.verdict in STATUS and decision.verdict != Outcome.CRASHED
             unread = (
-                decision.verdict == Outcome.KEEP and question.fresh_runs and not decision.fresh
+                decision.verdict.is_kept and question.fresh_runs and not (decision.fresh or decision.equal_seeds)
             )  # kept with --baseline
             if (decision.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
                 return decision
         return None
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
-        """Refuse a second try of code that has fresh runs; a folder's commits have no other checks.
+        """List why the arms cannot be compared, a baseline whose runs are no draws of their own among the reasons, and
+        refuse a second try of code that has fresh runs.
 
         Raises:
             PlumblineError: it has some.
         """
+        failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
         self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
-        return [], {}
+        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        reason = independent_runs.explain_dependence(self.trainer, runs)
+        return failing + ([f"nothing was run: {reason}"] if reason else []), {}
 
     def hold(self) -> AbstractContextManager[None]:
         """Nothing: the folder is held already, since its baseline may not move while a question is made of it."""
@@ -267,8 +293,10 @@ class FolderSource:
 
     def look_again(self, decision: Decision) -> Decision:
         """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
+        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        independent_runs.run_seed_twice(self.baseline, self.trainer, self.bank, runs)
         looked = _examine_decision(decision, self.trainer, self.options.accept_implausible)
-        if looked.verdict != Outcome.KEEP or not looked.terms.fresh_runs:
+        if not looked.verdict.is_kept or not looked.terms.fresh_runs or looked.equal_seeds:
             return looked
         return self.baseline.run_again(looked, self.trainer, self.bank, self.options.message, self.question.first_seed)
 
@@ -277,12 +305,13 @@ class FolderSource:
         is next. All of it is done again where a try was killed in it.
         """
         options, baseline, trainer = self.options, self.baseline, self.trainer
-        line, is_keep = "", decision.verdict == Outcome.KEEP
+        line, is_keep = "", decision.verdict.is_kept
         if is_keep and options.baseline is None:
             request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
             line = baseline.move(self.candidate, decision, request)
-        later = options.commit and is_keep  # the row names the commit, which is yet to be made
-        if not later:
+        if decision.fresh and decision.verdict == Outcome.CANNOT_BE_JUDGED:
+            baseline.forget_fresh_runs(trainer, decision.terms.candidate)
+        if not (later := options.commit and is_keep):  # else the row names the commit, which is yet to be made
             append_rows(trainer, decision)
         log = self._find_lost_log(decision)
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
@@ -293,12 +322,12 @@ class FolderSource:
 
     def _next(self, decision: Decision, log: Path | None) -> str:
         """State what is next for whoever made the change."""
-        if decision.verdict == Outcome.KEEP:
+        if decision.verdict.is_kept:
             repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)
             if self.options.commit and changed:
                 return commit(repository, self.candidate)
             change = f"{repository.to_commit(self.candidate.words)} (nothing was committed); " if changed else ""
-            return f"Next: {change}plumbline confirm for the number to claim."
+            return f"Next: {change}{name_claim(decision)}."
         if decision.verdict == Outcome.CRASHED:
             return f"Next: {f'the whole log is {log}; ' if log else ''}plumbline try again when that is put right."
         if decision.verdict == Outcome.CANNOT_BE_JUDGED:
@@ -341,9 +370,9 @@ def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bo
     """Request a check of a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
-    if decision.verdict == Outcome.KEEP and len(decision.terms.together) > 1:
+    if decision.equal_seeds or (decision.verdict.is_kept and len(decision.terms.together) > 1):
         return decision  # each was examined when it was kept, and no bound is known of what many gain
-    if decision.verdict == Outcome.KEEP:
+    if decision.verdict.is_kept:
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
         positive_loss = not decision.terms.higher and min(every) > 0
@@ -374,7 +403,7 @@ def forget(name: str, root: Path) -> int:
     """
     folder, place = Folder(root), place_of(root)
     with folder.hold(f"plumbline log --forget {name}"):
-        baseline = FolderBaseline(load(root), folder, Repository(root), tell)
+        baseline = open_baseline(load(root))
         decision = place.read_decision(name, claims=False)
         before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))

@@ -26,6 +26,7 @@ from plumbline.specs.checked_models import fingerprint_checks
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparability import every_check
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers.numbers_request import comparison_to_json, to_json_value
@@ -186,6 +187,9 @@ def _list_numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, 
             "methods": {method: comparison_to_json(each) for method, each in result.judged.items()},
             "not judged": {method: why for method in mine.against if (why := reader.explain_unjudged(method))},
             "diverged": {name: lost for name in mine.compared if (lost := reader.list_diverged(mine.scale, name))},
+            "comparability": {
+                method: every_check.answers_to_json(each) for method, each in reader.comparability.items()
+            },
             "tries": result.tries,
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,

@@ -103,7 +103,7 @@ class ExperimentFolders:
                 like = nearest(name, [*there, *by_words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
             decision = decision_records.read({**there, **by_words}[name])
-            if only_kept and (decision.verdict != Outcome.KEEP or decision.terms.claim):
+            if only_kept and (not decision.verdict.is_kept or decision.terms.claim):
                 reason = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
                     f"{name} {reason}, and only what a try kept is run again for a claim: fresh seeds for what was not "
@@ -112,7 +112,7 @@ class ExperimentFolders:
             return decision
         for path in reversed(decisions):
             decision = decision_records.read(path)
-            if not only_kept or (decision.verdict == Outcome.KEEP and not decision.terms.claim):
+            if not only_kept or (decision.verdict.is_kept and not decision.terms.claim):
                 return decision
         kind = "that was kept" if only_kept else "yet"
         raise PlumblineError(f"{self.lacking}there is no experiment {kind} {self.where}: {self.first}")
@@ -166,13 +166,23 @@ def _summarize_noise(group: str, fingerprint: str, values: list[list[float]], ru
 
 
 def print_noise(
-    options: argparse.Namespace, place: ExperimentFolders, baseline_runs: Mapping[str, int] | None = None
+    options: argparse.Namespace,
+    place: ExperimentFolders,
+    baseline_runs: Mapping[str, int] | None = None,
+    rerun: Mapping[str, Any] | None = None,
 ) -> int:
-    """Print the noise of every trainer and budget; `baseline_runs`: those of the next try, if they are known."""
+    """Print the noise of every trainer and budget.
+
+    Args:
+        options: the command line.
+        place: where the experiments lie.
+        baseline_runs: those of the next try, by trainer and budget, if they are known.
+        rerun: the seed of which a run was made twice, and both values; None if none was.
+    """
     bank = place.bank()
     rows = noise(bank, baseline_runs or {})
     if options.json:
-        print(json.dumps({"noise": rows}))
+        print(json.dumps({"noise": rows} | ({"rerun": rerun} if rerun else {})))
         return 0
     if not rows:
         raise PlumblineError(
@@ -189,6 +199,10 @@ def print_noise(
         _print(
             ["runs of a candidate", *SEEDS], [["gain", *(format_value(row["resolves"][str(k)], sigma) for k in SEEDS)]]
         )
+    if rerun:
+        first, second = rerun["values"]
+        differ = f"differs by {abs(first - second):.2g}" if first != second else "gives the same number"
+        print(fold_lines(f"Seed {rerun['seed']}, run twice, {differ}.", sys.stdout))
     return 0
 
 
@@ -255,7 +269,7 @@ def _make_row(
             facts["gain"] = "" if estimate is None else format_value(estimate.median, decision.looks[-1].sigma)
             methods = decision.asked.get("methods", [""])
             is_baseline = now is not None and not terms.claim and methods[0] == now.method
-            facts["is_baseline"] = is_baseline and decision.verdict == Outcome.KEEP
+            facts["is_baseline"] = is_baseline and decision.verdict.is_kept
     return row | facts
 
 

@@ -13,6 +13,7 @@ import math
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ import msgspec
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
-from plumbline.operate.experiments import setup_guesses
+from plumbline.operate.experiments import guess_fixed_files, independent_runs, setup_guesses
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_arguments import remember_trust, require_trust
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
@@ -28,7 +29,7 @@ from plumbline.operate.experiments.folder_verbs import place_of
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.outcome import BASELINE
-from plumbline.verdict.own_trainer import metric, run_end
+from plumbline.verdict.own_trainer import first_values, metric, run_end, written_files
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interruption_file, read_request, read_result
@@ -40,6 +41,8 @@ WHAT_IS_SHIFTED = (
     "Every seed that random, numpy (seed, default_rng) and torch are given is shifted, also one that chooses data to "
     "evaluate; generators of its own (torch.Generator, RandomState), jax, mlx and tensorflow are left alone."
 )
+#: What stands in a `plumbline.toml` where no file was seen to measure alone.
+_NONE_FIXED = '# fixed = ["evaluate.py", "data/val*"]  # files that measure, which no candidate may change'
 #: First runs that may fail for ignored files before it is given up.
 TRIES = 5
 #: Ignored entries that no run is given: environments, caches.
@@ -124,19 +127,21 @@ def _describe_difference(options: argparse.Namespace, file: TrainerFile) -> str:
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
     """Take the baseline's runs, and print what they show of the noise."""
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
+    independent_runs.release_dependent(baseline, bank)
     folder.baseline(repository)
     if moved := baseline.move_where_broken(bank):
         tell(moved)
     if again:
         baseline.take_again(bank)
     baseline.require_same_machine(bank)
-    runs = baseline.take_bank(baseline.trainer(), bank, file.decide.baseline_runs, baseline.first_seed)
+    runs = independent_runs.take_bank(baseline, baseline.trainer(), bank)
     if lost := [run for run in runs if not run.has_value]:
         remedy = f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again"
         reason = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
         raise _describe_failure([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
     place = place_of(file.folder)
-    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()))
+    rerun = independent_runs.describe_rerun(baseline, bank)
+    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()), rerun)
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 
@@ -186,7 +191,8 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
     if chosen is None:
         reason = f"{options.command} {_describe_no_metric(candidates, options.metric)}"
         raise _describe_failure([reason, "", _write_toml(draft), "nothing was written. "], log)
-    part = chosen.said | {"direction": options.direction or chosen.direction}
+    fixed, reason = guess_fixed_files.guess(result.readers, result.written, repository.prefix)
+    part = chosen.said | {"direction": options.direction or chosen.direction, "fixed": fixed}
     file = _make_file(options, root, way, share, output, part)
     if into := [name for name in result.written if any(_is_below(name, entry, repository) for entry in share)]:
         tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
@@ -198,6 +204,8 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
             tell(f"  also seen: --metric {other.name}, {other.text}{_describe_line(other)}")
     if len(candidates) > 1:
         tell(f"  for another one: rm {NAME}, and plumbline setup-trainer COMMAND --metric NAME")
+    if fixed:
+        tell(f"fixed = {json.dumps(fixed)}: {reason}; a change of these is refused (fixed = [] says that none is)")
     if file.run.seed == INJECT:
         counted = ", ".join(f"{name} x {number}" for name, number in result.shifted.items()) or "no call was seen"
         tell(f"seeds that were shifted: {counted}. {WHAT_IS_SHIFTED}")
@@ -239,8 +247,10 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
         )
     read_of_log = {"value": read.value, "text": read.text, "others": read.others}
     ended = {"outcome": "finished", "why": "", "signs": end.signs, "place": end.place, "interval": end.interval}
-    result_of_file = msgspec.structs.replace(result, run_id=run_id, **read_of_log, **ended)
+    first = first_values.read_first_values(file.metric, Path(result.log), copy)
+    result_of_file = msgspec.structs.replace(result, run_id=run_id, printed_first=first, **read_of_log, **ended)
     atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(result_of_file))
+    written_files.note(folder.own, folder.copy(result.run_id))
     repository.remove(folder.copy(result.run_id))
 
 
@@ -277,11 +287,11 @@ def _make_file(
     way: str,
     share: list[str],
     output: list[str],
-    metric_settings: dict[str, str],
+    metric_settings: Mapping[str, object],
 ) -> TrainerFile:
     run: dict[str, object] = {"command": _append_flags(options.command), "seed": way, "share": share, "output": output}
     run |= {"timeout": options.timeout} if options.timeout else {}
-    return parse({"run": run, "metric": metric_settings}, root / NAME)
+    return parse({"run": run, "metric": dict(metric_settings)}, root / NAME)
 
 
 def _append_flags(command: str) -> str:
@@ -322,7 +332,9 @@ def _write_toml(file: TrainerFile) -> str:
     lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
     lines += ['# size = "124M parameters, 3,000 steps"  # in your words, for the sentence to quote', "", "[metric]"]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(metric_part, key))]
-    lines += [f"direction = {_text(metric_part.direction)}", "", "[decide]"]
+    names = ", ".join(map(_text, metric_part.fixed))
+    fixed = f"fixed = [{names}]  # no candidate may change these" if names else _NONE_FIXED
+    lines += [f"direction = {_text(metric_part.direction)}", fixed, "", "[decide]"]
     for setting, comment in (
         (f"alpha = {decide.alpha:g}", "chance that a change that does nothing is kept, one-sided"),
         (f"minimum_gain = {decide.minimum_gain:g}", "a gain must exceed this, in the metric's units"),

@@ -15,6 +15,7 @@ from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
 from plumbline.verdict.decision.outcome import BANK, BASELINE, MOST, ExperimentQuestion
+from plumbline.verdict.evidence import parse_measures
 
 
 def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
@@ -125,7 +126,7 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
         "planned_tries": options.planned_tries,
         "first_seed": options.first_seed,
     }
-    return ExperimentQuestion(
+    question = ExperimentQuestion(
         name=name,
         baseline=experiment["against"],
         candidate=experiment["method"],
@@ -135,9 +136,15 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
         most=most,
         minimum_gain=minimum,
         plan=order,  # type: ignore[arg-type]
+        equal=parse_measures(options.equal, "--equal"),
         **{key: value for key, value in rule.items() if value is not None},
         **describe_arms(arms),
     )
+    if options.as_good_as is None:
+        return question
+    from plumbline.operate.experiments.margin_arguments import add_margin  # numpy, which others need not
+
+    return replace(add_margin(question, options, order), minimum_gain=0.0)
 
 
 def describe_arms(arms: StudyArms) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.yaml_files import load_config
 from plumbline.verdict.decision.outcome import APART, BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ def run(options: argparse.Namespace) -> int:
 
     config = configuration_of(options)[0]
     project = load(config | {"studies": [config["main_study"]], "mine": "", "experiment": {}})
+    if options.verb == "noise" and options.rule:
+        from plumbline.operate.experiments.rule_noise import print_rule
+
+        return print_rule(options, _make_place(project).bank(), metric=METRIC, higher=False)
     return VIEWS[options.verb](options, _make_place(project))
 
 
@@ -87,6 +92,8 @@ def confirm(options: argparse.Namespace) -> int:
         metric=terms.metric,
         higher=terms.higher,
         minimum_gain=terms.minimum_gain,
+        equal=terms.equal,
+        **({"as_good_as": terms.as_good_as, "bank": terms.design.bank} if terms.as_good_as else {}),
         **describe_arms(arms),
     )
     looked_at = options.accept_implausible or bool(decision.checks.get("implausible"))
@@ -139,6 +146,11 @@ class StudySource:
         }
 
     @property
+    def arm_evidence(self) -> Evidence:
+        """Nothing: a study's arms are specs of one code."""
+        return Evidence(metric=self.question.metric)
+
+    @property
     def plan(self) -> str:
         """State what would be run."""
         from plumbline.plan import fit_to_time
@@ -153,10 +165,15 @@ class StudySource:
         ours = theirs if question.plan == "paired" else range(first + APART, first + APART + most)
         seeds = [(BASELINE, theirs), (arms.candidate, ours)]
         runs = [replace(arms.run_of(arm), spec=arms.spec_of(arm, seed)) for arm, each in seeds for seed in each]
+        margin = ""
+        if question.as_good_as:
+            from plumbline.operate.experiments.margin_arguments import describe_plan  # numpy, which others need not
+
+            margin = describe_plan(question)
         return (
             f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {len(theirs)} runs of "
             f"the baseline, at most {most} of the candidate\n"
-            f"{fit_to_time.describe_expected(arms.project, arms.study, runs)}"
+            f"{fit_to_time.describe_expected(arms.project, arms.study, runs)}{margin}"
         )
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
@@ -210,7 +227,7 @@ class StudySource:
         Raises:
             PlumblineError: weights of a run cannot be read.
         """
-        if decision.verdict != Outcome.KEEP:
+        if not decision.verdict.is_kept or decision.equal_seeds:
             return decision
         from plumbline.operate.experiments.carry_out_experiment import withhold_implausible
         from plumbline.operate.preflight.method_checks import finished_run_checks

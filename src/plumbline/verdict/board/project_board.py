@@ -21,6 +21,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import refuse_repeated_keys, sha256_file
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.board.board_rows import Board, BoardRow
+from plumbline.verdict.comparability import every_check
 from plumbline.verdict.sources.bounded_reading import list_files_below, read_text, resolve_inside
 
 RECORD, BUNDLE = "record.json", "bundle.tar.xz"
@@ -49,7 +50,7 @@ def read_project_board(folder: Path) -> Board:
         try:
             read = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys)
             row = (_read_record if is_record else _read_verdict)(path, folder, read) if isinstance(read, dict) else None
-        except (ValueError, AttributeError, RecursionError, PlumblineError):
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError, PlumblineError):
             left_out.append(f"{path.relative_to(folder)} cannot be read as a record or a verdict.")
             continue
         if row is not None:
@@ -115,8 +116,18 @@ def _read_verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | 
         verdict=verdict[:100] if isinstance(verdict, str) else "",
         p_predecessor=_read_p(read),
         faults=faults,
-        lines=tuple(line for line in (sentence[:2000], bound) if line),
+        lines=tuple(line for line in (sentence[:2000], *_list_told(read.get("comparability")), bound) if line),
     )
+
+
+def _list_told(answers: Any) -> list[str]:
+    """The sentences that the checks of comparability put next to a verdict: on one thing, or by method."""
+    answers = answers or {}
+    by_method = {"": answers} if all("answer" in each for each in answers.values()) else answers
+    told = every_check.list_told_of_methods(
+        {method: every_check.answers_from_json(each) for method, each in by_method.items()}
+    )
+    return [sentence[:2000] for sentence in told]
 
 
 def _first_sentence(page: Path) -> str | None:

@@ -15,8 +15,11 @@ class ComparedArms:
     Attributes:
         evidence: of both arms, as their source knows it; its `runs` are by arm, then by seed.
         baseline, candidate: the two arms, as keys of `evidence.runs` (or of its summaries).
+        models: of two models that are compared by item: arm -> what its source says of it.
+        may_differ: words of the names of printed settings that may differ.
         labels: arm -> its name for a reader, where that differs.
         higher: whether higher is better.
+        paired: whether the differences at each seed are tested, so that the spread of an arm does not enter.
         equal: the measures (`plumbline.verdict.evidence.MEASURES`) that have to be equal, or there is no verdict.
         confirmed: whether fresh runs agreed with the ones that were examined; None where none were made.
         tries: the number of candidates so far against this baseline, this one among them.
@@ -25,8 +28,11 @@ class ComparedArms:
     evidence: Evidence
     baseline: str
     candidate: str
+    models: Mapping[str, Evidence] = field(default_factory=dict)
+    may_differ: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     higher: bool = False
+    paired: bool = False
     equal: tuple[str, ...] = ()
     confirmed: bool | None = None
     tries: int = 1

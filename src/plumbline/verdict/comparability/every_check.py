@@ -5,22 +5,49 @@ A new check is a file here and a line in `CHECKS`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plumbline.verdict.comparability import equal_budget, fresh_runs, held_out, processes, whole_model
+from plumbline.verdict.comparability import (
+    arm_files,
+    carried_state,
+    equal_budget,
+    finished,
+    fixed_files,
+    fresh_runs,
+    held_out,
+    independence,
+    processes,
+    same_questions,
+    seed_beside_rerun,
+    seeds,
+    spread,
+    whole_model,
+)
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.formatting import write_grid
+from plumbline.verdict.formatting import quote, write_grid
 
 #: Name of a check, as pages and JSON have it -> what answers it.
 CHECKS: Mapping[str, Callable[[ComparedArms], CheckAnswer]] = {
     "processes": processes.check,
+    "finished": finished.check,
+    "seed has an effect": seeds.check,
+    "seeds beside a rerun": seed_beside_rerun.check,
+    "runs are independent": independence.check,
+    "one sigma": spread.check,
     "fresh runs agree": fresh_runs.check,
     "equal budget": equal_budget.check,
+    "fixed files": fixed_files.check,
+    "arm files": arm_files.check,
+    "nothing is carried": carried_state.check,
+    "same questions": same_questions.check,
     "whole model": whole_model.check,
     "held-out apart": held_out.check,
 }
+#: Methods that have a table each on one page, and sentences beside one verdict, at most.
+FEW, MOST_TOLD = 3, 6
 #: Check -> what it answered.
 Answers = Mapping[str, CheckAnswer]
 
@@ -44,6 +71,39 @@ def write_answers(answers: Answers) -> str:
     """Write the table of a page: each check, its answer and what it says."""
     rows = [(name, str(each.answer), _as_sentence(each.text)) for name, each in answers.items()]
     return write_grid(("check", "answer", "what it says"), rows) if rows else ""
+
+
+def list_told_of_methods(answers: Mapping[str, Answers]) -> list[str]:
+    """List the sentences that stand beside the verdicts on several methods, each once; `answers`: by method."""
+    sentences = [*dict.fromkeys(sentence for each in answers.values() for sentence in list_told(each))]
+    rest = len(sentences) - MOST_TOLD
+    return sentences if rest <= 0 else [*sentences[:MOST_TOLD], f"The page has {rest} more of these."]
+
+
+def write_answers_of_methods(answers: Mapping[str, Answers]) -> str:
+    """Write what the verdicts on several methods stand on: a table each of a few, else what is told and refused.
+
+    `answers`: by method. What is not known stands there too, once for all methods of which it is not.
+    """
+    if len(answers) <= FEW:
+        parts = []
+        for method, of_method in answers.items():
+            parts += [*([f"{quote(method)}:"] if len(answers) > 1 else []), write_answers(of_method)]
+        return "\n\n".join(filter(None, parts))
+    shown, not_known = [], Counter[tuple[str, str]]()
+    for method, of_method in answers.items():
+        for name, each in of_method.items():
+            if each.answer in (Answer.TOLD, Answer.REFUSES):
+                shown.append((quote(method), name, str(each.answer), _as_sentence(each.text)))
+            not_known[name, each.text] += each.answer == Answer.NOT_KNOWN
+    table = write_grid(("method", "check", "answer", "what it says"), shown) if shown else ""
+    unknown = [
+        f"{name}{'' if number == len(answers) else f' of {number} methods'} ({text})"
+        for (name, text), number in not_known.items()
+        if number
+    ]
+    rest = f"Not known here: {'; '.join(unknown)}. Every other check holds." if unknown else "Every other check holds."
+    return "\n\n".join(filter(None, (table, rest)))
 
 
 def answers_to_json(answers: Answers) -> dict[str, Any]:

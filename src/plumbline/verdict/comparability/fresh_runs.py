@@ -12,5 +12,5 @@ def check(arms: ComparedArms) -> CheckAnswer:
     if arms.confirmed is None:
         return not_known("no fresh runs were made")
     if arms.confirmed:
-        return holds(f"its fresh runs beat the baseline's at {FRESH_LEVEL:g}, one-sided")
-    return tell(f"its fresh runs do not beat the baseline's at {FRESH_LEVEL:g}, one-sided")
+        return holds(f"its fresh runs beat the baseline's fresh ones at {FRESH_LEVEL:g}, one-sided")
+    return tell(f"its fresh runs do not beat the baseline's fresh ones at {FRESH_LEVEL:g}, one-sided")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import locks, process_record
-from plumbline.core.append_only_log import AppendOnlyLog
+from plumbline.core.append_only_log import AppendOnlyLog, LogContent
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
 from plumbline.verdict.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
@@ -111,8 +111,23 @@ class Bank:
         )
         record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
         record |= {"beside": list(baseline_seeds)} if baseline_seeds else {}
-        with self._log.append(lambda _: [record | {"run": asdict(run) | {"others": dict(run.others)}}]):
+        with self._log.append(
+            lambda log: self._require_own(log) or [record | {"run": asdict(run) | {"others": dict(run.others)}}]
+        ):
             self.runs.append(banked)
+
+    def _require_own(self, log: LogContent) -> None:
+        """Refuse a bank to which somebody else wrote: a run, as the folder is held by this process.
+
+        Raises:
+            PlumblineError: it has other runs than are known.
+        """
+        if len(log.records) != len(self.runs):
+            raise PlumblineError(
+                f"{self.path} has {len(log.records):,} runs, and this process, which alone writes there, knows of "
+                f"{len(self.runs):,}: a run that was made wrote to it. Take that out of the code, and cut the file "
+                f"after line {len(self.runs)}"
+            )
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.decision.decision_sentences import (
     describe_look,
+    describe_margin,
     describe_session,
     format_gain,
     format_interval,
@@ -35,6 +36,8 @@ from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 if TYPE_CHECKING:
     from rich.table import Table
 
+#: Changed files that a terminal lists.
+MOST_FILES = 10
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
@@ -56,7 +59,7 @@ def make_picture(decision: Decision) -> DecisionPicture:
     """State what is drawn of a decision."""
     terms, estimate, looks = decision.terms, decision.estimate, decision.looks
     own = f"{len(decision.fresh_values)} fresh" if decision.fresh else str(len(decision.candidate_values))
-    against = f"{own} against {len(decision.baseline_values)} runs"
+    against = f"{own} against {len(decision.fresh_baseline_values or decision.baseline_values)} runs"
     gains = [
         PicturedGain(name=terms.candidate, middle=estimate.median, low=estimate.low, high=estimate.high, note=against)
         for estimate in ([estimate] if estimate is not None else [])
@@ -72,7 +75,14 @@ def make_picture(decision: Decision) -> DecisionPicture:
         arms=[
             _picture_arm(terms.baseline, [run for run in decision.runs if run.arm == BASELINE], baseline=True),
             _picture_arm(terms.candidate, [run for run in decision.runs if run.arm == terms.candidate], baseline=False),
-            *([_picture_arm(f"fresh: {terms.candidate}", decision.fresh, baseline=False)] if decision.fresh else []),
+            *(
+                _picture_arm(f"fresh: {label}", [run for run in decision.fresh if run.arm == arm], baseline=is_baseline)
+                for arm, label, is_baseline in (
+                    (BASELINE, terms.baseline, True),
+                    (terms.candidate, terms.candidate, False),
+                )
+                if decision.fresh
+            ),
         ],
         gains=gains,
         interval=format_percent(estimate.level) if estimate is not None else "",
@@ -96,7 +106,9 @@ def make_page(decision: Decision) -> VerdictPage:
         "Looks": _write_looks(decision) if decision.looks else "",
         "What it cost": _describe_cost(decision),
         "Ledger": escape_tags(decision.ledger),
-        "What it stands on": every_check.write_answers(decision.comparability),
+        "What it stands on": "\n\n".join(
+            filter(None, (every_check.write_answers(decision.comparability), _write_changes(decision)))
+        ),
         "Limits": write_list(list_limits(decision)),
     }
     return VerdictPage(
@@ -114,14 +126,18 @@ def describe_test(decision: Decision) -> str:
     """State what decides, at which level, and what was settled beforehand."""
     terms, design = decision.terms, decision.terms.design
     better = "higher" if terms.higher else "lower"
-    required = (
-        (f" beyond the {format_gain(terms.minimum_gain, decision)} that are required") if terms.minimum_gain else ""
-    )
+    required = ""
+    if terms.minimum_gain:
+        required = f" beyond the {format_gain(terms.minimum_gain, decision)} that are required"
+    if terms.as_good_as:
+        required = f", and the margin of {describe_margin(decision)}, within which it is as good"
     sentences = [
         f"{quote(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain "
         f"over the mean of the baseline's runs{required}, over its standard error."
     ]
-    if terms.claim:
+    if decision.equal_seeds:
+        sentences.append(EQUAL)
+    elif terms.claim:
         sentences.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
     else:
         early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
@@ -130,16 +146,21 @@ def describe_test(decision: Decision) -> str:
             f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
-        if design.target_gain_sigmas is not None:
+        if terms.as_good_as:
+            sentences.append(
+                f"A candidate is discarded early where a change that does nothing would seldom look so poor: "
+                f"{format_percent(design.futility)} of those that do nothing are lost by it."
+            )
+        elif design.target_gain_sigmas is not None:
             sentences.append(
                 f"A candidate is discarded early where a gain of {design.target_gain_sigmas:g} sigma would seldom look "
                 f"so poor: {format_percent(design.futility)} of candidates that gain so much are lost by it."
             )
         if terms.fresh_runs:
             sentences.append(
-                f"What is kept runs {terms.fresh_runs} times again with fresh seeds: it stays kept where those runs "
-                f"beat the baseline's at {FRESH_LEVEL:g}, one-sided, and their gain is the one that is told; else it "
-                "is undecided, and has no second try."
+                f"What is kept runs {terms.fresh_runs} times again with fresh seeds, in turn with as many fresh runs "
+                f"of the baseline: it stays kept where its runs beat those at {FRESH_LEVEL:g}, one-sided, and their "
+                "gain is the one that is told; else it is undecided, and has no second try."
             )
         sentences.append(describe_session(decision))
     return " ".join(sentences)
@@ -181,7 +202,7 @@ def _write_looks(decision: Decision) -> str:
         rows.append((str(look.k), *values, keep, discard, name_next_step(look, boundary)))
     columns = ("runs of the candidate", "difference of the means", "sigma", "degrees of freedom", "T", "kept from")
     flatters = ""
-    if (decision.verdict == Outcome.KEEP or decision.is_unconfirmed) and not decision.terms.claim:
+    if (decision.verdict.is_kept or decision.is_unconfirmed) and not decision.terms.claim:
         gain_of = "that of the fresh runs" if decision.fresh else "the estimate after stopping"
         gain_source = f"{gain_of} does: {format_interval(decision)}" if decision.estimate else "`confirm` does"
         flatters = (
@@ -205,8 +226,8 @@ def _describe_cost(decision: Decision) -> str:
     if decision.fresh:
         took = format_seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")
         sentences.append(
-            f"{format_count(len(decision.fresh), 'fresh run')}, {took}: where it is kept, the next candidate's "
-            "baseline."
+            f"{format_count(len(decision.fresh), 'fresh run')} of both arms, {took}: where it is kept, its own are the "
+            "next candidate's baseline; else the baseline's join those that it has."
         )
     if decision.fixed_runs is not None:
         sentences.append(
@@ -215,6 +236,29 @@ def _describe_cost(decision: Decision) -> str:
         )
     table = write_medians(decision.evidence, {BASELINE: decision.terms.baseline})
     return "\n\n".join(filter(None, (" ".join(sentences), table)))
+
+
+def _write_changes(decision: Decision) -> str:
+    """Write which files and flags differ from the baseline; empty where that is not known."""
+    if decision.changed_files is None:
+        return ""
+    flags = f"Flags that differ: {quote(' '.join(decision.terms.differs))}." if decision.terms.differs else ""
+    if not decision.changed_files:
+        return f"No file differs from the baseline. {flags}".strip()
+    rows = [(quote(name), lines) for name, lines in decision.changed_files.items()]
+    return "\n\n".join(filter(None, (write_grid(("changed file", "lines"), rows), flags)))
+
+
+def describe_changes(decision: Decision) -> str:
+    """State in a line which files and flags differ from the baseline; empty where that is not known."""
+    changed = decision.changed_files
+    if changed is None:
+        return ""
+    listed = ", ".join(f"{name} {lines}" for name, lines in changed.items())
+    if len(changed) > MOST_FILES:
+        listed = f"{len(changed):,} files, which the page lists"
+    flags = " ".join(decision.terms.differs)
+    return f"Changed: {'; '.join(filter(None, (listed or 'no file', flags and f'flags {flags}')))}."
 
 
 def list_limits(decision: Decision) -> list[str]:
@@ -226,7 +270,11 @@ def list_limits(decision: Decision) -> list[str]:
     ]
     if terms.differs:
         sentences.append(f"{quote(terms.candidate)} differs in its recipe as well: {quote(', '.join(terms.differs))}.")
-    sentences += [*map(escape_tags, decision.notes), CLAIMED if terms.claim else LOOKED]
+    sentences += map(escape_tags, decision.notes)
+    if not decision.equal_seeds:
+        sentences.append(CLAIMED if terms.claim else LOOKED)
+    if terms.as_good_as and decision.verdict == Outcome.AS_GOOD and not decision.equal_seeds:
+        sentences.append(MARGIN)
     if not terms.claim and decision.verdict == Outcome.KEEP:
         sentences.append(FRESH if decision.fresh else STOPPED)
     return sentences
@@ -242,6 +290,15 @@ FRESH = (
     "What is kept is no claim yet. Its gain is that of fresh runs, but the baseline's are those that it was kept "
     "beside, and may be poor by chance: of simulated changes that do nothing those that were kept show 0.9 sigma. "
     "`plumbline confirm` runs both again with fresh seeds, and its number has no such selection."
+)
+#: What decides where all values are equal, and what being as good leaves open.
+EQUAL = (
+    "Both arms were run with the same seeds first, and their values are equal to all digits at each of them, while "
+    "those of different seeds differ: no test is needed, and no other run."
+)
+MARGIN = (
+    "As good within a margin is not equal: what is kept so may be worse by nearly the margin, and several such changes "
+    "one after another by the sum of theirs."
 )
 
 
@@ -265,7 +322,13 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
     from rich.text import Text
 
     looks = [describe_look(look, decision.boundary) for look in decision.looks]
-    told = (*decision.notes, *list_implausible(decision.checks), *every_check.list_told(decision.comparability))
+    changes = [line] if (line := describe_changes(decision)) else []
+    told = (
+        *changes,
+        *decision.notes,
+        *list_implausible(decision.checks),
+        *every_check.list_told(decision.comparability),
+    )
     notes = [Text(visible(note), style="dim") for note in told]
     sentence = Text(visible(decision.sentence), style="bold")
     lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]

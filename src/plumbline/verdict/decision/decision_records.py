@@ -38,7 +38,7 @@ def read(path: Path) -> Decision:
 def _make_decision(record: Mapping[str, Any]) -> Decision:
     terms = _select_fields(ExperimentTerms, record["terms"])
     terms["design"] = SequentialDesign(**_select_fields(SequentialDesign, terms["design"]))
-    for key in ("differs", "together"):
+    for key in ("differs", "together", "equal"):
         terms[key] = tuple(terms.get(key, ()))
     edges = record["boundary"]
     keep, discard, df = (tuple(map(_read_number, edges[side])) for side in ("keep", "discard", "df"))
@@ -49,6 +49,7 @@ def _make_decision(record: Mapping[str, Any]) -> Decision:
         "runs": tuple(ArmRun(**run) for run in record["runs"]),
         "looks": tuple(Look(**_select_fields(Look, look)) for look in record["looks"]),
         "boundary": Boundary(keep, discard, df, edges["error"]),
+        "equal_seeds": tuple(record.get("equal_seeds", ())),
         "fresh": tuple(ArmRun(**run) for run in record.get("fresh", ())),
         "comparability": every_check.answers_from_json(record.get("comparability", {})),
         "notes": (*record["notes"], *([past] if past else [])),

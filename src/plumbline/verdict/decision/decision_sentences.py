@@ -5,29 +5,24 @@ A gain that was found by looking until it is there is told as its fresh runs hav
 `plumbline.stats.after_stopping` estimates it, never as the difference of the means, which flatters what was kept; where
 there is neither, no number is told. Nothing is said not to be there because few runs did not show it.
 
-And what stands next to it: what a fixed number of runs would cost, how many more would decide, whether the baseline
-drifts, and how runs ended that count all the same.
+And what stands next to it: what a fixed number of runs would cost, and how many more would decide.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import get_args
 
 from scipy import special
 
 from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import FRESH_LEVEL
-from plumbline.stats.sentinel import measure_drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, compute_characteristics
 from plumbline.stats.sessions import false_keeps
-from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Session
+from plumbline.verdict.decision.outcome import BASELINE, FINISHED, Decision, ExperimentTerms, Session
 from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
 
-#: A drift that is so rarely seen where nothing moves is told.
-DRIFT = 0.01
 #: More runs than these are not proposed.
 MOST_MORE = 100
 
@@ -56,6 +51,7 @@ def _write_verdict(decision: Decision, reason: str) -> str:
         return f"{text}.{others}"
     write = {
         Outcome.KEEP: _write_keep,
+        Outcome.AS_GOOD: _write_as_good,
         Outcome.DISCARD: _write_discard,
         Outcome.UNDECIDED: _write_undecided,
         Outcome.IMPLAUSIBLE: _write_implausible,
@@ -114,7 +110,7 @@ def describe_session(decision: Decision) -> str:
     if terms.session not in get_args(Session):  # of an earlier version, whose page is made again
         return f"Session `{terms.session}`, of an earlier version: its boundary was none of those of `each` and `fwer`."
     promise = "Session `each`: the level holds for each candidate by itself."
-    if design.plan != "bank" or decision.tries < 2:
+    if design.plan != "bank" or decision.tries < 2 or terms.as_good_as:
         return promise
     false_keep_count = false_keeps(design, decision.tries, fresh_runs=terms.fresh_runs)
     return (
@@ -146,6 +142,36 @@ def _write_keep(decision: Decision) -> str:
     return f"{improves} {gain}: kept {_describe_runs(decision)}; whether fresh runs agree, `plumbline confirm` says."
 
 
+def _write_as_good(decision: Decision) -> str:
+    terms, estimate = decision.terms, decision.estimate
+    within = f"{_describe_as_good(decision)} in {_name_metric(decision)} by a margin of {describe_margin(decision)}"
+    if decision.equal_seeds:
+        runs = format_count(len(decision.equal_seeds), "seed")
+        seeds = ", ".join(map(str, decision.equal_seeds))
+        return f"{within}: at each of the baseline's {runs} tried ({seeds}) its value is the same to all digits."
+    if estimate is None:
+        return f"{within}, {_describe_runs(decision)}."
+    gain = f"a gain of {format_gain(estimate.median, decision)} ({format_interval(decision)}{_describe_p(decision)})"
+    if terms.claim:
+        return f"{within}: {gain}, with {_describe_fresh_runs(decision, len(decision.candidate_values))}."
+    if decision.fresh:
+        runs = format_count(len(decision.candidate_values), "run")
+        fresh = _describe_fresh_runs(decision, len(decision.fresh_values))
+        return f"{within}: {gain}, with {fresh}: kept after {runs}."
+    return f"{within}: {gain}, {_describe_runs(decision)}."
+
+
+def _describe_as_good(decision: Decision) -> str:
+    return f"{_name_candidate_with_is(decision)} as good as {quote(decision.terms.baseline)}"
+
+
+def describe_margin(decision: Decision) -> str:
+    """State the margin by which a candidate may be worse, in the metric's units: ``0.01 (1 sigma)``."""
+    terms = decision.terms
+    asked = f" ({terms.as_good_as})" if "sigma" in terms.as_good_as else ""
+    return f"{-terms.minimum_gain:.3g}{_format_unit(decision)}{asked}"
+
+
 def _write_implausible(decision: Decision) -> str:
     gain = f" ({format_interval(decision)} of its gain)" if decision.estimate is not None else ""
     return (
@@ -157,6 +183,8 @@ def _write_implausible(decision: Decision) -> str:
 
 def _write_discard(decision: Decision) -> str:
     terms, estimate = decision.terms, decision.estimate
+    if terms.as_good_as:
+        return _write_not_as_good(decision)
     tail = f"discarded {_describe_runs(decision)}"
     if estimate is None or not math.isfinite(estimate.high):
         target_gain, beyond = terms.design.target_gain_sigmas, _describe_minimum(decision)
@@ -183,6 +211,25 @@ def _write_discard(decision: Decision) -> str:
     return f"{sentence} (this does not say that it is worse)." if estimate.high > 0 else f"{sentence}."
 
 
+def _write_not_as_good(decision: Decision) -> str:
+    terms, estimate = decision.terms, decision.estimate
+    subject, margin = _name_candidate_with_is(decision), describe_margin(decision)
+    tail = f"discarded {_describe_runs(decision)}"
+    if estimate is not None and math.isfinite(estimate.high):
+        gain = f"{format_gain(estimate.median, decision)}, {format_interval(decision)}"
+        if estimate.high <= terms.minimum_gain:
+            worse = (
+                f"worse than {quote(terms.baseline)} in {_name_metric(decision)} by more than the margin of {margin}"
+            )
+            return f"{subject} {worse} (its gain: {gain}): {tail}."
+        tail = f"(its gain: {gain}): {tail}"
+    chance = format_percent(terms.design.futility)
+    return (
+        f"{subject} not as good as {quote(terms.baseline)} in {_name_metric(decision)} by a margin of {margin}, as far "
+        f"as its runs show {tail}; a change that does nothing ends so in at most {chance} of cases."
+    )
+
+
 def _write_undecided(decision: Decision) -> str:
     if not decision.candidate_values:
         return f"{_name_candidate_with_is(decision)} not decided: it has no run yet."
@@ -200,7 +247,10 @@ def _write_undecided(decision: Decision) -> str:
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
-    return f"{_name_candidate_with_is(decision)} not decided {_describe_runs(decision)}{more}{gain_interval}."
+    whether = (
+        f", whether it is as good by a margin of {describe_margin(decision)}," if decision.terms.as_good_as else ""
+    )
+    return f"{_name_candidate_with_is(decision)} not decided{whether} {_describe_runs(decision)}{more}{gain_interval}."
 
 
 def _describe_minimum(decision: Decision) -> str:
@@ -216,9 +266,8 @@ def _describe_runs(decision: Decision) -> str:
 
 def _describe_fresh_runs(decision: Decision, runs: int) -> str:
     """So many fresh runs against those of the baseline."""
-    return (
-        f"{format_count(runs, 'fresh run')} against {len(decision.baseline_values)} of {quote(decision.terms.baseline)}"
-    )
+    baseline = decision.fresh_baseline_values or decision.baseline_values
+    return f"{format_count(runs, 'fresh run')} against {len(baseline)} of {quote(decision.terms.baseline)}"
 
 
 def _describe_p(decision: Decision) -> str:
@@ -292,21 +341,6 @@ def count_further_runs(terms: ExperimentTerms, look: Look) -> int | None:
         if t >= float(special.stdtrit(look.df + k - look.k, 1 - design.alpha / 2)):
             return k - look.k
     return None
-
-
-def describe_drift(runs: Sequence[ArmRun], order: Sequence[str]) -> list[str]:
-    """State where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
-    theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
-    if not any(run.sentinel for run in theirs) or len(theirs) < 3:
-        return []
-    values = [run.value for run in theirs if run.value is not None]
-    drift_estimate = measure_drift(values, [order.index(run.run_id) for run in theirs])
-    if drift_estimate.p >= DRIFT:
-        return []
-    return [
-        f"The baseline drifts: by {drift_estimate.total:+.3g} from its first run to its newest (p = "
-        f"{drift_estimate.p:.2g}). The trainer, its data or its machine may have changed since the bank was made."
-    ]
 
 
 def list_notes(terms: ExperimentTerms) -> list[str]:

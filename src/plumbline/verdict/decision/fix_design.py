@@ -15,6 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.sentinel import is_due
 from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sessions import fwer_level
+from plumbline.verdict.decision.as_good_as import FUTILITY, write_margin_rule
 from plumbline.verdict.decision.bank import CLAIM, LOOP, Bank
 from plumbline.verdict.decision.loop import RunOrder, Trainer, schedule
 from plumbline.verdict.decision.outcome import APART, BASELINE, ExperimentQuestion, ExperimentTerms
@@ -77,6 +78,7 @@ def fix_design(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tu
         plan=question.plan,
         first_keep=min(2, question.most),
         target_gain_sigmas=question.target_gain_sigmas,
+        **({"futility": FUTILITY} if question.as_good_as else {}),
     )
     terms = _make_terms(question, design)
     return terms, schedule(terms, theirs, seeds, sentinels=sentinels)
@@ -96,11 +98,10 @@ def fix_claim(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tup
     fresh = _count_unused_seeds(
         question.first_seed + 3 * APART, bank.list_seeds(trainer.group, except_role=role) | {*theirs, *ours}
     )
-    theirs += islice(fresh, max(0, CLAIM_RUNS - len(theirs)))
-    ours += islice(fresh, max(0, CLAIM_RUNS - len(ours)))
-    design = SequentialDesign(
-        bank=CLAIM_RUNS, most=CLAIM_RUNS, alpha=CLAIM_ALPHA, first_keep=CLAIM_RUNS, target_gain_sigmas=None
-    )
+    runs = max(CLAIM_RUNS, question.bank) if question.as_good_as else CLAIM_RUNS
+    theirs += islice(fresh, max(0, runs - len(theirs)))
+    ours += islice(fresh, max(0, runs - len(ours)))
+    design = SequentialDesign(bank=runs, most=runs, alpha=CLAIM_ALPHA, first_keep=runs, target_gain_sigmas=None)
     terms = _make_terms(question, design, claim=True)
     return terms, schedule(terms, theirs, ours, role=role)
 
@@ -145,7 +146,7 @@ def _count_unused_seeds(start: int, used: set[int]) -> Iterator[int]:
 def write_rule(question: ExperimentQuestion) -> str:
     """Write the rule that decides as a ledger has it: all of it that is settled before the runs."""
     target_gain = "" if question.target_gain_sigmas is None else f", worth {question.target_gain_sigmas:g} sigma"
-    beyond = f", minimum gain {question.minimum_gain:g}" if question.minimum_gain else ""
+    beyond = f", minimum gain {question.minimum_gain:g}" if question.minimum_gain > 0 else write_margin_rule(question)
     session = "" if question.session == "each" else f", {_describe_session(question)}"
     return (
         f"{_TEST}, {question.plan}, {question.bank} and {question.most} runs, seeds from {question.first_seed}{beyond}"
@@ -171,7 +172,7 @@ def count_runs_at_last_keep(entry: LedgerEntry, ledger: Ledger) -> int:
         if not (same and earlier.verdict and earlier.test.startswith(_TEST)) or ", session " in earlier.test:
             continue
         tried = replace(earlier, verdict="", sentence="", at="").identity
-        if earlier.verdict == Outcome.KEEP:
+        if Outcome(earlier.verdict).is_kept:
             runs_at_keep.pop(tried, None)
             runs_at_keep[tried] = earlier.runs
         elif earlier.verdict == Outcome.CANNOT_BE_JUDGED:  # taken back as a mistake: nothing is compared with it

@@ -22,7 +22,6 @@ from plumbline.verdict.decision.bank import LOOP, Bank
 from plumbline.verdict.decision.decision_sentences import (
     count_fixed_runs,
     count_further_runs,
-    describe_drift,
     describe_look,
     list_notes,
     name_next_step,
@@ -92,11 +91,19 @@ def schedule(
     role: str = LOOP,
     sentinels: frozenset[int] = frozenset(),
 ) -> RunOrder:
-    """Lay out the runs of a design; `baseline_seeds` begins with the bank's."""
+    """Lay out the runs of a design; `baseline_seeds` begins with the bank's.
+
+    Those of a claim are made in turn, so that what moves with time moves both arms alike, also where some of them were
+    made before.
+    """
     design, own = terms.design, terms.candidate
     if terms.claim:
-        pairs = [*((BASELINE, seed) for seed in baseline_seeds), *((own, seed) for seed in candidate_seeds)]
-        return RunOrder(steps=((tuple(pairs), design.most),), role=role)
+        in_turn = [
+            pair
+            for theirs, ours in zip(baseline_seeds, candidate_seeds, strict=True)
+            for pair in ((BASELINE, theirs), (own, ours))
+        ]
+        return RunOrder(steps=((tuple(in_turn), design.most),), role=role)
     bank = 0 if design.plan == "paired" else design.bank
     later = iter(baseline_seeds[bank:])
     steps: list[tuple[tuple[tuple[str, int], ...], int]] = []
@@ -131,14 +138,14 @@ class Experiment:
         """Run until a look decides, a run is lost, or the budget is used up."""
         edges = self._make_boundary()
         for number, (step, look) in enumerate(self.plan.steps):
-            if existing := [pair for pair in step if not look and self._find_run(*pair) is not None]:
+            if existing := [pair for pair in step if not look and self.find_run(*pair) is not None]:
                 self.tell(
                     f"{format_count(len(existing), 'run')} of {self.terms.baseline} "
                     f"{'are' if len(existing) > 1 else 'is'} there"
                 )
                 self._reported |= {(self.trainer.run_id(*pair), pair[1]) for pair in existing}
             self._make(number)
-            runs = [run for pair in step if (run := self._find_run(*pair)) is not None]
+            runs = [run for pair in step if (run := self.find_run(*pair)) is not None]
             self.runs += runs
             for run in runs[:-1]:
                 self._report(run)
@@ -147,7 +154,7 @@ class Experiment:
                 try:
                     self._look()
                 except PlumblineError as error:
-                    ended = self._make_decision(Outcome.CANNOT_BE_JUDGED, reason=str(error))
+                    ended = self.make_decision(Outcome.CANNOT_BE_JUDGED, reason=str(error))
                 else:
                     look_text = f"; {self._describe_look(edges, number)}"
                     ended = self._decide_by_look(edges)
@@ -156,11 +163,21 @@ class Experiment:
                 return ended
         return self._conclude(Outcome.UNDECIDED)
 
+    def take_bank(self) -> None:
+        """Have the runs of the bank made, and none of the candidate."""
+        replace(self, plan=replace(self.plan, steps=self.plan.steps[:1]))._make(0)
+
+    def list_bank(self) -> list[float] | None:
+        """List the values of the bank's runs, in their order; None where one is missing or has no value."""
+        runs = [self.find_run(*pair) for pair in self.plan.steps[0][0]]
+        values = [run.value for run in runs if run is not None and run.has_value and run.value is not None]
+        return values if len(values) == len(runs) else None
+
     def _decide_by_look(self, edges: Boundary) -> Decision | None:
         """The decision where the newest look is beyond an edge."""
         at = self.looks[-1]
         if at.t >= edges.keep[at.k - 1]:
-            return self._conclude(Outcome.KEEP)
+            return self._conclude(Outcome.AS_GOOD if self.terms.as_good_as else Outcome.KEEP)
         return self._conclude(Outcome.DISCARD) if at.t <= edges.discard[at.k - 1] else None
 
     def _make(self, number: int) -> None:
@@ -191,14 +208,14 @@ class Experiment:
 
     def _is_hopeless(self, number: int) -> bool:
         """Whether a step has a run of the baseline without a value."""
-        runs = (self._find_run(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
+        runs = (self.find_run(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
         return any(run is not None and not run.has_value for run in runs)
 
     def _list_missing(self, number: int) -> list[tuple[str, int]]:
-        return [(arm, seed) for arm, seed in self.plan.steps[number][0] if self._find_run(arm, seed) is None]
+        return [(arm, seed) for arm, seed in self.plan.steps[number][0] if self.find_run(arm, seed) is None]
 
-    def _find_run(self, arm: str, seed: int) -> ArmRun | None:
-        """The run as the bank has it, under the arm's name here: a crash of this very attempt counts too."""
+    def find_run(self, arm: str, seed: int) -> ArmRun | None:
+        """Find the run in the bank, under the arm's name here: a crash of this very attempt counts too."""
         run_id = self.trainer.run_id(arm, seed)
         run = self.bank.find_run(run_id) or self.bank.find_new_run(run_id)
         return run and run.named(arm)
@@ -206,15 +223,15 @@ class Experiment:
     def _decide_by_lost_runs(self) -> Decision | None:
         """The decision where a run has no value, or where means would cross machines."""
         if any(not run.has_value for run in self.runs if run.arm == BASELINE):
-            return self._make_decision(Outcome.CANNOT_BE_JUDGED)
+            return self.make_decision(Outcome.CANNOT_BE_JUDGED)
         if any(not run.has_value for run in self.runs):
-            return self._make_decision(Outcome.CRASHED)
+            return self.make_decision(Outcome.CRASHED)
         if len({run.fingerprint for run in self.runs if run.fingerprint}) > 1:
             why = (
                 "its runs and the baseline's were not made with the same machine, torch and data, and means do not "
                 "cross that; take fresh seeds for both (--first-seed)"
             )
-            return self._make_decision(Outcome.CANNOT_BE_JUDGED, reason=why)
+            return self.make_decision(Outcome.CANNOT_BE_JUDGED, reason=why)
         return None
 
     def _list_values(self, arm: str) -> list[float]:
@@ -247,16 +264,22 @@ class Experiment:
     def _conclude(self, verdict: Outcome) -> Decision:
         """The decision of the looks that were taken."""
         terms, at = self.terms, self.looks[-1]
-        gain = estimate_single_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
+        end = "keep" if verdict.is_kept else str(verdict)
+        gain = estimate_single_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, end)  # type: ignore[arg-type]
         more = count_further_runs(terms, at) if verdict == Outcome.UNDECIDED else None
-        return self._make_decision(verdict, gain, more)
+        return self.make_decision(verdict, gain, more)
 
-    def _make_decision(
-        self, verdict: Outcome, gain: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
+    def make_decision(
+        self,
+        verdict: Outcome,
+        gain: GainAfterStopping | None = None,
+        more: int | None = None,
+        reason: str = "",
+        equal_seeds: tuple[int, ...] = (),
     ) -> Decision:
+        """Make the decision of the runs so far; `reason`: why nothing can be judged, where no run says it."""
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
-        order = [banked.run.run_id for banked in self.bank.runs]
         decision = Decision(
             terms=replace(self.terms, fingerprint=next((run.fingerprint for run in self.runs), "")),
             verdict=verdict,
@@ -266,12 +289,13 @@ class Experiment:
             sentence="",
             estimate=gain,
             p=gain.p if self.terms.claim and gain is not None else None,
-            notes=(*list_notes(self.terms), *describe_drift(self.runs, order)),
+            notes=tuple(list_notes(self.terms)),
             seconds=sum(own),
             bank_seconds=sum(theirs),
-            fixed_runs=None if self.terms.claim else count_fixed_runs(self.terms.design),
+            fixed_runs=None if self.terms.claim or equal_seeds else count_fixed_runs(self.terms.design),
             more=more,
             at=process_record.now(),
+            equal_seeds=equal_seeds,
         )
         return replace(decision, sentence=write_sentence(decision, reason=reason))
 
@@ -304,26 +328,26 @@ class Experiment:
 def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision:
     """Decide by the fresh runs of what the looks of a decision kept.
 
-    The runs that were examined are there because they looked good. Fresh ones tell the gain without that; what is left
-    is the luck of the baseline's runs, which were there before: `confirm` is free of both.
+    The runs that were examined are there because they looked good, beside runs of the baseline that may have been poor
+    by luck, and are older. Fresh ones of both arms, in turn, tell the gain without that.
 
-    It stays a keep where they beat the baseline's runs, by more than the minimum gain, at `FRESH_LEVEL`, one-sided;
-    else it is undecided. It crashed where one of them has no value, and cannot be judged where they were made
-    elsewhere than the baseline's.
+    It stays kept where its fresh runs beat the baseline's fresh ones, by more than the minimum gain, at
+    `FRESH_LEVEL`, one-sided; else it is undecided. It crashed where one of its own has no value, and cannot be judged
+    where one of the baseline's has none, or they were made elsewhere than the others.
     """
     terms = decision.terms
-    fresh = tuple(run.named(terms.candidate) for run in runs)
     decision_with_runs = replace(
         decision,
-        fresh=fresh,
+        fresh=tuple(runs),
         estimate=None,
         estimate_after_stopping=decision.estimate,
     )
     if lost := [run for run in runs if not run.has_value]:
+        whose = "the baseline's" if lost[0].arm == BASELINE else "its"
         return _end(
             decision_with_runs,
-            Outcome.CRASHED,
-            f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})",
+            Outcome.CANNOT_BE_JUDGED if lost[0].arm == BASELINE else Outcome.CRASHED,
+            f"seed {lost[0].seed} of {whose} fresh runs {lost[0].outcome} ({lost[0].why})",
         )
     if len({run.fingerprint for run in (*decision_with_runs.runs, *decision_with_runs.fresh) if run.fingerprint}) > 1:
         why = (
@@ -333,7 +357,7 @@ def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision
         return _end(decision_with_runs, Outcome.CANNOT_BE_JUDGED, why)
     try:
         look = statistic(
-            decision_with_runs.baseline_values,
+            decision_with_runs.fresh_baseline_values,
             decision_with_runs.fresh_values,
             higher=terms.higher,
             minimum_gain=terms.minimum_gain,
@@ -341,7 +365,7 @@ def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision
     except PlumblineError as error:
         return _end(decision_with_runs, Outcome.CANNOT_BE_JUDGED, str(error))
     gain = estimate_single_test(look, terms.alpha)
-    verdict = Outcome.KEEP if gain.p <= FRESH_LEVEL else Outcome.UNDECIDED
+    verdict = decision.verdict if gain.p <= FRESH_LEVEL else Outcome.UNDECIDED
     return _end(replace(decision_with_runs, estimate=gain), verdict)
 
 

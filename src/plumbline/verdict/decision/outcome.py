@@ -108,6 +108,9 @@ class ExperimentTerms(Terms):
             is that look.
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
         together: the changes that the candidate consists of, where it is several that were kept one after another.
+        equal: the measures of a run (`plumbline.verdict.evidence.MEASURES`) in which the arms may not differ.
+        as_good_as: the margin as it was requested, where the question is whether the candidate is as good within it;
+            `minimum_gain` is then minus the margin, in the metric's units.
     """
 
     name: str
@@ -129,6 +132,8 @@ class ExperimentTerms(Terms):
     fresh_runs: int = 0
     claim: bool = False
     together: tuple[str, ...] = ()
+    equal: tuple[str, ...] = ()
+    as_good_as: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,7 +141,8 @@ class ExperimentQuestion(ExperimentTerms):
     """What is asked of a candidate: the terms, before `fix_design` has settled their design and what it brings.
 
     `alpha` is the session's until `find_session_level` computes this candidate's; `planned_tries` is how many are
-    planned. The bank's first `bank_since` runs are not used again.
+    planned. The bank's first `bank_since` runs are not used again. `sizes_named`: whether somebody named the numbers of
+    runs.
     """
 
     design: Any = None
@@ -146,6 +152,7 @@ class ExperimentQuestion(ExperimentTerms):
     planned_tries: int | None = None
     first_seed: int = FIRST_SEED
     bank_since: int = 0
+    sizes_named: bool = False
 
     def __post_init__(self) -> None:
         if (self.session == "fwer") != bool(self.planned_tries):
@@ -154,8 +161,10 @@ class ExperimentQuestion(ExperimentTerms):
     @property
     def design_record(self) -> list[Any]:
         """What decides, to be asked again."""
-        design = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
-        return [*design, self.first_seed, self.session, self.planned_tries]
+        design: list[Any] = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
+        design += [self.first_seed, self.session, self.planned_tries]
+        design += [list(self.equal)] if self.equal else []
+        return [*design, self.as_good_as, self.sizes_named] if self.as_good_as else design
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,18 +172,20 @@ class Decision:
     """What was decided of a candidate, and everything that a page states of it.
 
     Attributes:
-        runs: the baseline's first, then the candidate's, each in the order in which they were made.
+        runs: the bank's first, then the candidate's; those of a claim, and of a plan that says so, in turn.
         looks: one after each run of the candidate that was examined; looks[-1] is the one that decided.
         boundary: of the whole design, also of looks that were not needed.
         estimate: the gain that is told, in the metric's units with its interval: that of the fresh runs where there are
             any, of a claim that of its test, else one that is right after stopping; None if none is known.
-        fresh: the candidate's runs with fresh seeds, made after the looks had kept it; empty if they did not, or
-            where none are made.
+        fresh: runs of both arms with fresh seeds, in turn, made after the looks had kept the candidate; empty if they
+            did not, or where none are made.
         estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
         comparability: what the checks of the evidence of both arms answered, by check.
+        changed_files: file of the candidate that differs from the baseline -> lines added and removed (`+3 -1`); None
+            if that is not known.
         checks: the report of the checks before the runs and before a keep; empty if none were needed.
         notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
@@ -183,6 +194,7 @@ class Decision:
         more: of an undecided one, how many further candidate runs would probably decide; None if that is not known.
         at: when it was decided (ISO, UTC).
         asked: what trains the arms, as whoever made the runs needs it to make others.
+        equal_seeds: seeds at which both arms have the same value to all digits, where that decided.
     """
 
     terms: ExperimentTerms
@@ -197,6 +209,7 @@ class Decision:
     p: float | None = None
     evidence: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     comparability: Mapping[str, CheckAnswer] = field(default_factory=dict)
+    changed_files: Mapping[str, str] | None = None
     checks: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     ledger: str = ""
@@ -207,6 +220,7 @@ class Decision:
     more: int | None = None
     at: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
+    equal_seeds: tuple[int, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -216,22 +230,27 @@ class Decision:
     @property
     def baseline_values(self) -> tuple[float, ...]:
         """The baseline's values, in the order of its runs."""
-        return self._values(BASELINE)
+        return self._values(BASELINE, self.runs)
 
     @property
     def candidate_values(self) -> tuple[float, ...]:
         """The candidate's values, in the order of its runs."""
-        return self._values(self.terms.candidate)
+        return self._values(self.terms.candidate, self.runs)
 
     @property
     def fresh_values(self) -> tuple[float, ...]:
         """The values of the candidate's fresh runs, in their order."""
-        return tuple(run.value for run in self.fresh if run.has_value and run.value is not None)
+        return self._values(self.terms.candidate, self.fresh)
+
+    @property
+    def fresh_baseline_values(self) -> tuple[float, ...]:
+        """The values of the baseline's fresh runs, in their order."""
+        return self._values(BASELINE, self.fresh)
 
     @property
     def is_unconfirmed(self) -> bool:
         """Whether the looks kept the candidate and its fresh runs did not confirm that."""
         return self.verdict == Outcome.UNDECIDED and bool(self.fresh)
 
-    def _values(self, arm: str) -> tuple[float, ...]:
-        return tuple(run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None)
+    def _values(self, arm: str, runs: Sequence[ArmRun]) -> tuple[float, ...]:
+        return tuple(run.value for run in runs if run.arm == arm and run.has_value and run.value is not None)

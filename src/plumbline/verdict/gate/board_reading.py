@@ -11,6 +11,14 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.files import format_path
 from plumbline.core.formats import format_count
+from plumbline.verdict.comparability.settings_comparison import (
+    NAMED,
+    SHOWN,
+    compare_runs,
+    is_expected,
+    is_measured_or_name,
+    normalize_value,
+)
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.gate.examined_records import (
@@ -23,14 +31,6 @@ from plumbline.verdict.gate.examined_records import (
     count_runs,
 )
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import (
-    NAMED,
-    SHOWN,
-    compare_runs,
-    is_expected,
-    is_measured_or_name,
-    normalize_value,
-)
 from plumbline.verdict.sources.records import Record, read_table
 from plumbline.verdict.sources.submissions import read_records
 from plumbline.verdict.sources.training_log import LoggedRun, TrainingLog

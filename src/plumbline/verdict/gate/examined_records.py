@@ -13,10 +13,10 @@ from pathlib import Path
 
 from plumbline.core.files import format_path
 from plumbline.core.formats import format_count
+from plumbline.verdict.comparability.settings_comparison import SettingsComparison
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import SettingsComparison
 from plumbline.verdict.sources.records import Printed, Record
 from plumbline.verdict.sources.training_log import Evaluation, LoggedRun, TrainingLog
 

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plumbline.core.formats import format_count
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.check_answer import Answer
+from plumbline.verdict.comparability.every_check import Answers
 from plumbline.verdict.formatting import format_freedom, format_p, format_value, quote, write_table
 from plumbline.verdict.gate.examined_records import NOT_SHOWN, ExaminedRecord
 from plumbline.verdict.gate.judgement import BoardNoise, Judgement
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import SHOWN, SettingsComparison
 from plumbline.verdict.judge import BaselineComparison
 
 #: The line that a kind of fault stands in.
@@ -90,33 +92,28 @@ def _describe_p(judgement: Judgement, test: BaselineComparison) -> str:
 def _describe_predecessor(judgement: Judgement, rules: Rules) -> str:
     if rules.predecessor is None:
         return "the rules compare with none"
-    changed = _describe_changes(judgement.changes)
-    if judgement.before is None or judgement.predecessor is None:
-        against = f"{quote(judgement.before.record.name)}: " if judgement.before is not None else ""
-        return against + (judgement.why_not_predecessor or "no run to test") + changed
-    test = judgement.predecessor
-    step, earlier = judgement.evidence.record.step, judgement.before.record.step
+    step, earlier = judgement.evidence.record.step, judgement.before.record.step if judgement.before else None
     saved = ""
     if step is not None and earlier is not None and earlier != step:
         saved = f" with {abs(earlier - step):,} steps {'fewer' if step < earlier else 'more'}"
+    told = _describe_told(judgement.comparability, without=("finished", *(("equal budget",) if saved else ())))
+    if judgement.before is None or judgement.predecessor is None:
+        against = f"{quote(judgement.before.record.name)}: " if judgement.before is not None else ""
+        return against + (judgement.why_not_predecessor or "no run to test") + told
+    test = judgement.predecessor
     additions = f"; Welch's p = {format_p(test.welch.p_greater)}" if not math.isnan(test.welch.p_greater) else ""
     additions += "" if judgement.before.pools else "; its own logs do not hold what it says"
     additions += "" if rules.predecessor.required else "; not required"
     additions += _describe_one_more(judgement) if rules.goal is None else ""
     size = f"{'better' if test.gain >= 0 else 'worse'} by {format_value(abs(test.gain), test.sigma)}"
-    return (
-        f"{size} than {quote(judgement.before.record.name)}{saved}: {_describe_p(judgement, test)}{additions}{changed}"
+    return f"{size} than {quote(judgement.before.record.name)}{saved}: {_describe_p(judgement, test)}{additions}{told}"
+
+
+def _describe_told(answers: Answers, *, without: Sequence[str]) -> str:
+    """What the checks tell of a record and the one before it; `without`: those of which a line says it already."""
+    return "".join(
+        f"; {each.text}" for name, each in answers.items() if each.answer == Answer.TOLD and name not in without
     )
-
-
-def _describe_changes(changes: SettingsComparison) -> str:
-    """The printed settings in which a record differs from the one before."""
-    changes_made = [f"evaluated on {text}" for text in changes.sizes if text != changes.other_size]
-    if changes.settings:
-        changes_made.append(
-            f"{format_count(len(changes.settings), 'printed setting')} changed, {'; '.join(changes.settings[:SHOWN])}"
-        )
-    return "".join(f"; {text}" for text in changes_made)
 
 
 def _describe_stop(judgement: Judgement, rules: Rules) -> str:
@@ -162,6 +159,7 @@ def judgement_to_json(judgement: Judgement, rules: Rules) -> dict[str, Any]:
             "expected_to_differ": examined.settings.expected,
         },
         "changed_settings": [*judgement.changes.sizes, *judgement.changes.settings],
+        "comparability": every_check.answers_to_json(judgement.comparability),
         "looks": examined.looks,
         "tries": judgement.tries,
         "goal": judgement.goal

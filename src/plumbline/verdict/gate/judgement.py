@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett_p, combine_estimates, may_cross, pool_spreads
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.comparability.every_check import Answers
+from plumbline.verdict.comparability.settings_comparison import SettingsComparison, compare_with_earlier
 from plumbline.verdict.comparison_terms import ComparisonTerms
-from plumbline.verdict.evidence import RunEvidence
+from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.gate.settings_comparison import SettingsComparison, compare_with_earlier
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import CannotBeJudgedError
@@ -40,6 +43,7 @@ class Judgement:
     Attributes:
         goal, predecessor: the tests; None if there is none, or none can be made. `why_not_*` says why.
         before: the record before it; changes: the printed settings in which this one differs from it.
+        comparability: what the checks answered of both; of this one alone where there is none before it.
         sigma, sigma_words: the noise that the tests use, and where it is from.
         tries: what p is multiplied by, for a step or a number of runs that was chosen after looking.
         p_rules: the p of the goal by the rules' own sigma.
@@ -53,6 +57,7 @@ class Judgement:
     predecessor: BaselineComparison | None = None
     before: ExaminedRecord | None = None
     changes: SettingsComparison = field(default_factory=SettingsComparison)
+    comparability: Answers = field(default_factory=dict)
     why_not_goal: str = ""
     why_not_predecessor: str = ""
     sigma: SigmaEstimate = UNKNOWN
@@ -90,16 +95,32 @@ def judge_board(board: Sequence[ExaminedRecord], rules: Rules) -> list[Judgement
 def _judge(examined: ExaminedRecord, before: ExaminedRecord | None, others: SigmaEstimate, rules: Rules) -> Judgement:
     judgement = Judgement(evidence=examined, before=before)
     values = _name_values(examined.values)
+    judgement.comparability = alone = _examine(examined, None, rules)
     own = pool_spreads([examined.finite_values]) if len(examined.finite_values) > 1 else UNKNOWN
     _choose_sigma(judgement, own, others, rules)
     _count_tries(judgement, rules)
     if before is not None:
+        judgement.comparability = _examine(examined, before, rules)
         judgement.changes = compare_with_earlier(examined.values, before.values, rules.same.configuration_may_differ)
     if values:
         _judge_goal(judgement, values, rules)
         _judge_predecessor(judgement, values, rules)
-    _decide(judgement, rules)
+    _decide(judgement, rules, every_check.describe_refusal(alone))
     return judgement
+
+
+def _examine(examined: ExaminedRecord, before: ExaminedRecord | None, rules: Rules) -> Answers:
+    """What the checks of comparability answer of a record, next to the one before it."""
+    records = [each for each in (examined, before) if each is not None]
+    runs = {each.record.name: {f"{number}": run for number, run in enumerate(each.values, start=1)} for each in records}
+    arms = ComparedArms(
+        evidence=Evidence(metric=rules.metric, runs=runs),
+        baseline=before.record.name if before is not None else "",
+        candidate=examined.record.name,
+        may_differ=rules.same.configuration_may_differ,
+        higher=rules.higher,
+    )
+    return every_check.examine(arms)
 
 
 def pool_noise_of_others(board: Sequence[ExaminedRecord]) -> list[SigmaEstimate]:
@@ -211,8 +232,8 @@ def _judge_predecessor(judgement: Judgement, values: dict[str, float], rules: Ru
     if not theirs:
         judgement.why_not_predecessor = "no log of it could be read"
         return
-    if judgement.changes.other_size:
-        judgement.why_not_predecessor = f"not compared: this record was evaluated on {judgement.changes.other_size}"
+    if refusal := every_check.describe_refusal(judgement.comparability):
+        judgement.why_not_predecessor = f"not compared: {refusal}"
         return
     step, earlier = judgement.evidence.record.step, before.record.step
     saved = earlier - step if step is not None and earlier is not None else 0
@@ -234,7 +255,8 @@ def _judge_predecessor(judgement: Judgement, values: dict[str, float], rules: Ru
         judgement.why_not_predecessor = str(error)
 
 
-def _decide(judgement: Judgement, rules: Rules) -> None:
+def _decide(judgement: Judgement, rules: Rules, refusal: str) -> None:
+    """Decide; `refusal`: why the record's own runs cannot be judged, by the checks of comparability."""
     faults = judgement.evidence.faults
     kinds = list(dict.fromkeys(fault.kind for fault in faults))
     found_runs = judgement.evidence.values
@@ -247,6 +269,8 @@ def _decide(judgement: Judgement, rules: Rules) -> None:
         judgement.verdict, judgement.reason = Outcome.CRASHED, faults[kinds.index(DIVERGED)].words
     elif faults:
         judgement.verdict, judgement.reason = Outcome.CANNOT_BE_JUDGED, faults[0].words
+    elif refusal:
+        judgement.verdict, judgement.reason = Outcome.CANNOT_BE_JUDGED, refusal
     elif not found_runs or any(test is None for test in required):
         judgement.reason = judgement.why_not_goal or judgement.why_not_predecessor or "there is no run to test"
     elif all(test is not None and test.outcome is Outcome.KEEP for test in required):

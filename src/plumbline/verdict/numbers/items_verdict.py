@@ -8,19 +8,18 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.comparability.every_check import Answers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
+from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import format_p, format_percent, format_value, quote, write_grid
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.item_comparison import (
-    ItemComparison,
-    Items,
-    SameQuestions,
-    compare_questions,
-    judge_items,
-)
+from plumbline.verdict.numbers.item_comparison import ItemComparison, judge_items
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, to_json_value, write_texts
 from plumbline.verdict.numbers.sentences import describe_direction, write_p
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.seed_values import CannotBeJudgedError
 from plumbline.verdict.sources.lm_eval_items import read_model
 
 
@@ -42,7 +41,17 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     names = [folder.resolve().name for folder in folders]
     if names[0] == names[1]:
         names = [folder.as_posix() for folder in folders]
-    questions = compare_questions(names, *models)
+    arms = ComparedArms(
+        evidence=Evidence(metric=metric),
+        baseline=names[1],
+        candidate=names[0],
+        models=dict(zip(names, models, strict=True)),
+        higher=request.terms.higher,
+        equal=request.equal,
+    )
+    answers = every_check.examine(arms)
+    if refusal := every_check.describe_refusal(answers):
+        raise CannotBeJudgedError(refusal)
     judge_items(names[0], ours, names[1], theirs, request.terms)  # what cannot be judged is no try
     values = [
         {task: {key: item.value for key, item in items.items()} for task, items in side.items()}
@@ -57,29 +66,38 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
         test="paired by item",
         planned_tries=request.planned_tries,
     )
-    return [entry], lambda ledger: _write(request, names, ours, theirs, questions, ledger)
+    return [entry], lambda ledger: _write(request, names, models, answers, ledger)
 
 
 def _write(
-    request: NumbersRequest, names: Sequence[str], ours: Items, theirs: Items, questions: SameQuestions, ledger: Ledger
+    request: NumbersRequest, names: Sequence[str], models: Sequence[Evidence], answers: Answers, ledger: Ledger
 ) -> VerdictTexts:
     metric = request.columns.metric
     families = [(names[1], metric)]
-    comparison = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.count_tries(*families[0]))
+    tries, (ours, theirs) = ledger.count_tries(*families[0]), (model.items for model in models)
+    comparison = judge_items(names[0], ours, names[1], theirs, request.terms, tries=tries)
     tries_text = ledgers.describe_tries(ledger, *families[0])
-    first = f"{write_sentence(comparison, metric, tries_text)} {questions.sentence}".strip()
     sections = [
         "# Verdict by item",
-        first,
+        write_sentence(comparison, metric, tries_text),
         "## Evidence",
         _describe_test(comparison, request, metric),
         _write_tasks(comparison),
     ]
     values = {key: value for key, value in to_json_value(comparison).items() if key != "terms"}
     numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": values}
-    numbers |= {"notes": list(questions.notes), "not_known": list(questions.not_known)}
-    outcomes = {names[0]: comparison.outcome}
-    return write_texts(request, ledger, families, sections, limits=LIMITS, numbers=numbers, outcomes=outcomes)
+    notes = [note for model in models for note in model.notes]
+    return write_texts(
+        request,
+        ledger,
+        families,
+        sections,
+        answers={names[0]: answers},
+        notes=notes,
+        limits=LIMITS,
+        numbers=numbers | {"notes": notes},
+        outcomes={names[0]: comparison.outcome},
+    )
 
 
 LIMITS = (

@@ -12,6 +12,8 @@ from typing import Any
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.every_check import Answers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.formatting import quote, strip_markup
 from plumbline.verdict.judge import BaselineComparison
@@ -27,6 +29,7 @@ from plumbline.verdict.sources.row_files import ColumnNames
 class VerdictTexts:
     """A verdict as it is written: its first sentence, the whole page, and every number of it as JSON.
 
+    `told`: sentences that stand next to the first one, by the checks of comparability and of how the source was read.
     `outcomes`: candidate -> what was said of it; of a search, the last kept change alone.
     """
 
@@ -34,6 +37,7 @@ class VerdictTexts:
     page: str
     numbers: dict[str, Any]
     outcomes: Mapping[str, Outcome]
+    told: tuple[str, ...] = ()
 
 
 #: Makes the verdict for a state of the ledger, in which its own entries are.
@@ -54,6 +58,7 @@ class NumbersRequest:
         candidate: the method on which the exit code is the verdict; None: no one is requested.
         spread_options: what was said of printed means and their spreads, for a table of them.
         planned_tries: tries that are planned in all against this baseline; 0 if not said.
+        equal: measures of a run (`plumbline.verdict.evidence.MEASURES`) that have to be equal, or there is no verdict.
         size: how large the models are and how long they were trained, in the user's words; not said if empty.
         repeat: the command line that makes the page again.
     """
@@ -71,6 +76,7 @@ class NumbersRequest:
     candidate: str | None = None
     spread_options: PrintedSpread = field(default_factory=PrintedSpread)
     planned_tries: int = 0
+    equal: tuple[str, ...] = ()
     size: str = ""
     repeat: str = ""
 
@@ -81,6 +87,8 @@ def write_texts(
     families: Sequence[tuple[str, str]],
     sections: Sequence[str],
     *,
+    answers: Mapping[str, Answers],
+    notes: Sequence[str] = (),
     limits: Sequence[str],
     numbers: Mapping[str, Any],
     outcomes: Mapping[str, Outcome],
@@ -90,13 +98,17 @@ def write_texts(
     Args:
         families: baseline and metric of every comparison; `tries` and `planned_tries` in the numbers are the most.
         sections: the page's title, the sentence to quote, and what stands on the page before the ledger.
+        answers: method -> what the checks of comparability answered; empty where nothing was compared.
+        notes: sentences of how the source was read that stand next to the first one.
         limits: what the verdict does not say.
         numbers: those of its shape.
         outcomes: as of `VerdictTexts`.
     """
     again = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
     last = "The second command checks this page against the ledger: whether lines were removed or added since."
-    ends = ["## Ledger", _describe_tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
+    stands_on = every_check.write_answers_of_methods(answers)
+    ends = ["## What it stands on", stands_on] if stands_on else []
+    ends += ["## Ledger", _describe_tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
     ends += ["## Limits", write_list(limits), "## How to repeat", again, last]
     shared = {
         "terms": to_json_value(request.terms),
@@ -104,6 +116,7 @@ def write_texts(
         "families": [list(family) for family in families],
         "tries": max(ledger.count_tries(*family) for family in families),
         "planned_tries": max(ledger.count_planned_tries(*family) for family in families),
+        "comparability": {method: every_check.answers_to_json(each) for method, each in answers.items()},
         "ledger": {"length": len(ledger), "head": ledger.head},
         "repeat": request.repeat,
     }
@@ -111,8 +124,14 @@ def write_texts(
     if size := strip_markup(request.size):
         shared["size"] = size
         sentence = f"At {size}, {sentence[:1].lower()}{sentence[1:]}"
-    page = visible(join_sections([title, sentence, *more, *ends]))
-    return VerdictTexts(sentence=visible(sentence), page=page, numbers={**numbers, **shared}, outcomes=outcomes)
+    told = (*notes, *every_check.list_told_of_methods(answers))
+    return VerdictTexts(
+        sentence=visible(sentence),
+        page=visible(join_sections([title, sentence, *told, *more, *ends])),
+        numbers={**numbers, **shared},
+        outcomes=outcomes,
+        told=tuple(map(visible, told)),
+    )
 
 
 def _describe_tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:

@@ -95,6 +95,8 @@ def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draf
         kind = "items"
     if kind is None and submissions.find_submissions(path):
         kind = "submissions"
+    if kind == "items":
+        _refuse_margin(request, kind)
     if kind in ("items", "submissions"):
         _refuse_spread_options(request, kind)
     if kind == "items":
@@ -110,6 +112,7 @@ def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draf
     rows = read_rows(path)
     kind = kind or _choose_shape(rows, request.columns)
     if kind == "search":
+        _refuse_margin(request, kind)
         _refuse_spread_options(request, kind)
         return search_verdict.draft(request, read_search(rows, request.columns))
     table = read_table(
@@ -136,6 +139,14 @@ def _choose_shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "sea
             "--results-shape"
         )
     return "table" if table else "search"
+
+
+def _refuse_margin(request: NumbersRequest, kind: str) -> None:
+    if request.terms.as_good_as:
+        raise PlumblineError(
+            f"{request.path} is read as {kind}; --as-good-as is about methods and their seeds: leave it out, or name a "
+            "table"
+        )
 
 
 def _refuse_spread_options(request: NumbersRequest, kind: str) -> None:

@@ -75,11 +75,16 @@ def describe_test(comparison: BaselineComparison) -> str:
     test = {
         "pooled t": "Student's t with sigma pooled over the seeds of the method and the baseline",
         "paired t": "the paired t over the seeds that both have; sigma is that of a difference",
-    }.get(terms.test, terms.test)
+    }.get(terms.test_of_gain, terms.test_of_gain)
     if comparison.plan == "goal":
-        test = "the one-sample t of the seeds against the fixed value" if terms.sigma is None else terms.test
-    against = f" The required gain is more than {terms.minimum_gain:g}." if terms.minimum_gain else ""
+        test = "the one-sample t of the seeds against the fixed value" if terms.sigma is None else terms.test_of_gain
+    against = f" The required gain is more than {terms.minimum_gain:g}." if terms.minimum_gain > 0 else ""
+    if terms.as_good_as:
+        against = (
+            f" A method is as good that is shown to be worse by less than {terms.as_good_as}, or has equal values."
+        )
     gain = f"{terms.asked_gain:g}" if terms.asked_gain is not None else "2 sigma beyond the required gain"
+    gain = "minus the margin" if terms.as_good_as else gain
     return (
         f"{describe_direction(terms)}; gains count upwards. What decides: {test}, one-sided; p times the ledger's "
         f"{format_count(comparison.tries, 'try', 'tries')} (Bonferroni) must be at most {terms.alpha:g}.{against} "
@@ -91,6 +96,7 @@ def describe_test(comparison: BaselineComparison) -> str:
 
 def write_evidence(comparisons: Sequence[BaselineComparison], baseline: str) -> str:
     """Write the table of the deciding test: a row a method, with its seeds, means, gain, p and verdict."""
+    better = "as good" if comparisons[0].terms.as_good_as else "better"
     return write_table(
         {
             "method": lambda each: quote(each.name),
@@ -104,8 +110,8 @@ def write_evidence(comparisons: Sequence[BaselineComparison], baseline: str) -> 
             "one-sided p": lambda each: format_p(each.p),
             "two-sided p": lambda each: format_p(each.p_two_sided),
             "corrected p": lambda each: format_p(each.p_corrected),
-            f"better at {LOOP:g}, for a loop": lambda each: "yes" if each.p_corrected <= LOOP else "no",
-            f"better at {CLAIM:g}, for a claim": lambda each: "yes" if each.p_corrected <= CLAIM else "no",
+            f"{better} at {LOOP:g}, for a loop": lambda each: "yes" if each.p_corrected <= LOOP else "no",
+            f"{better} at {CLAIM:g}, for a claim": lambda each: "yes" if each.p_corrected <= CLAIM else "no",
             f"gain's {format_confidence(comparisons[0].terms)} interval, corrected": lambda each: (
                 f"{format_value(each.low, each.sigma)} to {format_value(each.high, each.sigma)}"
             ),

@@ -12,6 +12,9 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.comparability.every_check import Answers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
 from plumbline.verdict.evidence import Evidence, SearchLogEntry
 from plumbline.verdict.formatting import (
@@ -55,14 +58,31 @@ def draft(request: NumbersRequest, log: Evidence) -> tuple[Sequence[LedgerEntry]
         judgement = judge_search(request.path, steps, request.terms)
     except CannotBeJudgedError as error:
         raise CannotBeJudgedError(" ".join([str(error), *log.notes])) from None
-    start = judgement.start.commit
+    start, answers = judgement.start.commit, _examine(request, log, judgement)
+    if judgement.outcome is not Outcome.CRASHED and (refusal := every_check.describe_refusal(answers)):
+        raise CannotBeJudgedError(refusal)
     if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(
             f"{request.path} is the log of a search, which is compared with its start, {start!r} in line "
             f"{judgement.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
         )
     entries = [make_entry(steps, request.columns.metric, request.terms, planned_tries=request.planned_tries)]
-    return entries, lambda ledger: _write(request, log, ledger)
+    return entries, lambda ledger: _write(request, log, answers, ledger)
+
+
+def _examine(request: NumbersRequest, log: Evidence, judgement: SearchJudgement) -> Answers:
+    """What the checks of comparability answer of the last kept change and the start; nothing where none was kept."""
+    if not judgement.kept:
+        return {}
+    last, start = judgement.kept[-1].step, judgement.start
+    arms = ComparedArms(
+        evidence=log,
+        baseline=start.label,
+        candidate=last.label,
+        higher=request.terms.higher,
+        equal=request.equal,
+    )
+    return every_check.examine(arms)
 
 
 def make_entry(
@@ -84,7 +104,7 @@ def make_entry(
     )
 
 
-def _write(request: NumbersRequest, log: Evidence, ledger: Ledger) -> VerdictTexts:
+def _write(request: NumbersRequest, log: Evidence, answers: Answers, ledger: Ledger) -> VerdictTexts:
     metric, steps, notes = request.columns.metric, log.log, [*log.notes, *_write_notes(log.log)]
     start = next(step for step in steps if step.value is not None).commit
     judgement = judge_search(request.path, steps, request.terms, tries=ledger.count_tries(start, metric))
@@ -101,6 +121,7 @@ def _write(request: NumbersRequest, log: Evidence, ledger: Ledger) -> VerdictTex
         ledger,
         families,
         write_sections(judgement, metric, read=" ".join([read, *notes]), tried=tried),
+        answers={judgement.kept[-1].step.commit: answers} if answers else {},
         limits=list_limits(judgement),
         numbers=numbers,
         outcomes={judgement.kept[-1].step.commit: judgement.outcome} if judgement.kept else {},

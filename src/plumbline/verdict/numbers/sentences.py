@@ -36,7 +36,7 @@ def write_sentence(
         f"{describe_seeds(comparison, baseline)}; "
         f"{_format_both_p(comparison, tries_text.get(baseline))}{_describe_rounding(comparison)}"
     )
-    required = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
+    required = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain > 0 else ""
     above = format_value(comparison.high, sigma)
     if comparison.outcome is Outcome.KEEP:
         claim = ""
@@ -44,6 +44,8 @@ def write_sentence(
             claim = f", less than the {terms.claimed_gain:g} that is claimed"
         return f"{subject} improves {quote(metric)} by {gain}{claim} ({level}{required})."
     gain_seen = f"the gain seen is {gain} ({level}{required})"
+    if terms.as_good_as:
+        return _write_as_good(comparison, baseline, metric, gain_seen)
     if comparison.outcome is Outcome.DISCARD:
         claim = f", and with it the claimed {terms.claimed_gain:g}" if terms.claimed_gain is not None else ""
         if comparison.high < 0:
@@ -54,6 +56,22 @@ def write_sentence(
         return f"{subject}: a gain in {quote(metric)} is ruled out above {above}{claim}: {gain_seen}."
     more = describe_runs_needed(comparison, baseline)
     return f"{subject} is not decided{more}. Of {quote(metric)}, {gain_seen}; only gains above {above} are ruled out."
+
+
+def _write_as_good(comparison: BaselineComparison, baseline: str, metric: str, gain_seen: str) -> str:
+    terms, subject = comparison.terms, quote(comparison.name)
+    asked = f" ({terms.as_good_as})" if terms.margin_sigmas is not None else ""
+    other = quote(baseline) if comparison.n_baseline else f"the value {comparison.mean_baseline:g}"
+    within = f"{other} in {quote(metric)} by a margin of {-terms.minimum_gain:.3g}{asked}"
+    if comparison.has_equal_values:
+        equal = f"its {comparison.n} values are equal to all digits"
+        return f"{subject} is as good as {within}: {equal} to those of the same seeds."
+    if comparison.outcome is Outcome.AS_GOOD:
+        return f"{subject} is as good as {within}: {gain_seen}."
+    if comparison.outcome is Outcome.DISCARD:
+        return f"{subject} is worse than {within} or more: {gain_seen}."
+    more = describe_runs_needed(comparison, baseline)
+    return f"{subject} is not decided: whether it is as good as {within}{more}. Of it, {gain_seen}."
 
 
 def format_confidence(terms: ComparisonTerms) -> str:
@@ -131,11 +149,14 @@ def describe_runs_needed(comparison: BaselineComparison, baseline: str) -> str:
             if added
             else format_count(more.baseline, "more run") + f" of {quote(baseline)}"
         )
-    return f": {added} would find {_describe_gain(more, comparison)} with {format_percent(POWER)} chance"
+    finds = "show" if comparison.terms.as_good_as else "find"
+    return f": {added} would {finds} {_describe_gain(more, comparison)} with {format_percent(POWER)} chance"
 
 
 def _describe_gain(more: RunsNeeded, comparison: BaselineComparison) -> str:
     """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
+    if comparison.terms.as_good_as:
+        return "that a method that does nothing is as good"
     beyond = " beyond the required gain" if comparison.terms.minimum_gain else ""
     if more.in_sigma:
         return f"a gain of {TARGET_GAIN_SIGMAS:g} standard deviations{beyond}"
@@ -201,6 +222,7 @@ def write_headline(
     first = next(iter(comparisons.values()))
     for outcome, singular, plural in (
         (Outcome.KEEP, "improves", "improve"),
+        (Outcome.AS_GOOD, "is as good", "are as good"),
         (Outcome.DISCARD, "is ruled out", "are ruled out"),
         (Outcome.UNDECIDED, "is not decided", "are not decided"),
     ):
@@ -227,6 +249,12 @@ def _describe_rounding_of_all(comparisons: Iterable[BaselineComparison]) -> str:
 def _shorten(each: BaselineComparison) -> str:
     if each.outcome is Outcome.KEEP:
         return f"{quote(each.name)} by {format_value(each.gain, each.sigma)}, p = {format_p(each.p_corrected)}"
+    if each.terms.as_good_as and each.outcome is not Outcome.UNDECIDED:
+        margin = f"a margin of {-each.terms.minimum_gain:.3g}"
+        way = "by" if each.outcome is Outcome.AS_GOOD else "worse by more than"
+        if each.has_equal_values:
+            return f"{quote(each.name)}, whose values are equal to all digits"
+        return f"{quote(each.name)} {way} {margin}, p = {format_p(each.p_corrected)}"
     if each.outcome is Outcome.DISCARD:
         if each.high < 0:
             return f"{quote(each.name)}, worse by {format_value(-each.high, each.sigma)} or more"

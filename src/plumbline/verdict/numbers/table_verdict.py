@@ -13,6 +13,9 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.formats import format_count
 from plumbline.verdict import implausible_gain
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.comparability.every_check import Answers
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import quote
@@ -56,11 +59,14 @@ def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence
         PlumblineError: the baseline is none of the methods, or there is nothing to compare with it.
     """
     pairs, terms = list_pairs(request, table), request.terms
-    lost, reasons = set[str](), dict[str, str]()
+    lost, reasons, answers = set[str](), dict[str, str](), dict[str, Answers]()
     for pair in pairs:
+        answers[pair.method] = _examine(request, table, pair)
         try:
             if _is_lost(table, pair, terms):
                 lost.add(pair.method)
+            elif refusal := every_check.describe_refusal(answers[pair.method]):
+                raise CannotBeJudgedError(refusal)
             else:
                 _judge(table, pair, terms, len(pairs))
         except CannotBeJudgedError as error:
@@ -71,7 +77,21 @@ def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence
     entries = make_entries(
         table, [pair for pair in pairs if pair.method not in reasons], terms, planned_tries=request.planned_tries
     )
-    return entries, lambda ledger: _write(request, table, read, pairs, lost, reasons, ledger)
+    return entries, lambda ledger: _write(request, table, read, pairs, lost, reasons, answers, ledger)
+
+
+def _examine(request: NumbersRequest, table: Evidence, pair: ComparedPair) -> Answers:
+    """What the checks of comparability answer of a method and what it is compared with."""
+    return every_check.examine(
+        ComparedArms(
+            evidence=table,
+            baseline=pair.baseline,
+            candidate=pair.method,
+            higher=request.terms.higher,
+            paired=request.terms.paired,
+            equal=request.equal,
+        )
+    )
 
 
 def list_pairs(request: NumbersRequest, table: Evidence) -> list[ComparedPair]:
@@ -210,6 +230,7 @@ def _write(
     pairs: Sequence[ComparedPair],
     lost: set[str],
     reasons: dict[str, str],
+    answers: dict[str, Answers],
     ledger: Ledger,
 ) -> VerdictTexts:
     metric = table.metric
@@ -276,6 +297,7 @@ def _write(
             write_list(sentences) if len(every) > 1 else "",
             *write_sections(every, baseline, read=" ".join([about, *table.notes])),
         ],
+        answers=answers,
         limits=list_limits(every),
         numbers=numbers,
         outcomes=outcomes,

@@ -17,6 +17,9 @@ from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, R
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task
+from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.comparability.every_check import Answers
 from plumbline.verdict.evidence import FINISHED, Evidence, RunEvidence
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.judge import BaselineComparison, judge
@@ -128,7 +131,25 @@ class FinishedRunReader:
         if len(ours) > len(theirs):
             seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}
             return write_lost_sentence(method, seeds, len(self.keys(self.mine.scale, method)), baseline, len(theirs))
-        return ""
+        refusal = every_check.describe_refusal(self.comparability[method])
+        return f"{quote(method)} cannot be judged: {refusal}." if refusal else ""
+
+    @cached_property
+    def comparability(self) -> dict[str, Answers]:
+        """What the checks of comparability answer of each method and its baseline, at the scale that decides."""
+        evidence, deciding = self.evidence(self.deciding, self.mine.scale), self.deciding
+        return {
+            method: every_check.examine(
+                ComparedArms(
+                    evidence=evidence,
+                    baseline=baseline,
+                    candidate=method,
+                    higher=deciding.higher,
+                    paired=self.mine.asked["paired"],
+                )
+            )
+            for method, baseline in self.mine.against.items()
+        }
 
     def list_diverged_larger(self, method: str) -> list[str]:
         """List the runs of a method that diverged at the larger scale; none if the file asks for no larger scale."""

@@ -13,6 +13,7 @@ from plumbline.core.formats import format_count
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparability import every_check
 from plumbline.verdict.formatting import join_with_and, quote, write_grid
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
@@ -97,6 +98,7 @@ def make_page(result: VerdictContents) -> VerdictPage:
         "Runs": [tables.write_runs(reader)],
         "Before the runs": [_write_parity(result)],
         "By study targets": _write_study_targets(result),
+        "What it stands on": [every_check.write_answers_of_methods(reader.comparability)],
         "What it cost": [
             tables.write_cost(reader),
             write_medians(reader.evidence(reader.deciding, mine.scale).medians, {}),
@@ -109,6 +111,7 @@ def make_page(result: VerdictContents) -> VerdictPage:
     return VerdictPage(
         title=f"{candidates} against {baselines}",
         sentence=write_first_sentence(result),
+        told=every_check.list_told_of_methods(reader.comparability),
         picture=make_picture(result),
         alt=ALT,
         details=_write_methods(result),

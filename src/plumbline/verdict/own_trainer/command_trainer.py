@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +18,9 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.core.formats import format_count
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.own_trainer import fingerprint, run_end
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, written_files
+from plumbline.verdict.own_trainer.fixed_files import list_fixed
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
 from plumbline.verdict.own_trainer.processes import REPORT, TOKEN, kill_carriers, pool
@@ -46,6 +49,12 @@ PRINTED = {
 _BY_HAND = "let the trainer take its seed from the command line or the environment"
 
 
+class SeedWithoutEffectError(PlumblineError):
+    """The trainer's seed has no effect, so that its runs are no draws of which a spread could be known."""
+
+    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
+
+
 class ProfileJobs(Protocol):
     """Makes runs as jobs of a cluster's profile."""
 
@@ -60,6 +69,11 @@ class ProfileJobs(Protocol):
         """Have requests made, and yield each one when its job has ended."""
 
 
+def name_rerun(run_id: str) -> str:
+    """Name the run that was made once more of what a run was."""
+    return sha256_text(f"{run_id} again")[:16]
+
+
 @dataclass(kw_only=True)
 class CommandTrainer:
     """The arms of a folder's trainer.
@@ -69,6 +83,7 @@ class CommandTrainer:
         tell: is given a line now and then while runs are made.
         profile_jobs: makes the runs' jobs where `plumbline.toml` names a profile.
         compared_with: the method with whose runs the ends of others are compared; the baseline's if empty.
+        again: runs are made once more, beside those of the same seeds.
     """
 
     file: TrainerFile
@@ -79,6 +94,7 @@ class CommandTrainer:
     profile_jobs: Callable[[TrainerFile, Folder], ProfileJobs]
     held_out: bool = False
     compared_with: str = ""
+    again: bool = False
     _known: dict[str, dict[int, Result]] = field(default_factory=dict)
     _begun: bool = False
     _touched: set[str] = field(default_factory=set)
@@ -98,6 +114,11 @@ class CommandTrainer:
         identity = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
         return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(identity))[:8]}"
 
+    @cached_property
+    def fixed(self) -> tuple[str, ...]:
+        """The files that measure, as the top has them."""
+        return list_fixed(self.file, self.repository, self.arms[BASELINE]) or ()
+
     @property
     def metric(self) -> str:
         """The metric that decides."""
@@ -115,7 +136,8 @@ class CommandTrainer:
     def run_id(self, arm: str, seed: int) -> str:
         """Name a run: trainer, code, flags, seed."""
         identity = [self.group, self.arms[arm].tree, list(self.arms[arm].flags), seed]
-        return sha256_text(canonical_json(identity))[:16]
+        name = sha256_text(canonical_json(identity))[:16]
+        return name_rerun(name) if self.again else name
 
     def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Make these runs, and give each one as it ends; one that was finished before is read.
@@ -144,7 +166,9 @@ class CommandTrainer:
             if result is None:
                 kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
                 raise self._describe_interrupted(arm, number)
-            self.repository.remove(self.folder.copy(self.run_id(arm, number)))
+            copy = self.folder.copy(self.run_id(arm, number))
+            written_files.note(self.folder.own, copy)
+            self.repository.remove(copy)
             self.tell_of_shared(arm, result)
             if arm == BASELINE:
                 yield self._make_arm_run(arm, result)
@@ -183,8 +207,24 @@ class CommandTrainer:
         }
         if result.memory_gb is not None:
             printed.setdefault("memory_bytes", result.memory_gb * 2**30)
-        step = result.place.get("step")
-        return replace(run.evidence, file=Path(result.log), **{"step": step, **printed})  # type: ignore[arg-type]
+        rerun = self._result_of(name_rerun(run.run_id))
+        began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
+        written = None if result.written_outside is None else tuple(result.written_outside)
+        seen = {
+            "step": result.place.get("step"),
+            "rerun_value": None if rerun is None else rerun.value,
+            "started": began,
+            "read_outside": result.read_outside,
+            "written_outside": written,
+            "printed_first": None if result.printed_first is None else tuple(result.printed_first),
+        }
+        return replace(
+            run.evidence,
+            file=Path(result.log),
+            changed_fixed=(*result.changed_fixed, *result.changed_records),
+            readers=result.readers,
+            **{**seen, **printed},  # type: ignore[arg-type]
+        )
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
         """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
@@ -205,7 +245,7 @@ class CommandTrainer:
         for stale in ("result", "progress"):
             self._file(arm, number, stale).unlink(missing_ok=True)
         copy = self.folder.copy(run_id)
-        here = copy / self.repository.prefix
+        here: Path = copy / self.repository.prefix
         if not self.folder.at_work(run_id):
             here = self.repository.check_out(chosen.commit, copy, run.share, run.output)
         request = Request(
@@ -217,13 +257,15 @@ class CommandTrainer:
             top=str(self.repository.top),
             copy=str(copy),
             result=str(self._file(arm, number, "result")),
-            log=str(self.folder.log(chosen.method, number)),
+            log=str(self.folder.log(chosen.method, f"{number}-again" if self.again else number)),
             progress=str(self._file(arm, number, "progress")),
             metric=self.file.metric,
             environment=seed_variables(run.seed, number),
             timeout=run.timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
-            fingerprint={"data": data} if (data := fingerprint.hash_data(self.file.folder, run.data)) else {},
+            since=self.folder.set_up_at,
+            fixed=list(self.fixed),
+            fingerprint={"data": data} if (data := fingerprint.hash_data(here, run.data, self.file.folder)) else {},
         )
         path = self._file(arm, number, "request")
         atomic_write_json(path, msgspec.to_builtins(request))
@@ -259,7 +301,8 @@ class CommandTrainer:
             self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
         if (broken := self._explain_seed_without_effect(arm, result)) or result.exit_code in NO_COMMAND:
             if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
-                raise PlumblineError(f"{self.file.path}: {broken or f'run.command: {why}'}")
+                error = SeedWithoutEffectError if broken else PlumblineError
+                raise error(f"{self.file.path}: {broken or f'run.command: {why}'}")
             outcome, why = CRASHED, broken or why
         if outcome == FINISHED and (value is None or not math.isfinite(value)):
             outcome, why = CRASHED, f"it never said {self.metric}"
@@ -306,16 +349,19 @@ class CommandTrainer:
         results[result.seed] = result
         texts = {other.text for other in results.values()}
         digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
-        if len(texts) > 1 or len(results) < (2 if digits >= _DIGITS else _EQUAL):
+        same_first = first_values.are_one_run(*(other.printed_first for other in results.values()))
+        if not same_first and (len(texts) > 1 or len(results) < (2 if digits >= _DIGITS else _EQUAL)):
             return ""
         seeds = ", ".join(map(str, sorted(results)))
+        first = ", ".join(result.printed_first or ())
+        gave = f"all gave {result.text}" if len(texts) == 1 else f"all printed {first} first"
         none = not any(other.shifted for other in results.values())
         if way == INJECT:
             calls = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
             remedy = f"{calls}; {_BY_HAND}"
         else:
             remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
-        return f"run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
+        return f"run.seed: {way!r} has no effect: seeds {seeds} {gave}; {remedy}"
 
     def _read_banked(self, method: str) -> dict[int, Result]:
         """The finished runs of an arm that an earlier try made, by their seeds."""
@@ -327,11 +373,15 @@ class CommandTrainer:
 
     def _others_vary(self, arm: str) -> bool:
         """Whether runs of another arm have gone well here, and differ by their seeds."""
-        values: dict[str, set[float | None]] = {}
+        runs: dict[str, list[ArmRun]] = {}
         for row in self.folder.bank().runs:
             if row.group == self.group and row.method != self.method(arm) and row.run.has_value:
-                values.setdefault(row.method, set()).add(row.run.value)
-        return any(len(each) > 1 for each in values.values())
+                runs.setdefault(row.method, []).append(row.run)
+        return any(
+            len({run.value for run in each}) > 1
+            and not first_values.are_one_run(*(result.printed_first for result in self._results_of(each)))
+            for each in runs.values()
+        )
 
     def _describe_interrupted(self, arm: str, number: int) -> PlumblineError:
         note = read_json(interruption_file(self._file(arm, number, "result"))) or {}

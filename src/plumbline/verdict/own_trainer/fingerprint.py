@@ -55,13 +55,16 @@ def read_machine(devices: str = "") -> dict[str, str]:
     return versions
 
 
-def hash_data(folder: Path, names: Sequence[str]) -> str:
-    """Hash the content of the data that a `plumbline.toml` names; of large files, size, begin and end."""
+def hash_data(folder: Path, names: Sequence[str], rest: Path | None = None) -> str:
+    """Hash the content of the data that a `plumbline.toml` names; of large files, size, begin and end.
+
+    `rest`: the folder that has what the first has not.
+    """
     if not names:
         return ""
     parts = []
     for name in names:
-        path = folder / name
+        path = folder / name if rest is None or os.path.lexists(folder / name) else rest / name
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         parts += [[name, str(file.relative_to(path)), _hash_content(file)] for file in files]
     return sha256_text(canonical_json(parts))[:16]

@@ -23,6 +23,7 @@ from plumbline.core.process_record import now
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.own_trainer.git_call import git
+from plumbline.verdict.own_trainer.run_environment import remove_left
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
@@ -68,6 +69,20 @@ class Folder:
         if not self.own.exists():
             Repository(self.root).leave_out(f"{FOLDER}/", ROWS)
             make_folder(self.own)
+            self._set_up.touch()
+
+    @property
+    def set_up_at(self) -> float:
+        """When the folder was made (seconds since the epoch); 0 where that is not known."""
+        try:
+            return self._set_up.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    @property
+    def _set_up(self) -> Path:
+        """An empty file, whose time is that."""
+        return self.own / "set-up"
 
     @contextmanager
     def hold(self, command: str) -> Iterator[None]:
@@ -80,7 +95,7 @@ class Folder:
         with banks.hold(self.own, command):
             yield
 
-    def log(self, method: str, seed: int) -> Path:
+    def log(self, method: str, seed: int | str) -> Path:
         """Where the log of a run is kept."""
         return self.own / "logs" / method / f"seed-{seed}.log"
 
@@ -109,6 +124,7 @@ class Folder:
             ours = re.fullmatch(r"[0-9a-f]{16}", copy.name) and (copy / ".git").is_file()
             if ours and not self.at_work(copy.name):
                 repository.remove(copy)
+                remove_left(self.runs / f"{copy.name}.result.tmp")
 
     def baseline(self, repository: Repository) -> Arm:
         """The arm that candidates are compared with: at first what HEAD is, and held from then on."""

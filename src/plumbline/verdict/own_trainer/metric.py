@@ -99,12 +99,12 @@ def read(
             keys = {"": metric.json, **metric.others}
             texts = _read_rows(keys, folder, most)
         elif metric.file:
-            texts = _read_texts(metric, backwards(folder / metric.file, most))
+            texts = read_texts(metric, backwards(folder / metric.file, most))
         else:
             gap = left_out or LeftOut()
-            texts = _read_texts(metric, backwards(log, most, begin=gap.end))
+            texts = read_texts(metric, backwards(log, most, begin=gap.end))
             if gap.end:
-                texts = _read_texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
+                texts = read_texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
     primary = texts.pop("", "")
     values = {name: number(text) for name, text in texts.items()}
     others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
@@ -121,8 +121,8 @@ def read(
 def has_value(metric: MetricPart, line: str) -> bool:
     """Whether a line of a log, or of the file of rows, has the primary metric."""
     if metric.json:
-        return _find_below(read_row(line), metric.json.rpartition(":")[2]) is not None
-    return bool(_read_texts(metric, iter([line])).get(""))
+        return find_below(read_row(line), metric.json.rpartition(":")[2]) is not None
+    return bool(read_texts(metric, iter([line])).get(""))
 
 
 def without_value(metric: MetricPart, line: str) -> str:
@@ -170,8 +170,8 @@ def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | No
             yield decode(rest)
 
 
-def _read_texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
-    """The metrics of lines, by name, each as the first of them has it; "" is the primary metric."""
+def read_texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
+    """Read the metrics of lines, by name, each as the first of them has it; "" is the primary metric."""
     if not metric.pattern:
         values = _read_metric_lines(lines)
         return values | ({"": values.pop(metric.name)} if metric.name in values else {})
@@ -209,7 +209,7 @@ def _read_rows(names: dict[str, str], folder: Path, most: int | None) -> dict[st
         rows = (read_row(line) for line in backwards(folder / file, most))
         for row in whole(folder / file) or rows:
             for name in keys.keys() - texts.keys():
-                value = _find_below(row, keys[name])
+                value = find_below(row, keys[name])
                 if value is not None:
                     texts[name] = str(value)
             if keys.keys() <= texts.keys():
@@ -236,15 +236,15 @@ def read_row(line: str) -> Any:
         return None
 
 
-def _find_below(row: Any, key: str) -> Any:
-    """The number below a key, or below a path of keys with dots."""
+def find_below(row: Any, key: str) -> Any:
+    """Find the number below a key of a row, or below a path of keys with dots; None if there is none."""
     if isinstance(row, dict) and key in row:
         value = row[key]
         plain = isinstance(value, int | float | str) and not isinstance(value, bool)
         return value if plain else None
     for at, letter in enumerate(key):
         if letter == "." and isinstance(row, dict) and key[:at] in row:
-            return _find_below(row[key[:at]], key[at + 1 :])
+            return find_below(row[key[:at]], key[at + 1 :])
     return None
 
 
@@ -298,7 +298,7 @@ def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
             texts, unread = {}, 0
             try:
                 with alarm(HOLE_SECONDS):
-                    texts = {} if metric.files else _read_texts(metric, backwards(path, begin=begin, end=end))
+                    texts = {} if metric.files else read_texts(metric, backwards(path, begin=begin, end=end))
             except PlumblineError:
                 unread = end - begin
             if not _make_hole(file.fileno(), begin // _PAGE * _PAGE if gap.end else begin, end // _PAGE * _PAGE):

@@ -97,7 +97,8 @@ def read(
             unmatched.remove(explained[0])
         if not how:
             continue
-        failure = f"{_shorten_command(note)}: {how}"
+        rank = f"rank {note['rank']}, " if note.get("rank") else ""
+        failure = f"{rank}{_shorten_command(note)}: {how}"
         if _is_ended_by_the_run(folder, note, how, ended_well.get(note["parent"])):
             ends.others.append(f"{failure}{_BY_ITSELF}")
         elif (_has_written(path.with_suffix(".wrote"), log) and not _is_a_probe(note, report)) or (
@@ -119,7 +120,8 @@ def join_ends(ends: Collection[str]) -> str:
 
 
 def kind(failure: str) -> str:
-    """The program that failed, and by which code or exception: not its message, which may be of the run."""
+    """The program that failed, and its code or exception; not its rank, nor its message, which may be of the run."""
+    failure = re.sub(r"^rank \d+, ", "", failure)
     begin, _, error = failure.removesuffix(_BY_ITSELF).partition(" (")
     return f"{begin} {error.partition(':')[0]}"
 

@@ -162,7 +162,9 @@ def _start_run(path: Path, device: str) -> subprocess.Popen[bytes]:
     if device:
         request = msgspec.structs.replace(read_request(path), devices=device)
         atomic_write_json(path, msgspec.to_builtins(request))
-    command = [sys.executable, "-m", "plumbline.verdict.own_trainer.run_one", str(path), "--end-with", str(os.getpid())]
+    # -P: no module of the user's folder, in which this is called, is imported in place of Python's.
+    command = [sys.executable, "-P", "-m", "plumbline.verdict.own_trainer.run_one", str(path)]
+    command += ["--end-with", str(os.getpid())]
     # A session of its own: Ctrl-C is this process's to pass on.
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
 

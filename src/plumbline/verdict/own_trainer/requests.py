@@ -50,6 +50,8 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         fingerprint: parts that are known beforehand (the hash of the data).
         watch: note which files of the trainer's folder are opened.
         shared: what is linked into the copy, which all runs can write to.
+        since: when the folder was set up (seconds since the epoch): files that are older are no run's doing.
+        fixed: the files that measure, as the copy has them.
     """
 
     run_id: str
@@ -69,6 +71,8 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fingerprint: dict[str, str] = {}
     watch: bool = False
     shared: list[str] = []
+    since: float = 0.0
+    fixed: list[str] = []
     schema: int = SCHEMA
 
 
@@ -90,6 +94,14 @@ class Result(Struct, frozen=True, kw_only=True):
         signs: of an end before its time, each as it was printed, by its kind.
         place, interval: how far it came (`run_end.LogEnd`).
         remarks: what else is to be reported of its end.
+        printed_first: the first values that it printed (`first_values`); None of what an older Plumbline made, and of
+            a run that is not finished.
+        began: when its command was begun (seconds since the epoch); 0 of what an older Plumbline made.
+        read_outside: file outside of its copy that it read -> when that was last written before; `written_outside`:
+            those that it wrote; None where no Python of it reported them.
+        readers: program -> the files that measure which it read, where some are fixed; all files of the copy, where
+            `watch` was requested.
+        changed_fixed: files that measure which changed while it ran; changed_records: records of Plumbline's own.
     """
 
     run_id: str
@@ -122,6 +134,13 @@ class Result(Struct, frozen=True, kw_only=True):
     place: dict[str, float] = {}
     interval: dict[str, float] = {}
     remarks: list[str] = []
+    printed_first: list[str] | None = None
+    began: float = 0.0
+    read_outside: dict[str, float] | None = None
+    written_outside: list[str] | None = None
+    readers: dict[str, list[str]] = {}
+    changed_fixed: list[str] = []
+    changed_records: list[str] = []
     schema: int = SCHEMA
 
 

@@ -35,9 +35,18 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, find_disk_error, read_json
 from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.verdict.own_trainer import fingerprint, metric, process_ends, run_end
+from plumbline.verdict.own_trainer import (
+    fingerprint,
+    first_values,
+    measuring_files,
+    metric,
+    process_ends,
+    ranks,
+    run_end,
+)
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
-from plumbline.verdict.own_trainer.processes import GRACE, REPORT, TOKEN, adopt_orphans, end, end_with_parent
+from plumbline.verdict.own_trainer.outside_files import read_outside_files
+from plumbline.verdict.own_trainer.processes import GRACE, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.verdict.own_trainer.requests import (
     NO_COMMAND,
     Request,
@@ -46,9 +55,8 @@ from plumbline.verdict.own_trainer.requests import (
     read_request,
     read_result,
 )
+from plumbline.verdict.own_trainer.run_environment import hold_temporary_folder, make_environment
 
-#: What goes in front of the child's PYTHONPATH.
-CHILD = Path(__file__).parent / "child"
 #: Seconds between checks of a running log.
 LOOK = 2.0
 #: What a log states of a disk that is full, and how that stands in what is kept of a run that was not made.
@@ -89,6 +97,8 @@ class _Run:
         self.code_before: int | str | None = None
         self.before = fingerprint.Look()
         self.touched: list[str] = []
+        self.changed_fixed: list[str] = []
+        self.changed_records: list[str] = []
         self.left_out = metric.LeftOut()
         self.left_running: set[int] = set()
         self.remarks: list[str] = []
@@ -96,6 +106,9 @@ class _Run:
         self.shell = 0
         self.end = run_end.LogEnd()
         self.printed: int | None = None
+        self.first: list[str] | None = None
+        self.began = 0.0
+        self.temporary = Path()
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
@@ -115,7 +128,8 @@ class _Run:
                 shutil.rmtree(self.reports, ignore_errors=True)
                 self.reports.mkdir()
                 try:
-                    atomic_write_json(result, msgspec.to_builtins(self._run_command()))
+                    with hold_temporary_folder(result.with_suffix(".tmp")) as self.temporary:
+                        atomic_write_json(result, msgspec.to_builtins(self._run_command()))
                     return 0
                 finally:
                     metric.shorten(self.log)
@@ -160,11 +174,15 @@ class _Run:
         for stale in request.metric.files:  # what the commit has of them is not of this run
             Path(request.folder, stale).unlink(missing_ok=True)
         self.before = fingerprint.scan(request.shared)
+        self.began = time.time()
+        own, copy = Path(request.result).parent.parent, Path(request.copy)
+        fixed, records = measuring_files.hash_files(copy, request.fixed), measuring_files.read_stamps(own)
+        measuring_files.ask_for_readers(self.reports, [measuring_files.EVERY] if request.watch else request.fixed)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],
                 cwd=request.folder,
-                env=self._environment(),
+                env=make_environment(request, temporary=self.temporary, reports=self.reports, token=self.token),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -178,6 +196,8 @@ class _Run:
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
         self.touched = fingerprint.list_touched(self.before)
+        self.changed_fixed = measuring_files.list_differing(fixed, measuring_files.hash_files(copy, request.fixed))
+        self.changed_records = measuring_files.list_differing(records, measuring_files.read_stamps(own))
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -193,6 +213,10 @@ class _Run:
             read = metric.read(request.metric, self.log, Path(request.folder), left_out=self.left_out)
         except PlumblineError as error:
             return self._result(CRASHED, seconds, code, why=str(error))
+        if not request.metric.files:
+            texts = ranks.read_rank_texts(request.metric, self.reports)
+            read, remark = ranks.choose_first_rank(read, texts, request.metric.called)
+            self.remarks += [remark] if remark else []
         if read.value is not None and not math.isfinite(read.value):
             return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
         last = tail[-1] if tail else "it printed nothing"
@@ -214,6 +238,7 @@ class _Run:
         if self.end.diverged:
             why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
             return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
+        self.first = first_values.read_first_values(request.metric, self.log, Path(request.folder))
         return self._result(FINISHED, seconds, code, read)
 
     def _keep_file(self) -> None:
@@ -231,7 +256,7 @@ class _Run:
             raise _NotOfTheArm(f"something stopped its command by a signal ({_describe_exit(code)})", code)
         says_full = any(map(_FULL.search, tail))
         where = [str(self.log.parent), self.request.folder]
-        where += [os.environ.get("TMPDIR", "/tmp"), *self.request.shared] if says_full else []
+        where += [str(self.temporary), *self.request.shared] if says_full else []
         for folder in where:
             if is_full(folder, probe=says_full):
                 raise _NotOfTheArm(f"the disk of {folder} is full{last}")
@@ -251,6 +276,7 @@ class _Run:
             shell=self.shell,
         )
         beside = [f"{process_ends.join_ends(ends.others)}, which counts for nothing"] if ends.others else []
+        outside = read_outside_files(self.reports, self.began)
         return Result(
             run_id=request.run_id,
             seed=request.seed,
@@ -278,29 +304,18 @@ class _Run:
             place=self.end.place,
             interval=self.end.interval,
             remarks=[*self.remarks, *beside],
+            printed_first=self.first,
+            began=self.began,
+            read_outside=outside.read if outside else None,
+            written_outside=outside.written if outside else None,
+            readers=measuring_files.list_readers(self.reports),
+            changed_fixed=self.changed_fixed,
+            changed_records=self.changed_records,
         )
 
     @property
     def _mark(self) -> str:
         return f"{TOKEN}={self.token}"
-
-    def _environment(self) -> dict[str, str]:
-        request = self.request
-        theirs = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != str(CHILD)]
-        devices = {"CUDA_VISIBLE_DEVICES": request.devices} if request.devices else {}
-        return {
-            **os.environ,
-            "PYTHONUNBUFFERED": "1",
-            **request.environment,
-            **devices,
-            "PYTHONPATH": os.pathsep.join([str(CHILD), *theirs]),
-            TOKEN: self.token,
-            REPORT: str(self.reports),
-            "PLUMBLINE_TREE": request.top,
-            "PLUMBLINE_COPY": request.copy,
-            "PLUMBLINE_WATCH": "1" if request.watch else "",
-            "PLUMBLINE_SEEDED": "",
-        }
 
     def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:
         """Wait for the command, check its log meanwhile, and stop it when its time is over or a stop is requested."""

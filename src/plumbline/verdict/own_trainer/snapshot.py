@@ -23,6 +23,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, make_folder, name_in_errors, sha256_text
+from plumbline.verdict.own_trainer import written_files
 from plumbline.verdict.own_trainer.git_call import fill_submodules, git, require_clean_submodules
 from plumbline.verdict.own_trainer.trainer_file import NAME
 
@@ -31,6 +32,8 @@ FOLDER, ROWS, AUTO = ".plumbline", "results.tsv", ".auto"
 NOT_OF_AN_ARM = (FOLDER, ROWS, AUTO, NAME)
 #: Untracked files of more bytes than this are taken for data that should be ignored and shared.
 MOST_UNTRACKED = 256 * 2**20
+#: What git's letter for a change adds to its lines.
+_KINDS = {"A": " (new)", "D": " (removed)"}
 _AUTHOR = {
     f"GIT_{who}_{what}": text
     for who in ("AUTHOR", "COMMITTER")
@@ -65,9 +68,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Repository:
-    """The git repository that a trainer's folder lies in."""
+    """The git repository that a trainer's folder lies in; `output`: folders of it that runs write into."""
 
     folder: Path
+    output: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if shutil.which("git") is None:
@@ -148,6 +152,30 @@ class Repository:
             come += [line] if in_head or not line.startswith("-") else []
         return gone, come
 
+    def list_files_of(self, commit: str) -> list[str]:
+        """List the files of a commit, as the top has them."""
+        return [
+            name
+            for name in self._run("ls-tree", "-rz", "--name-only", "--full-tree", commit).stdout.split("\0")
+            if name
+        ]
+
+    def list_changed_files(self, before: str, after: str) -> dict[str, str]:
+        """List the files that differ between two commits, of what is part of an arm, as the top has them: file -> lines
+        that come and go (``+3 -1``; ``binary`` where there are none), and whether it is new or removed.
+        """
+        own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
+        options = ["diff", "-z", "--no-ext-diff", "--no-textconv", "--no-renames"]
+        counted = self._run(*options, "--numstat", before, after, "--", ":/", *own).stdout.split("\0")
+        listed = iter(self._run(*options, "--name-status", before, after, "--", ":/", *own).stdout.split("\0"))
+        kinds = {name: _KINDS.get(kind, "") for kind, name in zip(listed, listed)}
+        changed = {}
+        for line in filter(None, counted):
+            come, gone, name = line.split("\t", 2)
+            lines = "binary" if come == "-" else f"+{come} -{gone}"
+            changed[name] = f"{lines}{kinds.get(name, '')}"
+        return changed
+
     def _commit(self, reference: str) -> str:
         return self._run(
             "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False
@@ -177,7 +205,7 @@ class Repository:
             self._run("add", "--all", "--", ":/", environment=environment)
             require_clean_submodules(self.top, environment)
             own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
-            own += [f":(top,literal){name}" for name in self.list_printed_to()]
+            own += [f":(top,literal){name}" for name in self.list_left_out()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
             tree = self._code(environment)
@@ -199,27 +227,40 @@ class Repository:
     def of_a_loop(self) -> list[str]:
         """List the untracked files of a loop's session, as the top has them."""
         begin = f"{self.prefix}/{AUTO}/" if self.prefix else f"{AUTO}/"
-        return [name for name in self._list_untracked() if name.startswith(begin)]
+        return [name for name in self.list_untracked() if name.startswith(begin)]
 
     def to_commit(self, message: str) -> str:
         """The command that commits the working tree as it was tried: `git commit -a` leaves out new files."""
-        own = [*self.list_printed_to(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
-        new = [name for name in self._list_untracked() if name not in own]
+        own = [*self.list_left_out(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
+        new = [name for name in self.list_untracked() if name not in own]
         begin = f"git add {shlex.join(f':/{name}' for name in new)} && " if new else ""
         begin = "git add -A :/ && " if len(begin) > 200 else begin
         return f"{begin}git commit -am {shlex.quote(message)}"
+
+    def list_left_out(self) -> list[str]:
+        """List the untracked files that are no part of an arm, as the top has them: those that this process prints to,
+        and those that runs write.
+        """
+        return [*self.list_printed_to(), *self.list_of_runs()]
+
+    def list_of_runs(self) -> list[str]:
+        """List the untracked files that have the name of one that a run wrote, or lie where runs write."""
+        written = written_files.read(self.folder / FOLDER)
+        outputs = tuple(f"{self.prefix}/{name}/".lstrip("/") for name in self.output)
+        return [name for name in self.list_untracked() if name in written or name.startswith(outputs)]
 
     def list_printed_to(self) -> list[str]:
         """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
         mine = {(status.st_dev, status.st_ino) for status in map(os.fstat, filter(_is_open, (0, 1, 2)))}
         files = []
-        for name in self._list_untracked():
+        for name in self.list_untracked():
             with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
                 there = (self.top / name).stat()
                 files += [name] if (there.st_dev, there.st_ino) in mine else []
         return files
 
-    def _list_untracked(self) -> list[str]:
+    def list_untracked(self) -> list[str]:
+        """List the files that git neither tracks nor ignores, as the top has them."""
         return self._list_files("--others", "--exclude-standard", "--", ":/")
 
     def _list_files(self, *options: str) -> list[str]:
@@ -285,7 +326,8 @@ class Repository:
         return self._out("write-tree", environment=environment)
 
     def _require_addable(self) -> None:
-        sizes, names = {}, self._list_untracked()
+        of_runs = set(self.list_of_runs())
+        sizes, names = {}, [name for name in self.list_untracked() if name not in of_runs]
         for name in names:
             if name.endswith("/") and git(self.top / name, "rev-parse", "--verify", "HEAD", check=False).returncode:
                 raise PlumblineError(

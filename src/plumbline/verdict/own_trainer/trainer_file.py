@@ -18,6 +18,7 @@ from plumbline.core.formats import parse_duration
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
 from plumbline.verdict.decision.outcome import Session
+from plumbline.verdict.evidence import parse_measures
 
 NAME = "plumbline.toml"
 #: The places of a command that are filled in.
@@ -72,6 +73,7 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
         file: where the pattern is looked for, in place of what the command prints.
         others: further metrics by name, each a pattern or a `FILE:KEY` as the primary one is.
         held_out: one of `others`, which decides of what `plumbline confirm` runs again.
+        fixed: patterns of the files that measure, which no candidate may change (`own_trainer.fixed_files`).
     """
 
     pattern: str = ""
@@ -82,6 +84,7 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
     unit: str = ""
     others: dict[str, str] = {}
     held_out: str = ""
+    fixed: tuple[str, ...] = ()
 
     @property
     def files(self) -> list[str]:
@@ -109,6 +112,7 @@ class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
         session: what alpha holds for; `planned_tries` are those of the session, none if 0.
         paired, interleave_baseline: the order of the runs, where it is not the baseline's first.
         first_seed: of the baseline.
+        equal: measures of a run in which the arms may not differ, or there is no verdict: seconds, step, tokens, ...
     """
 
     alpha: float = 0.05
@@ -121,6 +125,7 @@ class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
     paired: bool = False
     interleave_baseline: bool = False
     first_seed: int = 42
+    equal: tuple[str, ...] = ()
 
 
 class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -283,6 +288,12 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             raise PlumblineError(f"{path}: {key}: {text!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
     if metric.file and not _is_below(metric.file):
         raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
+    for entry in metric.fixed:
+        if not entry.strip() or not _is_below(entry) or not Path(entry).parts:
+            raise PlumblineError(
+                f"{path}: metric.fixed: {entry!r} is no path below the folder; name the files that measure, such as "
+                '"evaluate.py" or "data/val*"'
+            )
     if metric.held_out and metric.held_out not in metric.others:
         near = nearest(metric.held_out, metric.others)
         raise PlumblineError(f"{path}: metric.held_out: {metric.held_out!r} is none of metric.others{near}")
@@ -301,6 +312,7 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
         if not allowed:
             default = next(each.default for each in structs.fields(DecidePart) if each.name == key)
             raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
+    parse_measures(decide.equal, f"{path}: decide.equal")
     if decide.paired and decide.interleave_baseline:
         raise PlumblineError(f"{path}: decide: says both paired and interleave_baseline; one is the order of the runs")
     if (decide.session == "fwer") != bool(decide.planned_tries):

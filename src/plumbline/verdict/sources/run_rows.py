@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
+from plumbline.verdict.sources.measure_columns import read_measures
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
@@ -50,8 +51,12 @@ def read_table(
     runs, notes = _group_by_run(rows, columns, statuses, column, chosen)
     notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
     by_method: dict[str, dict[str, RunEvidence]] = {}
+    cells, without_measures = {row.line: row.cells for row in chosen}, frozenset((column, columns.step))
     for (method, seed), run in _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes).items():
-        by_method.setdefault(method, {})[seed] = run
+        of_row = cells[run.line] if run.line is not None else {}
+        measures: dict[str, Any] = {**read_measures(of_row, without=without_measures)}
+        own_step = {} if run.step is None else {"step": run.step}
+        by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
     empty: dict[str, tuple[int, ...]] = {}
     for method, of_method in by_method.items():
         without = [run for run in of_method.values() if _is_empty(run)]
@@ -315,8 +320,15 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
             "of elsewhere (--sigma). What was decided with the runs themselves: plumbline log."
         )
         steps = [step for step in steps if last[step.configuration] is step]
+    cells, runs = {row.line: row.cells for row in rows.rows}, dict[str, dict[str, RunEvidence]]()
+    for step in steps:
+        took: dict[str, Any] = {**read_measures(cells[step.line], without=frozenset((columns.metric,)))}
+        status = CRASH if step.value is None else FINISHED
+        run = RunEvidence(value=step.value, file=rows.path, line=step.line, status=status, word=step.word, **took)
+        runs.setdefault(step.label, {})[f"line {step.line}"] = run
     return Evidence(
         metric=columns.metric,
+        runs=runs,
         log=steps,
         files=(rows.path,),
         unread={name_lines([line]): "has not ended" for line in waiting},

@@ -23,6 +23,7 @@ from plumbline.verdict.evidence import CRASH, FINISHED, Evidence, RunEvidence
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import normalize_seed
 from plumbline.verdict.sources.bounded_reading import LARGEST, count_decimals, list_files_below, read_text
+from plumbline.verdict.sources.measure_columns import read_measures
 from plumbline.verdict.sources.records import Printed, Record
 from plumbline.verdict.sources.row_files import MOST_BYTES
 from plumbline.verdict.sources.training_log import LogPart
@@ -54,12 +55,11 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
             without.append(method)
             metrics |= {key for key, each in read.items() if isinstance(each, int | float)}
             continue
-        values = _read_runs(path, read, metric)
+        results = _read_results(path, read, metric)
+        values = {seed: _read_number(path, place, result, metric) for seed, (place, result) in results.items()}
         runs[method] = {
-            seed: RunEvidence(value=value, file=path, status=FINISHED)
-            if math.isfinite(value)
-            else RunEvidence(value=None, file=path, status=CRASH, word="diverged")
-            for seed, value in values.items()
+            seed: _make_run(path, values[seed], read_measures(result, without=frozenset((metric,))))
+            for seed, (_, result) in results.items()
         }
         if len(values) == 1:
             alone.append(method)
@@ -100,26 +100,31 @@ def _read_object(path: Path) -> dict[str, Any]:
     return read
 
 
-def _read_runs(path: Path, read: dict[str, Any], metric: str) -> dict[str, float]:
+def _make_run(path: Path, value: float, measures: Mapping[str, Any]) -> RunEvidence:
+    if math.isfinite(value):
+        return RunEvidence(value=value, file=path, status=FINISHED, **measures)
+    return RunEvidence(value=None, file=path, status=CRASH, word="diverged", **measures)
+
+
+def _read_results(path: Path, read: dict[str, Any], metric: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The results of each run by its seed: the key where they stand, and what stands there."""
     by_seed = read.get(SEEDS)
-    if by_seed and isinstance(by_seed, dict | list):
-        if isinstance(by_seed, list):
-            if not all(isinstance(each, dict) and "seed" in each for each in by_seed):
-                raise PlumblineError(f"{path}: {SEEDS} is an array; each of its objects needs a 'seed'")
-            results = [(each["seed"], each) for each in by_seed]
-        else:
-            results = list(by_seed.items())
-        runs = {}
-        for seed, result in results:
-            label = normalize_seed(str(seed))
-            if label in runs:
-                raise PlumblineError(f"{path}: {SEEDS} has seed {label!r} twice; a run counts once")
-            runs[label] = _read_number(
-                path, f"{SEEDS}.{seed}", result if isinstance(result, dict) else {metric: result}, metric
-            )
-        return runs
-    # Named after the file's folder, so that no two submissions seem to share a seed.
-    return {f"{path.parent.name}, its only run": _read_number(path, "", read, metric)}
+    if not by_seed or not isinstance(by_seed, dict | list):
+        # Named after the file's folder, so that no two submissions seem to share a seed.
+        return {f"{path.parent.name}, its only run": ("", read)}
+    if isinstance(by_seed, list):
+        if not all(isinstance(each, dict) and "seed" in each for each in by_seed):
+            raise PlumblineError(f"{path}: {SEEDS} is an array; each of its objects needs a 'seed'")
+        results = [(each["seed"], each) for each in by_seed]
+    else:
+        results = list(by_seed.items())
+    runs: dict[str, tuple[str, dict[str, Any]]] = {}
+    for seed, result in results:
+        label = normalize_seed(str(seed))
+        if label in runs:
+            raise PlumblineError(f"{path}: {SEEDS} has seed {label!r} twice; a run counts once")
+        runs[label] = (f"{SEEDS}.{seed}", result if isinstance(result, dict) else {metric: result})
+    return runs
 
 
 def _read_number(path: Path, place: str, record: dict[str, Any], metric: str) -> float:

@@ -28,6 +28,8 @@ import signal
 import stat
 import sys
 
+import plumbline_ranks
+
 try:
     import ctypes
 except ImportError:  # a Python that was built without it: `_arm` fails then
@@ -99,6 +101,7 @@ def _begin_child():
 def at_exit():
     """What is known of the end while Python is there: whether its code will be known, and what nobody caught."""
     _notice_other_streams()
+    plumbline_ranks.end(_path(".rank"))
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     _reopen()
     end = {"exit_known": _stream is not None, "import_failed": isinstance(error, ImportError)}
@@ -118,6 +121,7 @@ def _write_began():
     with open("/proc/self/cmdline", "rb") as file:
         command = [word.decode(errors="replace") for word in file.read().split(b"\0")[1:-1]]
     note = {"command": command, "process": _PROCESS, "parent": os.getppid(), "group": os.getpgid(0)}
+    note["rank"] = plumbline_ranks.rank()
     _put(".began", json.dumps({**note, "host": os.uname().nodename}))
 
 
@@ -311,7 +315,14 @@ def _notice(number, stream):
                 if process not in ways:  # a forked child may have other descriptors
                     ways[process] = _way(number)
                 _note(ways[process], lines)
-        if _noticed and stream.__dict__.get("write") is write:  # a library may have put its own in front
+        of_several = process == _PROCESS and plumbline_ranks.rank()
+        if of_several and isinstance(text, str):
+            with contextlib.suppress(Exception):
+                if ways.setdefault(process, _way(number)):
+                    plumbline_ranks.note(_path(".rank"), number, text)
+        if (
+            _noticed and not of_several and stream.__dict__.get("write") is write
+        ):  # a library may have put its own there
             del stream.write
         return real(text)
 

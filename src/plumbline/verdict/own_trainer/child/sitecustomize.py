@@ -10,7 +10,8 @@ what fails in it is told in its report and never to the trainer. In the order of
 - the `sitecustomize` that would have run without this one is run;
 - at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
   of a GPU, modules that came from the user's tree, and the files that were opened, where that is requested;
-- how it ends is noted (`plumbline_process_end`, next to this file).
+- how it ends is noted (`plumbline_process_end`, next to this file), and which files it opens outside of the arm's
+  copy (`plumbline_outside`).
 
 A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
 choose the data of an evaluation.
@@ -228,6 +229,8 @@ def _next_one():
 
 
 if os.environ.get("PLUMBLINE_REPORT"):
+    import plumbline_fixed as _fixed
+    import plumbline_outside as _outside
     import plumbline_process_end as _ends
 
     os.environ["PLUMBLINE_SEEDED"] = "1"
@@ -235,6 +238,14 @@ if os.environ.get("PLUMBLINE_REPORT"):
         _ends.begin(os.environ["PLUMBLINE_REPORT"])
     except Exception as _error:  # a folder that is gone
         _problems.append(f"its begin: {_error!r}")
+    try:
+        _outside.begin(os.environ["PLUMBLINE_REPORT"], _ends.name)
+    except Exception as _error:
+        _problems.append(f"its files: {_error!r}")
+    try:
+        _fixed.begin(os.environ["PLUMBLINE_REPORT"], _COPY, _ends.name)
+    except Exception as _error:
+        _problems.append(f"what measures: {_error!r}")
     _from_the_copy()
     if os.environ.get("PLUMBLINE_WATCH"):
         sys.addaudithook(_watched)

@@ -1,0 +1,163 @@
+"""What a try keeps and refuses where runs are not as its arithmetic assumes: other spread, drift, wild candidates.
+
+    python benchmarks/evidence_rates.py                        # 2 minutes of a quiet core; evidence_rates.md
+    python benchmarks/evidence_rates.py --sessions 100 --out /tmp/quick.md
+
+Nothing is trained: runs are drawn with a fixed seed, and go through the looks, the fresh runs and the check of the
+order of runs by the code that decides. Gains are in sigma, the spread of one run of the baseline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from decision_rules.rates_page import RatesPage, rng_of
+from decision_rules.rules_and_noise_laws import CANDIDATES
+from decision_rules.watched_sessions import FRESH, TOLD, SessionRates, run_sessions
+from machine_description import describe
+
+from plumbline.core.files import atomic_write_text
+from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
+
+WIDTHS, DRIFTS = (0.5, 1.0, 1.5, 2.0, 3.0), (0.0, 0.02, 0.05, 0.1, 0.2)
+#: Runs of each arm of a claim, and its level.
+CLAIM, CLAIM_LEVEL = 5, 0.025
+#: Candidates of a session that spread by four sigma, and those that gain two; the others do nothing.
+WILD, REAL = range(0, CANDIDATES, 5), range(4, CANDIDATES, 5)
+
+
+def spreads(page: RatesPage, sessions: int) -> None:
+    """One candidate that does nothing, where arms are wider or narrower."""
+    rows, worlds = [], 20 * sessions
+    for title, width_of, own_of in (
+        ("both arms", lambda width: width, lambda width: 1.0),
+        ("the candidate alone", lambda width: 1.0, lambda width: width),
+    ):
+        for width in WIDTHS:
+            rates = run_sessions(worlds, [0.0], width=width_of(width), own_widths=[own_of(width)])
+            rng = rng_of("claim", title, width)
+            base, own = (times * rng.standard_normal((worlds, CLAIM)) for times in (width_of(width), width))
+            claims = p_of_fresh_runs(base, own) <= CLAIM_LEVEL
+            promise = 0.05 if title == "both arms" else None
+            label = f"null, {title} {width:g} times as wide"
+            cells = (page.share(rates.looks[:, 0], promise, label), page.share(rates.keeps[:, 0], 0.05, label))
+            rows.append((title, f"{width:g}", *cells, page.share(rates.refusals[:, 0]), page.share(claims)))
+    page.table(
+        "Arms of another spread: what is kept of a change that does nothing",
+        f"Looks: kept by the looks, as a study's try is, which has no fresh runs. Kept: {FRESH} fresh runs of each "
+        f"arm, in turn, agree at {FRESH_LEVEL:g} (a folder's try). 0.05 is promised. Claim: `confirm`, which promises "
+        f"{CLAIM_LEVEL:g}.",
+        ["wider", "times", "looks", "kept", "refused for a trend", "claim"],
+        rows,
+    )
+
+
+def power(page: RatesPage, sessions: int) -> None:
+    """What is kept of true gains, by the first candidate of a session and after wild ones."""
+    rows = []
+    for gain in (0.0, 1.0, 2.0, 3.0):
+        rates = run_sessions(20 * sessions, [gain])
+        rows.append(("first of its session", f"{gain:g}", *_format_rates(rates, np.s_[:, 0])))
+    gains = [2.0 if number in REAL else 0.0 for number in range(CANDIDATES)]
+    widths = [4.0 if number in WILD else 1.0 for number in range(CANDIDATES)]
+    rates = run_sessions(sessions, gains, own_widths=widths)
+    calm = ~rates.keeps[:, list(WILD)].any(axis=1)
+    others = [number for number in range(CANDIDATES) if number not in (*WILD, *REAL)]
+    for title, gain, numbers in (("after wild ones", "2", list(REAL)), ("after wild ones", "0", others)):
+        rows.append((title, gain, *_format_rates(rates, np.ix_(calm, numbers))))
+    rows.append(("a wild one", "0", *_format_rates(rates, np.s_[:, list(WILD)])))
+    page.table(
+        "What is kept of gains",
+        f"Sessions of {CANDIDATES}: every fifth candidate is wild (its runs spread by 4 sigma), every fifth gains 2 "
+        "sigma over the baseline of the time. Rows after wild ones are of the sessions in which none of those is kept "
+        f"({calm.mean():.2f} of them): one that is becomes the baseline, which is then as wide. Told: p < {TOLD:g}.",
+        ["candidate", "gain", "looks", "kept", "refused", "told"],
+        rows,
+    )
+
+
+def drifts(page: RatesPage, sessions: int) -> None:
+    """Sessions of nulls in which every run is better than the one before by a little."""
+    rows = []
+    for drift in DRIFTS:
+        for watched in (True, False):
+            rates = run_sessions(sessions, [0.0] * CANDIDATES, drift=drift, watched=watched)
+            judged = ~rates.refusals
+            refused_sessions = page.share(
+                rates.refusals.any(axis=1), 0.05 if watched and not drift else None, "refused"
+            )
+            of_judged = f"{rates.keeps.sum() / judged.sum():.3f}"
+            cells = [_format_mean(each) for each in (rates.looks, rates.keeps)]
+            rows.append(
+                (
+                    f"{drift:g}",
+                    "yes" if watched else "no",
+                    *cells,
+                    of_judged,
+                    _format_mean(rates.refusals),
+                    refused_sessions,
+                    _format_mean(rates.alarms),
+                    f"{rates.runs.mean():.0f}",
+                )
+            )
+    page.table(
+        "A drift: sessions of candidates that do nothing",
+        f"{sessions:,} sessions of {CANDIDATES} candidates; each run is better than the one before by the drift, in "
+        "sigma. Kept is of all candidates, and of those that were not refused. Where a trend is refused the baseline's "
+        "runs are made anew. Without the refusal fresh runs of both arms in turn alone stand against the drift.",
+        [
+            "drift a run",
+            "trend refused",
+            "looks",
+            "kept",
+            "kept of judged",
+            "refused",
+            "sessions with one",
+            "told",
+            "runs",
+        ],
+        rows,
+    )
+
+
+def _format_rates(rates: SessionRates, which: tuple[np.ndarray, ...]) -> list[str]:
+    parts = (rates.looks, rates.keeps, rates.refusals, rates.alarms)
+    return [_format_mean(part[which]) for part in parts]
+
+
+def _format_mean(hits_SN: np.ndarray) -> str:
+    """A share over sessions; its error is that of their means, since candidates share a bank."""
+    of_session = hits_SN.mean(axis=1) if hits_SN.ndim > 1 else hits_SN.astype(float)
+    return f"{of_session.mean():.3f} ± {of_session.std() / np.sqrt(len(of_session)):.3f}"
+
+
+SECTIONS: tuple[Callable[[RatesPage, int], None], ...] = (spreads, power, drifts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Simulates tries whose evidence is examined")
+    parser.add_argument("--sessions", type=int, default=1000, help="sessions a row")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    arguments = parser.parse_args()
+    page, start = RatesPage(arguments.sessions), time.process_time()
+    for section in SECTIONS:
+        began = time.process_time()
+        section(page, arguments.sessions)
+        print(f"{section.__name__}: {time.process_time() - began:.0f} s", flush=True)
+    head = (
+        "# What a try keeps where runs are not as its arithmetic assumes\n\n"
+        f"{describe(with_torch=False)}. {arguments.sessions:,} sessions a row, {20 * arguments.sessions:,} single "
+        f"candidates a row, {time.process_time() - start:.0f} s of CPU time. `python benchmarks/evidence_rates.py`\n\n"
+        "The bank has five runs, a candidate eight at most; every fifth candidate brings a run of the baseline. One "
+        "candidate's level is 0.05. A trend with the order of runs is refused at a level that is spent: "
+        "`plumbline.stats.order_trend`."
+    )
+    atomic_write_text(arguments.out, "\n\n".join([head, *page.parts]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Finds out whether a baseline's runs are draws of their own: a seed is run twice where nothing else tells what seeds
+do, and runs that read what others had left are refused before a candidate is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.verdict.comparability import carried_state, every_check, seed_beside_rerun
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.evidence import Evidence
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer import first_values
+from plumbline.verdict.own_trainer.command_trainer import CommandTrainer, name_rerun
+from plumbline.verdict.own_trainer.requests import Result, read_result
+
+
+class DependentRunsError(PlumblineError):
+    """The baseline's runs are no draws of their own, so that nothing can be judged beside them."""
+
+    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
+
+
+def take_bank(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank) -> list[ArmRun]:
+    """Have the baseline's runs made that are not there, and return all of them.
+
+    Args:
+        baseline: of the folder.
+        trainer: of the baseline.
+        bank: of the folder.
+
+    Raises:
+        PlumblineError: a run was not made, or they are no draws of their own; where nothing was kept yet, what is
+            committed by the next time is the baseline then.
+    """
+    try:
+        runs = baseline.take_bank(trainer, bank, baseline.file.decide.baseline_runs, baseline.first_seed)
+        run_seed_twice(baseline, trainer, bank, runs)
+        if reason := explain_dependence(trainer, runs):
+            raise DependentRunsError(f"nothing can be judged beside the baseline's runs: {reason}")
+    except PlumblineError as error:
+        if error.exit_code == Outcome.CANNOT_BE_JUDGED.exit_code:
+            _release(baseline)
+        raise
+    return runs
+
+
+def release_dependent(baseline: FolderBaseline, bank: Bank) -> None:
+    """Let what is committed now be the baseline where the runs of what it was are no draws of their own.
+
+    Where something was kept the baseline stays.
+    """
+    trainer = baseline.trainer()
+    if explain_dependence(trainer, list_runs(trainer, bank, baseline.first_seed)):
+        _release(baseline)
+
+
+def _release(baseline: FolderBaseline) -> None:
+    if not baseline.kept_since_first:
+        (baseline.folder.own / "baseline.json").unlink(missing_ok=True)
+
+
+def list_runs(trainer: CommandTrainer, bank: Bank, first_seed: int) -> list[ArmRun]:
+    """List the baseline's runs that are there, from a seed on."""
+    return [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
+
+
+def run_seed_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank, runs: Sequence[ArmRun]) -> None:
+    """Run a seed of the baseline once more, if that was never done here and what its runs print first does not tell
+    whether seeds have an effect.
+
+    Args:
+        baseline: of the folder.
+        trainer: of the baseline.
+        bank: of the folder.
+        runs: those of the baseline.
+    """
+    runs = [run for run in runs if run.has_value]
+    if len(runs) < 2 or _read_rerun(baseline, trainer.group, bank) is not None:
+        return
+    if first_values.are_apart(*(trainer.evidence(run).printed_first for run in runs)):
+        return
+    trainer.tell(
+        f"{trainer.arms[BASELINE].words}, seed {runs[0].seed} runs once more: what its runs print first does not tell "
+        "whether the seed has an effect, or rounding alone makes them differ; once a folder"
+    )
+    for _ in replace(trainer, again=True).run([(BASELINE, runs[0].seed)]):
+        pass
+
+
+def _read_rerun(baseline: FolderBaseline, group: str, bank: Bank) -> tuple[ArmRun, Result] | None:
+    """The run of the folder's first baseline that was made twice, and how the second one ended."""
+    first = (baseline.first if baseline.kept_since_first else baseline.arm).method
+    for banked in bank.runs:
+        if (banked.group, banked.method) == (group, first):
+            result = read_result(baseline.folder.runs / f"{name_rerun(banked.run.run_id)}.result.json")
+            if result is not None:
+                return banked.run, result
+    return None
+
+
+def describe_rerun(baseline: FolderBaseline, bank: Bank) -> Mapping[str, Any] | None:
+    """Give the seed that was run twice, and both values; None if none was, or one has no value."""
+    pair = _read_rerun(baseline, baseline.trainer().group, bank)
+    if pair is None or pair[0].value is None or pair[1].value is None:
+        return None
+    return {"seed": pair[0].seed, "values": [pair[0].value, pair[1].value]}
+
+
+def explain_dependence(trainer: CommandTrainer, runs: Sequence[ArmRun]) -> str:
+    """State why the baseline's runs are no draws of their own, with the remedy; empty where nothing shows that."""
+    evidence = {str(run.seed): trainer.evidence(run) for run in runs}
+    label = trainer.arms[BASELINE].words or BASELINE
+    arms = ComparedArms(
+        evidence=Evidence(metric=trainer.metric, runs={BASELINE: evidence}),
+        baseline=BASELINE,
+        candidate=BASELINE,
+        labels={BASELINE: label},
+    )
+    return every_check.describe_refusal({"carried": carried_state.check(arms), "rerun": seed_beside_rerun.check(arms)})

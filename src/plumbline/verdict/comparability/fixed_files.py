@@ -1,0 +1,65 @@
+"""Checks that what measures is the baseline's in both arms: the files that a folder names as fixed."""
+
+from __future__ import annotations
+
+from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.formatting import name_some
+
+
+def check(arms: ComparedArms) -> CheckAnswer:
+    """Refuse a candidate that touches a file which measures, tell where its runs read others of them than the
+    baseline's do, and name those that are fixed otherwise.
+    """
+    evidence = arms.evidence
+    if changes := _list_changes(arms):
+        return refuse(
+            f"{'; '.join(changes)}: no run may write there, since that is what it is measured by; take it out of the "
+            "code, and restore those files"
+        )
+    if evidence.fixed_files is None:
+        where = "" if evidence.changed_files is None else ": metric.fixed of plumbline.toml names none"
+        return not_known(f"which files measure{where}")
+    changed = evidence.changed_files or {}
+    if touched := [name for name in evidence.fixed_files if name in changed]:
+        return refuse(
+            f"it changes what measures: {name_some([f'{name} {changed[name]}' for name in touched])} (metric.fixed "
+            "of plumbline.toml), and both arms have to be measured alike; undo that (git restore FILE, rm of a new "
+            "one). To measure otherwise from now on, commit that alone, rm .plumbline/baseline.json, and plumbline "
+            "setup-trainer: what is committed is the baseline then"
+        )
+    own, theirs = (_list_readings(arms, arm) for arm in (arms.candidate, arms.baseline))
+    told = []
+    if own is not None and theirs is not None:
+        told += [
+            f"{program} read {file}, which no run of {arms.label(arms.baseline)} does"
+            for program, file in sorted(own[0] - theirs[0])
+        ]
+        told += [
+            f"no {program} read {file}, as all runs of {arms.label(arms.baseline)} do"
+            for program, file in sorted(theirs[1] - own[0])
+        ]
+    if told:
+        return tell(f"of what measures: {'; '.join(told)}")
+    return holds(f"both arms have {name_some(evidence.fixed_files)} of the baseline")
+
+
+def _list_changes(arms: ComparedArms) -> list[str]:
+    """What runs changed of what measures them, by arm and file."""
+    seeds: dict[tuple[str, str], list[str]] = {}
+    for arm in (arms.baseline, arms.candidate):
+        for run in arms.runs_of(arm):
+            for file in run.changed_fixed or ():
+                seeds.setdefault((arms.label(arm), file), []).append(str(run.seed))
+    return [f"{file} changed while seed {name_some(each)} of {label} ran" for (label, file), each in seeds.items()]
+
+
+def _list_readings(arms: ComparedArms, arm: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]]] | None:
+    """Which program read which file: in any run of an arm, and in all of them; None where that is not known."""
+    runs = [run for run in arms.runs_of(arm) if run.value is not None]
+    each = [
+        {(program, file) for program, files in run.readers.items() for file in files}
+        for run in runs
+        if run.readers is not None
+    ]
+    return (set().union(*each), set.intersection(*each)) if each and len(each) == len(runs) else None

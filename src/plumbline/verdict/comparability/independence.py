@@ -1,0 +1,96 @@
+"""Checks that runs are independent: that no trend in the order of time explains their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from plumbline.stats.order_trend import OrderTrend, measure_trend, spend_level
+from plumbline.stats.sentinel import BaselineDrift, measure_drift
+from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.evidence import RunEvidence
+from plumbline.verdict.formatting import format_p
+
+#: A trend that is so rarely seen where runs are independent is told.
+TOLD = 0.05
+#: A line through the baseline's runs that is so rarely as steep where nothing moves is told: one run far from the
+#: others in time and in value, which ranks cannot show.
+DRIFT_TOLD = 0.01
+
+_REMEDY = (
+    "something moved meanwhile: files that runs leave behind and later ones read (a checkpoint, a cache), the data, or "
+    "the machine and what else runs on it. Put that right, and make the runs of both arms anew (in a folder: plumbline "
+    "setup-trainer --again)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _TimedValue:
+    """A value and its place in time."""
+
+    place: float
+    value: float
+
+
+def check(arms: ComparedArms) -> CheckAnswer:
+    """Tell a trend of the values with the order of their runs, or refuse where it is too clear to be chance."""
+    baseline = _order_runs(arms.runs_of(arms.baseline))
+    own = arms.runs_of(arms.candidate)
+    groups = [_order_runs([run for run in own if run.fresh == fresh]) for fresh in (False, True)]
+    if baseline is None or any(group is None for group in groups):
+        return not_known("in which order the runs were made")
+    values = [[each.value for each in group] for group in (baseline, *groups) if group is not None]
+    if not any(len(group) > 1 for group in values):
+        return not_known("whether values follow the order of the runs: each arm has one")
+    trend, level = measure_trend(values), spend_level(arms.tries, fresh=arms.confirmed is not None)
+    drift = _measure_baseline_drift(baseline)
+    numbers: dict[str, Any] = {"correlation": trend.correlation, "p": trend.p, "level": level, "runs": trend.runs}
+    if trend.p <= level:
+        return refuse(f"{_describe_trend(trend, arms)}: {_REMEDY}", **numbers)
+    texts = [_describe_trend(trend, arms)] if trend.p < TOLD else []
+    if drift is not None and drift.p < DRIFT_TOLD:
+        numbers |= {"baseline_drift": drift.total, "baseline_drift_p": drift.p}
+        texts.append(
+            f"the baseline drifts: by {drift.total:+.3g} from its first run to its newest (p = {format_p(drift.p)}); "
+            "the trainer, its data or its machine may have changed since the bank was made"
+        )
+    if texts:
+        return tell("; ".join(texts), **numbers)
+    return holds(f"no trend with the order of the {trend.runs} runs is seen (p = {format_p(trend.p)})", **numbers)
+
+
+def _describe_trend(trend: OrderTrend, arms: ComparedArms) -> str:
+    better = (trend.correlation > 0) == arms.higher
+    return (
+        f"within an arm later runs are {'better' if better else 'worse'} than earlier ones (rank correlation with the "
+        f"order in which they were made {trend.correlation:+.2f}, p = {format_p(trend.p)})"
+    )
+
+
+def _measure_baseline_drift(values: Sequence[_TimedValue]) -> BaselineDrift | None:
+    places = [each.place for each in values]
+    if len(values) < 3 or len(set(places)) < 2:
+        return None
+    return measure_drift([each.value for each in values], places)
+
+
+def _order_runs(runs: Sequence[RunEvidence]) -> list[_TimedValue] | None:
+    """The values of runs in the order in which they were made; None where the source does not say it."""
+    with_values = [run for run in runs if run.value is not None]
+    places: tuple[Callable[[RunEvidence], float | None], ...] = (lambda run: run.order, _read_start)
+    for place_of in places:
+        places_of_runs = [place_of(run) for run in with_values]
+        if None not in places_of_runs:
+            timed = [_TimedValue(place, run.value) for place, run in zip(places_of_runs, with_values)]  # type: ignore[arg-type]
+            return sorted(timed, key=lambda each: each.place)
+    return None
+
+
+def _read_start(run: RunEvidence) -> float | None:
+    try:
+        return datetime.fromisoformat(run.started).timestamp() if run.started else None
+    except ValueError:
+        return None

@@ -1,0 +1,113 @@
+"""Checks that the seed has an effect: runs of one arm with different seeds print different values.
+
+First values: two runs whose first five printed values are equal, as printed, with ten digits or more in the different
+ones of them, are one run. Last values: two metrics may agree by chance where they have few digits. The number of equal
+ones that chance gives is bounded by the unit of the last digit and the spread of both arms; fewer than `CHANCE` of them
+expected, and runs are taken for one. A metric of 0, 1 or 100 may be at the end of its scale, and is passed over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from plumbline.stats.pooling import pool_spreads
+from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.evidence import RunEvidence
+from plumbline.verdict.formatting import join_with_and, quote
+
+#: First printed values that are compared, and the least digits of the different ones among them.
+FIRST, DIGITS = 5, 10
+#: The expected number of groups of equal values, by chance, below which they are none of chance.
+CHANCE = 1e-3
+#: Shares of so many items at most are taken for shares, whose unit is one item.
+MOST_ITEMS = 100_000
+#: Values at which a metric may have reached the end of its scale.
+_ENDS = (0.0, 1.0, 100.0)
+#: Runs that a refusal names.
+MOST_NAMED = 6
+#: Seed, or another name of a run -> the run.
+Runs = Mapping[str, RunEvidence]
+
+
+def check(arms: ComparedArms) -> CheckAnswer:
+    """Refuse a comparison where runs of an arm with different seeds are one run, by what they print."""
+    sides = {arm: _list_finished(arms, arm) for arm in (arms.baseline, arms.candidate)}
+    for arm, runs in sides.items():
+        if same := _find_same_beginning(runs):
+            values = ", ".join((next(iter(same.values())).printed_first or ())[:FIRST])
+            return _refuse_copies(arms.label(arm), same, f"begin with the same values, {values}")
+        if same := _find_same_values(runs, sides.values()):
+            return _refuse_copies(arms.label(arm), same, f"all gave {next(iter(same.values())).value:.10g}")
+    if max(map(len, sides.values())) < 2:
+        return not_known("whether the seed has an effect, since no arm has two runs")
+    return holds("runs of different seeds gave different values")
+
+
+def _list_finished(arms: ComparedArms, arm: str) -> Runs:
+    return {name: run for name, run in arms.evidence.runs.get(arm, {}).items() if run.value is not None}
+
+
+def _refuse_copies(label: str, same: Runs, finding: str) -> CheckAnswer:
+    names = list(same)
+    few = join_with_and(names) if len(names) <= MOST_NAMED else f"{', '.join(names[:MOST_NAMED])} and others"
+    return refuse(
+        f"the seed has no effect: runs {few} of {quote(label)} {finding}; count copies of one run once, or let the "
+        "trainer use its seed"
+    )
+
+
+def _find_same_beginning(runs: Runs) -> Runs:
+    """Runs that begin with the same values, though no two are said to have one seed; none if there are none."""
+    by_beginning: dict[tuple[str, ...], dict[str, RunEvidence]] = {}
+    for name, run in runs.items():
+        beginning = (run.printed_first or ())[:FIRST]
+        digits = sum(len("".join(filter(str.isdigit, value)).lstrip("0")) for value in {*beginning})
+        if len({*beginning}) > 1 and digits >= DIGITS:
+            by_beginning.setdefault(beginning, {})[name] = run
+    return next((_drop_equal_seeds(same) for same in by_beginning.values() if len(_drop_equal_seeds(same)) > 1), {})
+
+
+def _drop_equal_seeds(runs: Runs) -> dict[str, RunEvidence]:
+    """One run of each seed; runs whose seed is not known have different ones."""
+    return dict({run.seed or name: (name, run) for name, run in runs.items()}.values())
+
+
+def _find_same_values(runs: Runs, sides: Iterable[Runs]) -> Runs:
+    """Runs of one value of which chance would not give so many; none if it may."""
+    counts = Counter(run.value for run in _drop_equal_seeds(runs).values())
+    if not counts or max(counts.values()) < 2:
+        return {}
+    values = [[run.value for run in side.values() if run.value is not None] for side in sides]
+    # Each value once: copies would make the spread small.
+    sigma = _estimate_sigma([sorted({*side}) for side in values])
+    share = find_unit([value for side in values for value in side]) / (2 * math.sqrt(math.pi) * sigma) if sigma else 1.0
+    for value, number in counts.items():
+        expected = math.comb(len(runs), number) * min(1.0, share) ** (number - 1)
+        if number > 1 and value not in _ENDS and expected < CHANCE:
+            return {name: run for name, run in runs.items() if run.value == value}
+    return {}
+
+
+def _estimate_sigma(sides: Iterable[Sequence[float]]) -> float:
+    groups = [side for side in sides if len(side) > 1]
+    scale = max((abs(value) for side in groups for value in side), default=0.0) or 1.0
+    return scale * pool_spreads([[value / scale for value in side] for side in groups]).sigma if groups else 0.0
+
+
+def find_unit(values: Iterable[float]) -> float:
+    """Find the unit that values are multiples of: one of the last printed digit, or a share of so many items."""
+    units = []
+    for value in values:
+        share = Fraction(value).limit_denominator(MOST_ITEMS)
+        is_share = abs(float(share) - value) <= 1e-12 * abs(value)
+        units.append(1 / share.denominator if is_share else 10.0 ** -_count_decimals(value))
+    return min(units, default=1.0)
+
+
+def _count_decimals(value: float) -> int:
+    mantissa, _, exponent = repr(value).partition("e")
+    return len(mantissa.partition(".")[2]) - int(exponent or 0)

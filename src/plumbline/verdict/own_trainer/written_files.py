@@ -1,0 +1,38 @@
+"""Keeps which files the runs of a folder write into their copies, by `.plumbline/written.json`: no part of an arm.
+
+Only what git neither tracks nor ignores is asked for: a run's log, a checkpoint that the next run would go on from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline.core.files import atomic_write_json, read_json
+from plumbline.verdict.own_trainer.git_call import git
+
+#: The most names that are kept; a run that writes more of them writes what git should ignore.
+MOST = 10_000
+
+
+def read(own: Path) -> set[str]:
+    """Read the names, as the top of the working tree has them; `own` is the folder that Plumbline keeps."""
+    content = read_json(_place(own))
+    return set(content["files"]) if isinstance(content, dict) and isinstance(content.get("files"), list) else set()
+
+
+def is_known(own: Path) -> bool:
+    """Whether a run has been made since which it is known what runs write."""
+    return _place(own).exists()
+
+
+def note(own: Path, copy: Path) -> None:
+    """Add what a run wrote into its copy; links are what all runs share."""
+    listed = git(copy, "ls-files", "-z", "--others", "--exclude-standard", "--full-name", "--", ":/", check=False)
+    new = {name for name in listed.stdout.split("\0") if name and not (copy / name).is_symlink()}
+    names = read(own)
+    if new - names or not is_known(own):
+        atomic_write_json(_place(own), {"files": sorted(names | new)[:MOST]})
+
+
+def _place(own: Path) -> Path:
+    return own / "written.json"

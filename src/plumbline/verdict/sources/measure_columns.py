@@ -1,0 +1,59 @@
+"""Reads what a run took from columns of a table, or keys of an object, whose names leave no doubt.
+
+A name counts whatever its case, and as the last part of a dotted one (`summary._runtime`). Of several for one measure
+the first in `MEASURE_COLUMNS` counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+#: Field of `plumbline.verdict.evidence.RunEvidence` -> names of it, each with the unit that it counts in.
+MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
+    "seconds": {
+        "training_seconds": 1,
+        "train_runtime": 1,
+        "wall_seconds": 1,
+        "total_seconds": 1,
+        "_runtime": 1,
+        "seconds": 1,
+    },
+    "step": {"num_steps": 1, "global_step": 1, "train_steps": 1, "_step": 1},
+    "tokens": {"total_tokens": 1, "total_tokens_m": 1e6, "tokens_seen": 1, "train_tokens": 1},
+    "parameters": {"num_params": 1, "num_params_m": 1e6, "num_parameters": 1, "n_params": 1, "parameters": 1},
+    "memory_bytes": {
+        "peak_vram_mb": 2**20,
+        "peak_memory_mb": 2**20,
+        "peak_vram_gb": 2**30,
+        "peak_memory_gb": 2**30,
+        "memory_gb": 2**30,
+        "peak_memory_bytes": 1,
+    },
+}
+
+
+def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> dict[str, float]:
+    """Read the measures of a run: field of `RunEvidence` -> amount, of those with a number above 0.
+
+    `without`: columns that are something else here, such as the metric.
+    """
+    by_name = {name.rpartition(".")[2].lower(): value for name, value in cells.items() if name not in without}
+    measures = {}
+    for measure, units in MEASURE_COLUMNS.items():
+        for name, unit in units.items():
+            if (amount := _read_amount(by_name.get(name))) is not None:
+                measures[measure] = amount * unit
+                break
+    return measures
+
+
+def _read_amount(cell: Any) -> float | None:
+    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
+        return None
+    try:
+        amount = float(cell.replace(",", "") if isinstance(cell, str) else cell)
+    except (ValueError, OverflowError):
+        return None
+    return amount if math.isfinite(amount) and amount > 0 else None

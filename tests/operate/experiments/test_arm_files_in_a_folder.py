@@ -1,0 +1,110 @@
+"""An arm is its source: files that runs write are no part of it, whoever left them in the working tree."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from plumbline.operate.experiments import setup_trainer
+from tests import run_in_process
+from tests.operate.experiments.trainer_folder import TRAINER, banked, change, git, plumbline, repository_of
+
+#: Goes on from where the last run here ended.
+RESUMES = TRAINER + (
+    "import os\n"
+    "if os.path.exists('out/state'): print('val_loss: 2.0'); print(given.seed / 1e6)\n"
+    "os.makedirs('out', exist_ok=True); open('out/state', 'w').write('x')\n"
+)
+
+
+@pytest.fixture
+def writing(tmp_path: Path) -> Path:
+    """A folder that is set up, whose runs write a checkpoint and a log, which nothing ignores."""
+    folder = repository_of(tmp_path / "own", RESUMES)
+    done = run_in_process.run(setup_trainer.main, "python train.py {flags} | tee run.log", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def leave(folder: Path, text: str) -> None:
+    """Leave what a run by hand leaves."""
+    (folder / "out").mkdir(exist_ok=True)
+    (folder / "out/state").write_text(text)
+    (folder / "run.log").write_text(text)
+
+
+def test_what_a_run_by_hand_left_is_no_part_of_the_candidate_and_gives_no_second_look(writing: Path) -> None:
+    leave(writing, "one")
+    done = plumbline(writing, "try", "-m", "x")
+    assert done.returncode == 1 and "the working tree is the baseline" in done.stderr, done
+    change(writing, "GAIN = -0.3")
+    done = plumbline(writing, "try", "-m", "x", "--json")
+    decision = json.loads(done.stdout)
+    assert done.returncode == 10 and decision["changed_files"] == {"train.py": "+1 -1"}, done
+    told = decision["comparability"]["arm files"]
+    assert told["answer"] == "told" and told["text"].startswith("out/state and run.log are no part of the candidate")
+    before = banked(writing)
+    leave(writing, "another")
+    done = plumbline(writing, "try", "-m", "again", "--first-seed", "42")
+    assert done.returncode == 10 and "decided already as `x`" in done.stderr and banked(writing) == before
+    git(writing, "add", "run.log")  # it is source, says whoever adds it
+    assert json.loads(plumbline(writing, "try", "-m", "y", "--json").stdout)["changed_files"].keys() == {
+        "run.log",
+        "train.py",
+    }
+
+
+def test_a_kept_change_is_committed_without_what_runs_write(writing: Path) -> None:
+    change(writing)
+    (writing / "new.py").write_text("")
+    leave(writing, "one")
+    done = plumbline(writing, "try", "-m", "better", "--commit")
+    assert done.returncode == 0, done
+    assert set(git(writing, "show", "--name-only", "--format=").split()) == {"new.py", "plumbline.toml", "train.py"}
+
+
+def test_without_a_set_up_a_run_of_the_baseline_comes_before_the_candidate_is_made(writing: Path) -> None:
+    shutil.rmtree(writing / ".plumbline")
+    leave(writing, "one")
+    change(writing, "GAIN = -0.3")
+    decision = json.loads(plumbline(writing, "try", "-m", "x", "--json").stdout)
+    assert decision["changed_files"] == {"train.py": "+1 -1"}
+
+
+def test_what_lies_where_runs_write_is_left_out(writing: Path) -> None:
+    toml = writing / "plumbline.toml"
+    toml.write_text(toml.read_text().replace("[metric]", 'output = ["logs"]\n[metric]'))
+    (writing / "logs").mkdir()
+    (writing / "logs/by-hand").write_text("")
+    change(writing, "GAIN = -0.3")
+    decision = json.loads(plumbline(writing, "try", "-m", "x", "--json").stdout)
+    assert "logs/by-hand is no part of the candidate" in decision["comparability"]["arm files"]["text"]
+
+
+def test_a_candidate_with_other_data_of_its_own_is_seen(folder: Path) -> None:
+    (folder / "words.txt").write_text("a b c")
+    git(folder, "add", "words.txt")
+    git(folder, "commit", "-qm", "data")
+    (folder / ".plumbline/baseline.json").unlink()
+    toml = folder / "plumbline.toml"
+    toml.write_text(toml.read_text().replace("[metric]", 'data = ["words.txt"]\n[metric]'))
+    (folder / "words.txt").write_text("a b")
+    before = banked(folder)
+    done = plumbline(folder, "try", "-m", "x")
+    assert done.returncode == 13 and "x: it changes words.txt (run.data of plumbline.toml)" in done.stderr, done
+    assert "take that out of run.data" in done.stderr and banked(folder) == before
+
+
+def test_a_new_file_that_is_imported_in_place_of_an_installed_module_is_told(folder: Path) -> None:
+    (folder / "random.py").write_text("class Random:\n    def __init__(self, seed): self.seed = seed\n")
+    (folder / "random.py").write_text(
+        (folder / "random.py").read_text() + "    def gauss(self, *_): return self.seed / 1e5\n"
+    )
+    (folder / "more").mkdir()
+    (folder / "more/types.py").write_text("")
+    decision = json.loads(plumbline(folder, "try", "-m", "x", "--json").stdout)
+    told = decision["comparability"]["arm files"]
+    assert told["answer"] == "told" and told["text"].startswith("random.py: new in the candidate"), decision

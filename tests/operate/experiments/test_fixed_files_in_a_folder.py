@@ -1,0 +1,96 @@
+"""Files that measure are the baseline's in both arms, and every changed file is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.operate.experiments.trainer_folder import banked, change, git, plumbline
+
+
+def fix(folder: Path, *patterns: str) -> None:
+    path = folder / "plumbline.toml"
+    path.write_text(path.read_text().replace("[metric]\n", f"[metric]\nfixed = {json.dumps(patterns)}\n"))
+
+
+@pytest.fixture
+def evaluated(folder: Path) -> Path:
+    """A folder whose measure is in files of its own, and in what all runs share."""
+    (folder / "measure").mkdir()
+    for name in ("evaluate.py", "measure/shard_0", "measure/shard_1"):
+        (folder / name).write_text(f"{name}\n")
+    git(folder, "add", "evaluate.py", "measure")
+    git(folder, "commit", "-qm", "evaluation")
+    (folder / ".plumbline/baseline.json").unlink()
+    fix(folder, "evaluate.py", "measure/shard*", "data")
+    return folder
+
+
+@pytest.mark.parametrize("command", [("try", "-m", "x"), ("try", "-m", "x", "--dry-run")], ids=["try", "dry run"])
+def test_a_candidate_that_touches_what_measures_is_refused_by_name_before_any_run(
+    evaluated: Path, command: tuple[str, ...]
+) -> None:
+    change(evaluated)
+    before = banked(evaluated)
+    (evaluated / "evaluate.py").rename(evaluated / "measure/shard_2")
+    (evaluated / "measure/shard_0").write_text("shorter")
+    (evaluated / "measure/shard_1").unlink()
+    done = plumbline(evaluated, *command, "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == report["exit_code"] == 13 and "x: it changes what measures: " in report["error"]
+    for touched in (
+        "evaluate.py +0 -1 (removed)",
+        "measure/shard_0 +1 -1",
+        "measure/shard_1 +0 -1 (removed)",
+        "measure/shard_2 +1 -0 (new)",
+    ):
+        assert touched in report["error"], report["error"]
+    assert "train.py" not in report["error"] and "git restore FILE" in report["error"]
+    assert banked(evaluated) == before and not list((evaluated / ".plumbline/pages").glob("*"))
+
+
+def test_what_is_fixed_and_what_changed_stand_on_the_page_in_the_terminal_and_in_json(evaluated: Path) -> None:
+    change(evaluated, "GAIN = -0.2")
+    (evaluated / "notes.py").write_text("a\nb\n")
+    done = plumbline(evaluated, "try", "-m", "x", "--json", "--", "--worse", "0.1")
+    decision = json.loads(done.stdout)
+    assert decision["changed_files"] == {"notes.py": "+2 -0 (new)", "train.py": "+1 -1"}, done
+    check = decision["comparability"]["fixed files"]
+    names = "evaluate.py, measure/shard_0, measure/shard_1 and data/input.txt"
+    assert (check["answer"], check["text"]) == ("holds", f"both arms have {names} of the baseline")
+    printed = plumbline(evaluated, "try", "-m", "x", "--", "--worse", "0.1").stdout
+    line = "Changed: notes.py +2 -0 (new), train.py +1 -1; flags --worse 0.1."
+    assert line in printed
+    page = Path(decision["page"]).read_text()
+    assert re.search(r"\| `notes.py` +\| \+2 -0 \(new\) ", page) and "Flags that differ: `--worse 0.1`." in page
+
+
+def test_flags_alone_change_no_file_and_without_the_key_it_is_not_known_what_measures(folder: Path) -> None:
+    decision = json.loads(plumbline(folder, "try", "-m", "x", "--json", "--", "--worse", "0.3").stdout)
+    assert decision["changed_files"] == {} and "No file differs" in Path(decision["page"]).read_text()
+    check = decision["comparability"]["fixed files"]
+    assert check["answer"] == "not known here" and "metric.fixed of plumbline.toml names none" in check["text"]
+
+
+def test_a_pattern_that_matches_nothing_names_its_remedy(evaluated: Path) -> None:
+    change(evaluated)
+    fix(evaluated, "evaluate.py", "evalute.py")
+    path = evaluated / "plumbline.toml"
+    path.write_text(path.read_text().replace('fixed = ["evaluate.py", "measure/shard*", "data"]\n', ""))
+    done = plumbline(evaluated, "try", "-m", "x")
+    assert done.returncode == 1 and "metric.fixed: 'evalute.py' matches no file of the baseline" in done.stderr
+    assert "did you mean 'evaluate.py'?" in done.stderr and "take the pattern out" in done.stderr
+
+
+def test_what_was_kept_before_a_file_was_fixed_is_not_confirmed_by_it(evaluated: Path) -> None:
+    fixed = (evaluated / "plumbline.toml").read_text()
+    (evaluated / "plumbline.toml").write_text(fixed.replace('"evaluate.py", ', ""))
+    change(evaluated)
+    (evaluated / "evaluate.py").write_text("another\n")
+    assert plumbline(evaluated, "try", "-m", "both").returncode == 0
+    (evaluated / "plumbline.toml").write_text(fixed)
+    done = plumbline(evaluated, "confirm")
+    assert done.returncode == 13 and "both: it changes what measures: evaluate.py +1 -1" in done.stderr, done

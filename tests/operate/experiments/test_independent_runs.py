@@ -1,0 +1,47 @@
+"""A baseline whose runs are no draws of their own is refused at once, by what its runs and a rerun of one show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plumbline.operate.experiments import setup_trainer
+from tests import run_in_process
+from tests.operate.experiments.trainer_folder import TRAINER, Done, git, plumbline, repository_of
+
+#: Prints one value alone, and forgets its seed; rounding noise makes runs differ.
+FORGETS = """\
+import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int)
+parser.parse_args()
+print(f"val_loss: {3 + (int.from_bytes(os.urandom(1), 'big') // 2 + 1) * 1e-7:.9f}")
+"""
+
+
+def test_a_seed_is_run_twice_once_a_folder_and_the_noise_says_so(folder: Path, template: tuple[Path, Done]) -> None:
+    assert "baseline, seed 42 runs once more: what its runs print first does not tell" in template[1].stderr
+    assert "Seed 42, run twice, gives the same number." in template[1].stdout
+    rerun = json.loads(plumbline(folder, "noise", "--json").stdout)["rerun"]
+    assert rerun["seed"] == 42 and rerun["values"][0] == rerun["values"][1]
+    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    check = json.loads(done.stdout)["comparability"]["seeds beside a rerun"]
+    assert done.returncode == 10 and "runs once more" not in done.stderr
+    assert check["answer"] == "holds" and check["text"].startswith("seed 42 of baseline gave the same number twice")
+
+
+def test_rounding_that_looks_like_the_spread_of_seeds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = repository_of(tmp_path / "own", FORGETS)
+    monkeypatch.setattr("plumbline.verdict.comparability.seed_beside_rerun.TIMES", 1e9)  # whatever the luck of a pair
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 13 and "run twice, differs by " in done.stderr, done.stderr
+    refused = plumbline(folder, "try", "-m", "x", "--", "--seed", "1")
+    assert refused.returncode == 13 and "nothing was run: seed 42 of" in refused.stderr, refused.stderr
+    (folder / "train.py").write_text(TRAINER.replace('open("data/input.txt").read()\n', ""))
+    git(folder, "commit", "-qam", "takes its seed")
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 0 and "gives the same number" in done.stdout, done.stderr

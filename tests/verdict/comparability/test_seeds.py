@@ -1,0 +1,76 @@
+"""Runs of different seeds that are one run are refused; values that few digits make equal are not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from plumbline.verdict.comparability import seeds
+from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
+from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.evidence import Evidence, RunEvidence
+
+BASE = (3.281237, 3.279914, 3.284402)
+
+
+def answer(
+    ours: Sequence[float],
+    theirs: Sequence[float] = BASE,
+    first: Sequence[tuple[str, ...]] = (),
+    seed: str | None = None,
+) -> CheckAnswer:
+    beginnings = [*first, *[None] * len(ours)]
+    runs = {
+        "base": {str(place): RunEvidence(value=value) for place, value in enumerate(theirs)},
+        "new": {
+            str(place): RunEvidence(value=value, printed_first=beginnings[place], seed=seed)
+            for place, value in enumerate(ours)
+        },
+    }
+    return seeds.check(ComparedArms(evidence=Evidence(metric="loss", runs=runs), baseline="base", candidate="new"))
+
+
+def test_equal_values_of_many_digits_are_one_run() -> None:
+    same = answer([3.271111, 3.271111, 3.274402])
+    assert (
+        same.answer == Answer.REFUSES and "the seed has no effect: runs 0 and 1 of `new` all gave 3.271111" in same.text
+    )
+    assert answer([3.271111, 3.271112, 3.274402]).answer == Answer.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ([55.2, 55.2, 55.1], [54.9, 55.0, 55.3]),
+        ([154 / 300, 154 / 300, 160 / 300], [150 / 300, 158 / 300, 149 / 300]),
+        ([1.0, 1.0, 1.0, 1.0], [0.9987, 0.9992, 1.0, 0.9981]),
+    ],
+    ids=["one decimal", "shares of 300 items", "the end of a scale"],
+)
+def test_values_that_chance_makes_equal_hold(ours: list[float], theirs: list[float]) -> None:
+    assert answer(ours, theirs).answer == Answer.HOLDS
+
+
+def test_honest_runs_of_four_decimals_are_seldom_refused() -> None:
+    draw = random.Random(2)
+    refused = sum(
+        answer(*([round(draw.gauss(3.28, 0.002), 4) for _ in range(size)] for size in (8, 5))).answer == Answer.REFUSES
+        for _ in range(1000)
+    )
+    assert refused <= 5
+
+
+def test_equal_first_values_are_one_run_however_rounding_moves_the_last() -> None:
+    first = ("10.8251", "9.1182", "8.2034", "7.4411", "7.0215")
+    same = answer([3.2711, 3.2712], first=[first, first])
+    assert same.answer == Answer.REFUSES and "begin with the same values, 10.8251, 9.1182" in same.text
+    other = ("10.8251", "9.1183", "8.2034", "7.4411", "7.0215")
+    assert answer([3.2711, 3.2712], first=[first, other]).answer == Answer.HOLDS, "a zero-initialised head begins alike"
+    assert answer([3.2711, 3.2712], first=[("10.8251",)] * 2).answer == Answer.HOLDS, "one value may be of no seed"
+    assert answer([3.2711, 3.2712], first=[first, first], seed="7").answer == Answer.HOLDS, "one seed repeats itself"
+
+
+def test_one_run_of_each_tells_nothing_of_its_seed() -> None:
+    assert answer([3.2], [3.1]).answer == Answer.NOT_KNOWN

@@ -1,0 +1,93 @@
+"""Whatever numbers are judged: a planted inequality is told or refused, with its words, and equal arms are not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.verdict.__main__ import main
+
+FLAGS = ["--metric", "loss", "--lower-is-better", "--json"]
+
+
+def run(capsys: pytest.CaptureFixture[str], path: Path, *flags: str) -> tuple[int, dict[str, Any], str]:
+    code = main([str(path), *FLAGS, *flags])
+    return code, json.loads(capsys.readouterr().out), path.with_name(f"{path.stem}.verdict.md").read_text()
+
+
+def write_table(path: Path, seconds: float) -> Path:
+    values = {"base": (3.28, 3.283, 3.279), "new": (3.24, 3.243, 3.241)}
+    rows = [
+        f"{method},{seed},{loss},{10.0 + seed / 10 if method == 'base' else seconds + seed / 10}"
+        for method, losses in values.items()
+        for seed, loss in enumerate(losses)
+    ]
+    path.write_text("\n".join(["method,seed,loss,_runtime", *rows]) + "\n")
+    return path
+
+
+def test_a_table_tells_longer_runs_and_refuses_them_where_they_had_to_be_equal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, flags = write_table(tmp_path / "results.csv", 24.0), ("--baseline", "base", "--exit-code-of", "new")
+    code, report, page = run(capsys, table, *flags)
+    answer = report["comparability"]["new"]["equal budget"]
+    assert (code, answer["answer"]) == (0, "told") and answer["numbers"]["seconds"] == pytest.approx(2.386, abs=0.01)
+    sentence = "The runs of `new`, compared with those of `base`, took 2.4 times as long (24 s against 10 s)."
+    assert f"{report['sentence']}\n\n{sentence}\n" in page
+    assert page.index("## What it stands on") < page.index("## Ledger") and "not known here" in page
+    assert main([str(table), *FLAGS[:-1], *flags]) == 0
+    assert f"\n{sentence}\n" in capsys.readouterr().out
+    assert main([str(table), *FLAGS[:-1], *flags, "--equal", "seconds"]) == 13
+    assert "time had to be equal: give both arms the same" in capsys.readouterr().err
+    code, report, page = run(capsys, write_table(tmp_path / "equal.csv", 10.0), *flags, "--equal", "seconds")
+    assert (code, report["comparability"]["new"]["equal budget"]["answer"]) == (0, "holds")
+
+
+def test_of_many_methods_one_that_is_refused_is_the_only_one_without_a_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        f"m{place},{seed},{3.2 + 0.001137 * ((7 * seed + 3 * place) % 5)}" for place in range(5) for seed in range(3)
+    ]
+    path = tmp_path / "results.csv"
+    path.write_text("\n".join(["method,seed,loss", *rows, "copied,1,3.271111", "copied,2,3.271111"]) + "\n")
+    code, report, page = run(capsys, path, "--baseline", "m0", "--exit-code-of", "copied")
+    assert (code, report["outcomes"]["copied"]) == (13, "cannot be judged")
+    assert "`copied` cannot be judged: the seed has no effect: runs 1 and 2 of `copied` all gave 3.271111" in page
+    assert report["comparability"]["m1"]["seed has an effect"]["answer"] == "holds" and "m1" in report["methods"]
+    stands = page.partition("## What it stands on")[2].partition("##")[0]
+    assert "| `copied`" in stands and "`m1`" not in stands, "what is told or refused"
+    assert stands.count("processes (") == 1, "what is not known stands there once"
+
+
+def test_a_search_is_compared_with_its_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def log(memory: str) -> Path:
+        path = tmp_path / "results.tsv"
+        starts = [f"a1\t{3.0 + place / 1000}\t10.0\tkeep\tstart" for place in range(4)]
+        lines = ["commit\tloss\tmemory_gb\tstatus\tdescription", *starts, f"b2\t2.9\t{memory}\tkeep\twide"]
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    _, report, page = run(capsys, log("25.0"))
+    assert report["comparability"]["b2"]["equal budget"]["answer"] == "told" and "used 2.5 times the memory" in page
+    _, report, page = run(capsys, log("10.0"))
+    assert report["comparability"]["b2"]["equal budget"]["answer"] == "holds"
+
+
+def test_submissions_of_copied_runs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def submit(name: str, *losses: float) -> None:
+        (tmp_path / "records" / name).mkdir(parents=True, exist_ok=True)
+        seeds = {str(seed): {"loss": loss, "num_steps": 900} for seed, loss in enumerate(losses)}
+        (tmp_path / "records" / name / "submission.json").write_text(json.dumps({"seed_results": seeds}))
+
+    submit("base", 1.221301, 1.220177, 1.222840)
+    submit("new", 1.211301, 1.211301, 1.211301)
+    flags = [str(tmp_path / "records"), *FLAGS[:-1], "--baseline", "base", "--exit-code-of", "new"]
+    assert main(flags) == 13 and "the seed has no effect: runs 0, 1 and 2 of `new`" in capsys.readouterr().err
+    submit("new", 1.211301, 1.212301, 1.211207)
+    code, report, _ = run(capsys, tmp_path / "records", *flags[4:])
+    assert code == 0 and report["comparability"]["new"]["finished"]["answer"] == "holds"
