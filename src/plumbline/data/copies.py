@@ -91,23 +91,6 @@ def describe(corpus: str, facts: dict[str, Any]) -> str:
     return f"{message}; all are kept ({key(corpus, 'copies')}: once_in_train or once_in_validation leaves them out)"
 
 
-def count_shared(corpus: str, facts: dict[str, Any]) -> dict[str, Any] | None:
-    """Count what documents.json says of held-out texts that are in training too, once the rule has left some out.
-
-    Returns:
-        Their number (`shared`), that of all held-out texts (`held_out`), their unit, and the key that leaves them out;
-        None if the file is older and states no copies.
-    """
-    copies = facts.get("copies")
-    if not isinstance(copies, dict):
-        return None
-    unit = next(name for name in copies["train"] if name in ("documents", "pieces"))
-    held_out = copies["validation"]
-    shared = held_out["also_on_the_other_side"] if copies["rule"] == "keep" else 0
-    lines = held_out[unit] - held_out["left_out"]
-    return {"held_out": lines, "shared": shared, "unit": unit, "option": key(corpus, "copies")}
-
-
 def count(folder: Path, rule: CopyRule) -> CopyCount:
     """Count the copies in `folder`'s train.jsonl and validation.jsonl, and find which of them a rule leaves out."""
     first, second = ("validation", "train") if rule == "once_in_validation" else _SPLITS

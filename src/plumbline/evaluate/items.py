@@ -18,6 +18,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
+from plumbline.data import shared_words
 from plumbline.data.manifest import find_pack, packs_folder
 from plumbline.data.verify_files import verify_documents
 from plumbline.evaluate import item_fields, item_sources, proxy_items
@@ -188,13 +189,29 @@ def main() -> None:
     arguments = _parser().parse_args()
     tasks = suites.suite(arguments.suite).tasks
     source = {"packaged": _make_packaged, "local": _make_local, "hub": _make_hub}[arguments.items_source]
-    entries = write(arguments.out, source(tasks, arguments))
-    facts: dict[str, str | None] = {}
+    contents = source(tasks, arguments)
+    entries = write(arguments.out, contents)
+    facts: dict[str, Any] = {}
     if arguments.held_out_documents is not None and any(entry.task_source == "proxy" for entry in entries.values()):
         facts["documents_sha256"] = verify_documents(arguments.held_out_documents)
+    counted = _count_shared_words(contents, arguments.held_out_documents)
+    if counted is not None:
+        facts["shared_words"] = counted.facts()
     fingerprint_file.write(arguments.out / INDEX, arguments.fingerprint, **facts)
     for task, entry in entries.items():
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
+    if counted is not None:
+        print(counted.describe())
+
+
+def _count_shared_words(contents: list[TaskItems], held_out: Path | None) -> shared_words.SharedWords | None:
+    """Count the items that share words with the training texts, which lie next to the held-out ones; None if there are
+    none there.
+    """
+    training = None if held_out is None else held_out.with_name("train.jsonl")
+    if training is None or not training.is_file():
+        return None
+    return shared_words.count([item for content in contents for item in content.items], training)
 
 
 def _make_packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import setup_guesses
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
@@ -48,3 +49,24 @@ def test_numbers_of_a_file_may_be_quoted_and_a_name_alone_needs_a_fraction(tmp_p
     (tmp_path / "metrics.jsonl").write_text('{"val": 3, "test": "3/7", "loss": "nan", "val_loss": "2.5"}\n')
     metrics = {guess.name: guess.text for guess in setup_guesses.metrics(tmp_path / "none", tmp_path)}
     assert metrics == {"val_loss": "2.5", "loss": "nan"}
+
+
+@pytest.mark.parametrize(
+    "value", [".:$PYTHONPATH", '"src:${PYTHONPATH}"', ".${PYTHONPATH:+:$PYTHONPATH}", "$OLD_PYTHONPATH:."]
+)
+def test_a_command_may_add_to_the_python_path(value: str) -> None:
+    setup_guesses.require_python_path(f"cd x; PYTHONPATH={value} python train.py --pythonpath=3 MY_PYTHONPATH=a")
+
+
+@pytest.mark.parametrize(("value", "written"), [(".", ".:"), ("'src'", "src:"), ('"a b"', "a b:"), ("", "")])
+def test_a_command_that_replaces_the_python_path_is_refused_with_what_to_write(value: str, written: str) -> None:
+    with pytest.raises(PlumblineError, match=rf'PYTHONPATH="{written}\$PYTHONPATH"'):
+        setup_guesses.require_python_path(f"export PYTHONPATH={value}; python train.py")
+
+
+def test_a_generator_of_the_script_s_own_is_no_seed_that_is_shifted(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("rng = torch.Generator()\nrng.manual_seed(1337)\nset_seed(config.seed)\n")
+    assert "(set_seed(config.seed))" in setup_guesses.seed(script)[1]
+    script.write_text("rng.manual_seed(1337)\n")
+    assert "sets no seed that was seen" in setup_guesses.seed(script)[1]

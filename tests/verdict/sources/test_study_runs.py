@@ -52,6 +52,17 @@ def test_copies_that_are_left_are_counted(tmp_path: Path, rule: str) -> None:
     assert read_shared_texts(folder, manifest) == expected
 
 
+def test_items_that_share_words_are_those_of_the_run_s_suite(tmp_path: Path) -> None:
+    folder, manifest = make(tmp_path)
+    index = tmp_path / "corpora/mine/items/core/items.json"
+    index.parent.mkdir(parents=True)
+    index.write_text("{}")
+    fingerprint_file.write(index, "", shared_words={"items": 9, "compared": 7, "shared": 2, "words": 13})
+    asked = {suite: manifest | {"spec": manifest["spec"] | {"suite": suite}} for suite in ("core", "other")}
+    counts = {suite: read_shared_texts(folder, each) for suite, each in asked.items()}
+    assert (counts["core"].items, counts["core"].items_shared, counts["other"].items) == (7, 2, None)  # type: ignore[union-attr]
+
+
 def test_a_run_of_another_split_is_not_known(tmp_path: Path) -> None:
     folder, manifest = make(tmp_path)
     assert read_shared_texts(folder, manifest) is not None

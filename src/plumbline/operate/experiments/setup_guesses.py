@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from plumbline.core.errors import PlumblineError
 from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, read_row, whole
 from plumbline.verdict.own_trainer.trainer_file import ENVIRONMENT, INJECT
 
@@ -266,10 +267,30 @@ def seed(path: Path | None) -> tuple[str, str]:
     if variable := re.search(r"""(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w*SEED\w*)["']""", text):
         return f"{ENVIRONMENT}{variable[1]}", f"{path.name} reads {variable[1]} from the environment"
     if fixed := re.search(
-        r"(?:\w+\.)*(?:manual_seed(?:_all)?|(?<=random\.)seed|default_rng|set_seed|seed_everything)\([^)\n]*\)", text
+        # A generator of the script's own (rng.manual_seed) is left alone.
+        r"(?<![\w.])(?:(?:torch\.(?:\w+\.)*)?manual_seed(?:_all)?"
+        r"|(?:\w+\.)*(?:(?<=random\.)seed|default_rng|set_seed|seed_everything))\([^)\n]*\)",
+        text,
     ):
         return INJECT, f"{path.name} fixes its seed ({fixed[0]}), {SHIFTED}"
     return INJECT, f"{path.name} sets no seed that was seen"
+
+
+def require_python_path(command: str) -> None:
+    """Refuse a command that sets PYTHONPATH to what does not go on with $PYTHONPATH.
+
+    No Python process of a run would load what shifts its seed and reports how it ends.
+
+    Raises:
+        PlumblineError: with the command's part, and how it is written.
+    """
+    for part, value in re.findall(r"""(?<![\w$])(PYTHONPATH=("[^"]*"|'[^']*'|[^\s;&|]*))""", command):
+        if "PYTHONPATH" not in value or value.startswith("'"):
+            bare = value.strip("\"'")
+            raise PlumblineError(
+                f"the command sets {part}, which hides how its processes end and what they are seeded with; write "
+                f'PYTHONPATH="{f"{bare}:" if bare else ""}$PYTHONPATH"'
+            )
 
 
 def find_missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:

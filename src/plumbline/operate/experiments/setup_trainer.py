@@ -149,6 +149,7 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
 def _write_file(options: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
     """Make the first run, write `plumbline.toml` by what it printed, and keep the run as the baseline's first."""
     root = repository.folder
+    setup_guesses.require_python_path(options.command)
     (way, why), share = _seed(options, root), list(options.share)
     tell(f'seed = "{way}": {why}')
     ignored = _list_ignored(root)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.data import copies
+from plumbline.data.document import key
 from plumbline.data.manifest import fingerprint, pack_folder, read_documents, read_pack
 from plumbline.verdict.evidence import CRASH, FINISHED, RunEvidence, SharedTexts
 
@@ -59,5 +60,24 @@ def read_shared_texts(folder: Path, manifest: Mapping[str, Any]) -> SharedTexts 
         made_from = pack.get("corpus", {}).get("documents_sha256")
         if fingerprint(pack) != of_the_run[split] or made_from != documents["splits"][split]["sha256"]:
             return None
-    counts = copies.count_shared(name, documents)
-    return SharedTexts(**counts) if counts else None
+    copies = documents.get("copies")
+    if not isinstance(copies, Mapping):
+        return None
+    held_out = copies["validation"]
+    unit = next(each for each in held_out if each in ("documents", "pieces"))
+    items = _read_item_facts(corpus / "items" / str(spec.get("suite")) / "items.json")
+    return SharedTexts(
+        held_out=held_out[unit] - held_out["left_out"],
+        shared=held_out["also_on_the_other_side"] if copies["rule"] == "keep" else 0,
+        unit=unit,
+        option=key(name, "copies"),
+        items=items.get("compared"),
+        items_shared=items.get("shared"),
+    )
+
+
+def _read_item_facts(index: Path) -> Mapping[str, int]:
+    """What was counted when a suite's items were made; empty if they are not there, or it was not counted."""
+    facts = fingerprint_file.read(fingerprint_file.sidecar_path(index)) or {}
+    shared_words = facts.get("shared_words")
+    return shared_words if isinstance(shared_words, Mapping) else {}
