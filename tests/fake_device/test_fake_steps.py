@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fake_device import method_rows
+from benchmarks.fake_device import absent_cuda, method_rows
 from benchmarks.fake_device.compiled_step import FEW, extrapolate
+from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
 from tests.conftest import REPOSITORY
 from tests.fake_device import warm_device
@@ -255,6 +256,5 @@ def test_a_missing_compiler_is_an_error_where_it_is_demanded(tmp_path: Path, mon
     for required, skipped in (("1", False), ("0", True)):
         monkeypatch.setenv("PLUMBLINE_REQUIRE_COMPILER", required)
         assert runpy.run_path(__file__)["pytestmark"].args == (skipped,)
-    with warm_device.start_device(tmp_path, REPOSITORY) as process:
-        process.requests.close()
-        assert process.answers.read() == "", "it ended before it could carry out anything"
+    with pytest.raises(PlumblineError, match=r"is compiled by g\+\+, which is not installed"):
+        absent_cuda.require_compiler()

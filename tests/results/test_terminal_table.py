@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import load
@@ -14,21 +13,6 @@ from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.results.tables.terminal_table import format_for_terminal
 from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
-
-TABLES = study_parts.targets("transfer", "tables")
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_every_table_fits(published: World, tmp_path: Path, name: str) -> None:
-    groups = published.study.definition["targets"][name]["runs"]
-    frames = published.load(*groups) if groups else load([], published.root)
-    table = study_parts.function("transfer", "tables", name)(frames, published.study, PUBLISHED)
-    write_table.write(table, frames, tmp_path / f"{name}.csv")
-    text = format_for_terminal(tmp_path / f"{name}.csv")
-    assert max(map(cell_len, text.replace(str(tmp_path), "").splitlines())) <= 80
-    labels = [column for column in table.columns if column.kind == "label" and column.readable]
-    names = next((column for column in labels if column.narrow), labels[0])
-    assert all(table.shown(row, names)[:6] in text for row in table.rows)
 
 
 def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:

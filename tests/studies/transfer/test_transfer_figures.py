@@ -16,6 +16,7 @@ from plumbline.specs import study_parts
 from plumbline.studies.transfer.task_differences import deltas, list_tasks
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, curve, published_once
 from tests.studies.transfer.synthetic_runs import tasks_of as twelve
+from tests.studies.watched_numbers import Watched
 
 FIGURES = study_parts.targets("transfer", "figures")
 
@@ -25,9 +26,9 @@ def published() -> World:
     return published_once()
 
 
-def draw(world, name):
+def draw(world, name, printed=PUBLISHED):
     frames = world.load(*world.study.definition["targets"][name]["runs"])
-    return study_parts.function("transfer", "figures", name)(frames, world.study, PUBLISHED), frames
+    return study_parts.function("transfer", "figures", name)(frames, world.study, printed), frames
 
 
 def words(picture) -> str:
@@ -38,7 +39,9 @@ def words(picture) -> str:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_preset_is_in_the_picture_and_the_bytes_repeat(published, tmp_path, name):
-    first, second = draw(published, name)[0], draw(published, name)[0]
+    watched = Watched(PUBLISHED)
+    first, second = draw(published, name, watched)[0], draw(published, name)[0]
+    assert watched.seen == set(published.study.definition["targets"][name]["published"])
     assert "preset paper" in words(first)
     paths = [
         figure_style.save(picture, tmp_path / folder / f"{name}.png")

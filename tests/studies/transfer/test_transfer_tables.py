@@ -7,34 +7,61 @@ import math
 
 import pandas as pd
 import pytest
+from rich.cells import cell_len
 
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
-from plumbline.results.runs.finished_runs import load
+from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import collect_provenance
 from plumbline.results.tables.table import Table
+from plumbline.results.tables.terminal_table import format_for_terminal
 from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.synthetic_results import PRIMARY, SECOND, Run
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, history, read_printed_rows, tasks_of
+from tests.studies.watched_numbers import Watched
 
-TABLES = sorted(
-    name
-    for name, entry in study_config.load("transfer", "smoke").definition["targets"].items()
-    if entry["kind"] == "table"
-)
+TARGETS = study_config.load("transfer", "smoke").definition["targets"]
+TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
 
 
-def make_table(world: World, name: str) -> Table:
-    """A table of a world."""
+def load_runs(world: World, name: str) -> RunFrames:
+    """The runs that a table reads."""
     groups = world.study.definition["targets"][name]["runs"]
-    runs = world.load(*groups) if groups else load([], world.root)
-    return study_parts.function("transfer", "tables", name)(runs, world.study, PUBLISHED)
+    return world.load(*groups) if groups else load([], world.root)
+
+
+def make_table(world: World, name: str, printed: PrintedNumbers = PUBLISHED) -> Table:
+    """A table of a world."""
+    return study_parts.function("transfer", "tables", name)(load_runs(world, name), world.study, printed)
 
 
 @pytest.fixture(scope="module")
-def tables(published):
-    return {name: make_table(published, name) for name in TABLES}
+def watched() -> dict[str, Watched]:
+    """The printed numbers that each table is given."""
+    return {name: Watched(PUBLISHED) for name in TABLES}
+
+
+@pytest.fixture(scope="module")
+def tables(published, watched):
+    return {name: make_table(published, name, watched[name]) for name in TABLES}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_reads_what_it_declares(tables, watched, name):
+    assert watched[name].seen == set(TARGETS[name]["published"])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_fits_a_terminal(published, tables, tmp_path, name):
+    table = tables[name]
+    write_table.write(table, load_runs(published, name), tmp_path / f"{name}.csv")
+    text = format_for_terminal(tmp_path / f"{name}.csv")
+    assert max(map(cell_len, text.replace(str(tmp_path), "").splitlines())) <= 80
+    labels = [column for column in table.columns if column.kind == "label" and column.readable]
+    names = next((column for column in labels if column.narrow), labels[0])
+    assert all(table.shown(row, names)[:6] in text for row in table.rows)
 
 
 @pytest.mark.parametrize("name", TABLES)
