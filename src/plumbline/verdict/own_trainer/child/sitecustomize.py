@@ -10,8 +10,8 @@ what fails in it is told in its report and never to the trainer. In the order of
 - the `sitecustomize` that would have run without this one is run;
 - at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
   of a GPU, modules that came from the user's tree, and the files that were opened, where that is requested;
-- how it ends is noted (`plumbline_process_end`, next to this file), and which files it opens outside of the arm's
-  copy (`plumbline_outside`).
+- how it ends is noted (`plumbline_process_end`, next to this file), which files it opens outside of the arm's copy
+  (`plumbline_outside`), and which of the files that measure it reads (`plumbline_fixed`).
 
 A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
 choose the data of an evaluation.
