@@ -23,9 +23,9 @@ def read_rank_texts(part: MetricPart, folder: Path) -> dict[int, dict[str, str]]
     for path in sorted(folder.glob("*.rank")):
         for record in path.read_text(encoding="utf-8", errors="replace").splitlines():
             place, _, rest = record.strip("\0 ").partition(" ")
-            rank, _, line = rest.partition(" ")
-            if place.isdecimal() and rank.isdecimal():
-                lines.setdefault(int(rank), []).append((int(place), line))
+            number, _, line = rest.partition(" ")
+            if place.isdecimal() and number.isdecimal():
+                lines.setdefault(int(number), []).append((int(place), line))
     texts: dict[int, dict[str, str]] = {}
     try:
         with metric.alarm(SECONDS):
