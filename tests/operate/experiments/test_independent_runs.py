@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from plumbline.operate.experiments import setup_trainer
 from tests import run_in_process
-from tests.operate.experiments.trainer_folder import TRAINER, Done, git, plumbline, repository_of
+from tests.operate.experiments.trainer_folder import TRAINER, Done, banked, git, plumbline, repository_of
 
 #: Prints one value alone, and forgets its seed; rounding noise makes runs differ.
 FORGETS = """\
@@ -45,3 +46,20 @@ def test_rounding_that_looks_like_the_spread_of_seeds_is_refused(
     git(folder, "commit", "-qam", "takes its seed")
     done = run_in_process.run(setup_trainer.main, cwd=folder)
     assert done.returncode == 0 and "gives the same number" in done.stdout, done.stderr
+
+
+def test_a_checkpoint_at_a_path_of_its_own_is_refused_after_two_runs(tmp_path: Path) -> None:
+    """Each run goes on from what the one before it left, so that all of them fall in the order of time."""
+    script = """\
+        import json, os, random
+        random.seed(1)
+        path = {path!r}
+        loss = json.load(open(path)) if os.path.exists(path) else 5.0
+        json.dump(loss * 0.99 + random.gauss(0, 0.001), open(path, "w"))
+        print(f"val_loss: {{loss}}")
+        """
+    path = str(tmp_path / "ckpt.json")
+    folder = repository_of(tmp_path / "own", textwrap.dedent(script).format(path=path))
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 13 and f"seed 43 of baseline read {path}, which seed 42 of" in done.stderr, done.stderr
+    assert [row["run"]["seed"] for row in banked(folder)] == [42, 43]
