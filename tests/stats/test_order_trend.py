@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,3 +59,22 @@ def test_all_tries_of_a_session_spend_the_error_and_no_more() -> None:
     assert spent[-1] == pytest.approx(SESSION_ERROR, rel=1e-3)
     assert spend_level(1, fresh=True) == spend_level(40, fresh=True) == FRESH_LEVEL
     assert spent[39] + 40 * 0.05 * FRESH_LEVEL < 0.05, "what does nothing is kept by the looks in 1 of 20 at most"
+
+
+def test_the_page_of_rates_says_what_a_simulation_of_a_few_lines_does() -> None:
+    page = (Path(__file__).parents[2] / "benchmarks/evidence_rates.md").read_text()
+    rows = [[cell.strip().partition(" ")[0] for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    rng = np.random.default_rng(0)
+
+    def beats(gain: float, level: float, *, width: float = 1.0, drift: float = 0.0) -> float:
+        base, own = rng.standard_normal((2, 40_000, 5))
+        base, own = base + 2 * drift * np.arange(5), width * own + gain + drift * (2 * np.arange(5) + 1)
+        return float((stats.ttest_ind(own, base, axis=1, alternative="greater").pvalue <= level).mean())
+
+    wide = next(row for row in rows if row[:2] == ["the", "2"])
+    assert float(wide[5]) == pytest.approx(beats(0, 0.025, width=2), abs=0.005)
+    real = next(row for row in rows if row[:2] == ["first", "2"])
+    looks, keeps, refused = map(float, real[2:5])
+    assert keeps + refused == pytest.approx(looks * beats(2, 0.25), abs=0.01)
+    drifting = next(row for row in rows if row[:2] == ["0.2", "no"])
+    assert float(drifting[3]) == pytest.approx(float(drifting[2]) * beats(0, 0.25, drift=0.2), abs=0.01)

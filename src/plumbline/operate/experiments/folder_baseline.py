@@ -270,7 +270,7 @@ class FolderBaseline:
             baseline=against,
         )
         self._say(fresh_runs=fresh_runs | {key: begun})
-        self.tell(f"{arm}: runs again with fresh seeds, in turn with the baseline, before it becomes the baseline")
+        self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
         in_turn = [pair for at, own in zip(theirs, seeds) for pair in ((BASELINE, at), (arm, own))]
         return decide_by_fresh_runs(decision, self._take_runs(trainer, bank, in_turn))
 

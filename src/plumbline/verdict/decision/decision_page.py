@@ -289,16 +289,16 @@ UNSEEN = (
     "have the rights of whoever makes them. The changed files are where that would stand. A program of its own that "
     "measures, named in `metric.fixed`, is out of a change's reach."
 )
-#: What a keep's number leaves out, by benchmarks/experiment_rules.md.
+#: What a keep's number leaves out: by benchmarks/experiment_rules.md, and by simulation in the tests.
 STOPPED = (
     "What is kept is no claim yet. Stopping is allowed for in its estimate; that only what looked good is kept is not, "
     "and cannot be: of simulated changes that do nothing those that were kept show 1.2 sigma. `plumbline confirm` runs "
     "it again with fresh seeds, and its number has no such selection."
 )
 FRESH = (
-    "What is kept is no claim yet. Its gain is that of fresh runs, but the baseline's are those that it was kept "
-    "beside, and may be poor by chance: of simulated changes that do nothing those that were kept show 0.9 sigma. "
-    "`plumbline confirm` runs both again with fresh seeds, and its number has no such selection."
+    "What is kept is no claim yet. Its gain is that of fresh runs of both arms, but only what they confirm is kept: of "
+    "simulated changes that do nothing those that were kept show 0.8 sigma. `plumbline confirm` runs both again with "
+    "fresh seeds, and its number has no such selection."
 )
 #: What decides where all values are equal, and what being as good leaves open.
 EQUAL = (
