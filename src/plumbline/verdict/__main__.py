@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from plumbline.core.command_line import Parser, comma_list, run
 from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.files import format_path
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.core.formats import format_count
@@ -122,7 +124,8 @@ def main(command_line: Sequence[str] | None = None) -> int:
     """Run `plumbline verdict` with a command line (default: this process's) and return the exit code."""
     command_line = sys.argv[1:] if command_line is None else command_line
     parser = arguments()
-    options = parser.parse_args(command_line)
+    # Names are matched as files are read: without what steers a terminal.
+    options = parser.parse_args([*map(_strip_name, command_line)])
     if options.check_page is not None:
         return check_page(options.check_page, options.ledger)
     if options.results is not None and not options.results.exists():
@@ -152,6 +155,13 @@ def main(command_line: Sequence[str] | None = None) -> int:
         first = "\n".join([verdict.sentence, *verdict.told])
         print(visible(f"{first}\n\n{request.page}\n{request.page.with_suffix('.json')}"))
     return code
+
+
+def _strip_name(argument: str) -> str:
+    """An argument without escape sequences, unless it is a file's name."""
+    if (plain := strip_escapes(argument)) == argument or os.path.exists(argument) or os.sep in argument:
+        return argument
+    return plain
 
 
 def _format_argument(argument: str) -> str:

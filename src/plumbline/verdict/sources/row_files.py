@@ -210,10 +210,10 @@ def _make_rows(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRow
     rows = []
     for line, record in records:
         cells: dict[str, str] = {}
-        for key, value in _flatten(record):
+        for key, value in _flatten({strip_escapes(key): value for key, value in record.items()}):
             if key in cells or key.count(".") > DEEPEST:
                 raise PlumblineError(f"{path}, line {line}: {key[:80]!r} is there twice, or too deep within objects")
-            cells[key] = _format_cell(path, line, key, value)
+            cells[key] = strip_escapes(_format_cell(path, line, key, value))
         columns |= dict.fromkeys(cells)
         rows.append(FileRow(line, cells))
     return FileRows(
