@@ -247,7 +247,9 @@ def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
     report, remark = json.loads(done.stdout), "1 process of it failed (-c import none_such: exit code 1 "
     assert done.returncode == 10 and report["runs"][-1]["remarks"][0].startswith(remark), done.stderr
-    assert f"Of worse, seed 1042: {remark}" in "".join(report["notes"]) and f"of worse: {remark}" in done.stderr
+    answer = report["comparability"]["processes"]
+    assert answer["answer"] == "told" and f"of worse, seed 1042: {remark}" in answer["text"]
+    assert f"of worse: {remark}" in done.stderr
     assert banked(folder)[-1]["run"]["remarks"] == report["runs"][-1]["remarks"]
     again = plumbline(folder, "try", "-m", "worse", "--", "--worse", "1")  # from the bank, and on the console
     assert remark[:40] in again.stdout and remark in " ".join(plumbline(folder, "page").stdout.split())
