@@ -122,6 +122,7 @@ class RunEvidence:
         shared_texts: how much of its evaluation is in its training texts.
         changed_fixed: files that measure, and records of Plumbline's own, that changed while it ran.
         readers: program of it -> the files that measure which it read.
+        others: further metrics that it stated, none of which decides.
     """
 
     value: float | None
@@ -154,6 +155,7 @@ class RunEvidence:
     shared_texts: SharedTexts | None = None
     changed_fixed: tuple[str, ...] | None = None
     readers: Mapping[str, Sequence[str]] | None = None
+    others: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

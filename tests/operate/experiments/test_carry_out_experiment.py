@@ -16,8 +16,9 @@ from plumbline.operate.experiments import __main__ as experiment_verbs
 from plumbline.operate.experiments import past_experiments, study_verbs
 from plumbline.operate.experiments.carry_out_experiment import decide, settle_try, with_own_page
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
-from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, Session
-from plumbline.verdict.evidence import Evidence
+from plumbline.verdict.decision.fix_design import write_rule
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentQuestion, Session
+from plumbline.verdict.evidence import Evidence, RunEvidence
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, noisy
 
 
@@ -68,6 +69,48 @@ def test_a_longer_training_is_told_and_refused_where_it_had_to_be_equal(
     assert place.read_decision(QUESTION.name).terms.equal == ("seconds",)
     equal = run_try(place, replace(strict, candidate="other"), NumbersTrainer(noisy(8), "other"))
     assert equal.verdict == "keep"
+
+
+def test_a_broken_guard_withholds_a_keep_before_and_by_its_fresh_runs(
+    place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = {BASELINE: 1e9, "large": 1.4e9}
+    seen_verdicts: list[str] = []
+
+    def measure(_: NumbersTrainer, run: ArmRun) -> RunEvidence:
+        grown = run.arm == "later" and run.seed >= 5000
+        return replace(run.evidence, memory_bytes=2e9 if grown else memory.get(run.arm, 1e9))
+
+    def run_fresh(decision: Decision) -> Decision:
+        seen_verdicts.append(decision.verdict)
+        if not decision.verdict.is_kept:
+            return decision
+        runs = [replace(run, seed=run.seed + 5000, value=(run.value or 0) + 0.3) for run in decision.runs]
+        return replace(decision, fresh=tuple(runs))
+
+    monkeypatch.setattr(NumbersTrainer, "evidence", measure)
+    guarded = replace(QUESTION, guards={"memory_bytes": "<= 1.05x"})
+    assert guarded.design_record == [*QUESTION.design_record, {"memory_bytes": "<= 1.05x"}]
+    assert write_rule(guarded) == write_rule(QUESTION).replace(" at ", ", guards memory_bytes <= 1.05x at ")
+    ends = {"same": ("keep", "keep"), "large": ("discard", "discard"), "later": ("keep", "discard")}
+    for name, (first, last) in ends.items():
+        arms = source(place, NumbersTrainer(noisy(8), name))
+        arms.look_again = run_fresh
+        question = replace(guarded, candidate=name, name=name)
+        decision = decide(arms, settle_try(arms, question))
+        assert (seen_verdicts.pop(), decision.verdict) == (first, last)
+        assert place.read_decision(name).terms.guards == guarded.guards
+        page = place.page(name).read_text()
+        assert "\n| guards " in page and "Guards, which can only withhold a keep: `memory_bytes <= 1.05x`" in page
+        if last == "discard":
+            assert decision.exit_code == 10 and decision.sentence.startswith(f"`{name}` improves `loss` by ")
+            assert "and is not kept: its peak memory is" in decision.sentence
+            assert "at most 1.05 times is allowed" in decision.sentence
+    slow = run_try(place, replace(guarded, candidate="worse"), NumbersTrainer(noisy(-3), "worse"))
+    assert slow.verdict == "discard" and "not kept: its" not in slow.sentence, "guards decide of keeps alone"
+    monkeypatch.setattr(NumbersTrainer, "evidence", lambda _, run: run.evidence)
+    unknown = run_try(place, replace(guarded, candidate="silent"), NumbersTrainer(noisy(8), "silent"))
+    assert unknown.exit_code == 13 and "peak memory is guarded, and not known of every run" in unknown.sentence
 
 
 def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentFolders) -> None:

@@ -47,6 +47,12 @@ gpus = "0+1, 2+3"
         ("[where]", "[decide]\nalpha = nan\n[where]", r"decide\.alpha: nan cannot be meant"),
         ("[where]", '[decide]\nsession = "fdr"\n[where]', r"decide\.session: 'fdr' .*\['each', 'fwer'\]"),
         ("[where]", '[decide]\nequal = ["second"]\n[where]', r"decide\.equal: 'second' is none of .* mean 'seconds'"),
+        ("[where]", '[guard]\nmemory = "<= 1.05x"\n[where]', r"guard: 'memory' is none of .* mean 'memory_bytes'"),
+        ("[where]", '[guard]\nval_acc = ">= -1"\n[where]', r"guard: 'val_acc' is none of .* nor of metric\.others"),
+        ("[where]", '[guard]\nseconds = "1.1x"\n[where]', r"guard\.seconds: '1\.1x' is no limit; write '<= 1\.05x'"),
+        ("[where]", '[guard]\nseconds = "<= 0x"\n[where]', r"guard\.seconds: '<= 0x' is no limit"),
+        ("[where]", '[guard]\nseconds = "<= 1.1"\n[where]', r"guard\.seconds: .* a measure has times the baseline's"),
+        ("[where]", "[guard]\nseconds = 1.1\n[where]", r"guard\.seconds: 1\.1 is not a text"),
         ("[where]", "where = 3\n[decide]", r"where"),
         ("[run]", "[run", r"is not TOML"),
         ("[run]", ".".join("a" * 400) + " = 1\n[run]", r"a key has more than 20 parts"),
@@ -67,6 +73,14 @@ def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
     assert (file.decide.baseline_runs, file.decide.max_runs, file.run.seed) == (5, 8, "--seed {seed}")
     (tmp_path / "plumbline.toml").write_text(WHOLE.replace("[run]", '[run]\nseed = "env:PYTHONHASHSEED"'))
     assert trainer_file.load(tmp_path).run.seed == "env:PYTHONHASHSEED"
+
+
+def test_guards_are_of_measures_and_of_further_metrics(tmp_path: Path) -> None:
+    others = "[metric.others]\nval_acc = '^acc: (\\S+)'\n[guard]\nseconds = '<=1.10x'\nval_acc = '>= -.002'\n[where]"
+    (tmp_path / "plumbline.toml").write_text(WHOLE.replace("[where]", others))
+    assert trainer_file.load(tmp_path).guard == {"seconds": "<= 1.1x", "val_acc": ">= -0.002"}, "written in one way"
+    content = {"run": {"command": "x"}, "metric": {"name": "loss"}, "guard": {"acc": "<= 0"}}
+    assert trainer_file.parse(content, tmp_path).guard, "what lines METRIC will name is not known before the runs"
 
 
 def test_seed_and_flags_go_where_they_are_named_or_to_the_end_of_a_single_command() -> None:

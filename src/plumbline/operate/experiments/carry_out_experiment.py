@@ -23,7 +23,7 @@ from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.comparability import every_check
+from plumbline.verdict.comparability import every_check, guards
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision import as_good_as, decision_page, fix_design
 from plumbline.verdict.decision.as_good_as import explain_too_few_runs
@@ -34,6 +34,7 @@ from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.formatting import format_seconds
+from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.outcome import Outcome
 
@@ -122,7 +123,7 @@ def confirm(source: ExperimentSource) -> int:
     """Run what was kept again with fresh seeds of both arms, and return the exit code."""
     with source.hold():
         terms, plan = fix_design.fix_claim(source.question, source.trainer, source.bank)
-        entry = _make_entry(source, source.question, f"t of a claim at {terms.alpha:g}")
+        entry = _make_entry(source, source.question, fix_design.write_claim_rule(source.question))
         decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
         return print_decision(decision, source.place.page(terms.name), as_json=source.options.json)
 
@@ -213,7 +214,7 @@ def _decide_as_good(experiment: Experiment, settled: SettledExperiment) -> Decis
 
 
 def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
-    """Examine what a decision stands on, and withhold it where a check refuses."""
+    """Examine what a decision stands on, and withhold it where a check refuses, or a keep where a guard is broken."""
     terms, evidence = decision.terms, gather_evidence(decision, source)
     arms = ComparedArms(
         evidence=evidence,
@@ -223,14 +224,20 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
         higher=terms.higher,
         paired=terms.design.plan == "paired",
         equal=terms.equal,
+        guards=terms.guards,
         confirmed=decision.verdict.is_kept if decision.fresh else None,
         tries=1 if terms.claim else source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
     )
     answers = every_check.examine(arms)
     changed = evidence.changed_files
     decision = replace(decision, evidence=evidence.medians, comparability=answers, changed_files=changed)
+    if decision.verdict in (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED):
+        return decision
     refusal = every_check.describe_refusal(answers)
-    if not refusal or decision.verdict in (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED):
+    if not refusal and decision.verdict.is_kept and (broken := guards.describe_broken(arms)):
+        withheld = replace(decision, verdict=Outcome.DISCARD)
+        return replace(withheld, sentence=write_sentence(withheld, reason=broken))
+    if not refusal:
         return decision
     refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
     return replace(refused, sentence=write_sentence(refused, reason=refusal))
@@ -296,15 +303,16 @@ def _shorten_path(page: Path) -> str:
 def rule(terms: ExperimentTerms) -> str:
     """State in a sentence what decides."""
     design = terms.design
+    guarded = f"; guards: {write_guards(terms.guards)}" if terms.guards else ""
     if terms.claim:
-        return f"Fresh seeds: {design.bank} of each, one t test at {design.alpha:g}, one-sided."
+        return f"Fresh seeds: {design.bank} of each, one t test at {design.alpha:g}, one-sided{guarded}."
     order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
         design.plan, "in turn:"
     )
     fresh = f"; a keep is run {terms.fresh_runs} times again, in turn with the baseline" if terms.fresh_runs else ""
     return (
         f"Rule: {order} at most {design.most} of the candidate, a look after each, one-sided error {design.alpha:g} in "
-        f"all{fresh}."
+        f"all{fresh}{guarded}."
     )
 
 

@@ -95,6 +95,7 @@ def question_again(baseline: FolderBaseline, candidate: Arm, other: Arm, name: s
         minimum_gain=file.decide.minimum_gain,
         first_seed=baseline.first_seed,
         equal=file.decide.equal,
+        guards=file.guard,
         unit=file.metric.unit,
         trainer=" ".join(file.run.command.replace("{flags}", "").split()),
         budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",

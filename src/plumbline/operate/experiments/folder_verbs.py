@@ -46,6 +46,7 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders, pr
 from plumbline.operate.experiments.results_rows import STATUS, append_rows
 from plumbline.operate.experiments.rule_noise import print_rule
 from plumbline.verdict import implausible_gain
+from plumbline.verdict.comparability import guards
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
@@ -285,6 +286,7 @@ class FolderSource:
         self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
         runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
         reason = independent_runs.explain_dependence(self.trainer, runs)
+        reason = reason or guards.explain_unstated(question.guards, [self.trainer.evidence(run) for run in runs])
         return failing + ([f"nothing was run: {reason}"] if reason else []), {}
 
     def hold(self) -> AbstractContextManager[None]:

@@ -21,6 +21,7 @@ class ComparedArms:
         higher: whether higher is better.
         paired: whether the differences at each seed are tested, so that the spread of an arm does not enter.
         equal: the measures (`plumbline.verdict.evidence.MEASURES`) that have to be equal, or there is no verdict.
+        guards: measures and metrics that may not get worse -> their limits (`plumbline.verdict.guard_limit`).
         confirmed: whether fresh runs agreed with the ones that were examined; None where none were made.
         tries: the number of candidates so far against this baseline, this one among them.
     """
@@ -34,6 +35,7 @@ class ComparedArms:
     higher: bool = False
     paired: bool = False
     equal: tuple[str, ...] = ()
+    guards: Mapping[str, str] = field(default_factory=dict)
     confirmed: bool | None = None
     tries: int = 1
 

@@ -16,6 +16,7 @@ from plumbline.verdict.comparability import (
     finished,
     fixed_files,
     fresh_runs,
+    guards,
     held_out,
     independence,
     processes,
@@ -53,8 +54,9 @@ Answers = Mapping[str, CheckAnswer]
 
 
 def examine(arms: ComparedArms) -> dict[str, CheckAnswer]:
-    """Ask every check about a comparison."""
-    return {name: check(arms) for name, check in CHECKS.items()}
+    """Ask every check about a comparison, and the guards where it has some."""
+    answers = {name: check(arms) for name, check in CHECKS.items()}
+    return answers | ({guards.NAME: guards.check(arms)} if arms.guards else {})
 
 
 def describe_refusal(answers: Answers) -> str:

@@ -29,6 +29,7 @@ from plumbline.verdict.decision.decision_sentences import (
 )
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote, write_grid
+from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list, write_medians
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
@@ -163,6 +164,11 @@ def describe_test(decision: Decision) -> str:
                 "gain is the one that is told; else it is undecided, and has no second try."
             )
         sentences.append(describe_session(decision))
+    if terms.guards:
+        sentences.append(
+            f"Guards, which can only withhold a keep: {quote(write_guards(terms.guards))} (x: times the baseline's "
+            "median; else the difference to its mean)."
+        )
     return " ".join(sentences)
 
 

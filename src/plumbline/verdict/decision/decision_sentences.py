@@ -30,7 +30,8 @@ MOST_MORE = 100
 def write_sentence(decision: Decision, *, reason: str = "") -> str:
     """Write what was decided in a sentence, to be quoted as it is: with its size, where that is known.
 
-    `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it.
+    `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it; of one
+    that its metric would have kept and that is discarded, what withholds it.
     """
     size = strip_markup(decision.terms.size)
     return f"{f'At {size}, ' if size else ''}{_write_verdict(decision, reason)}"
@@ -49,6 +50,8 @@ def _write_verdict(decision: Decision, reason: str) -> str:
         )
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{text}.{others}"
+    if decision.verdict == Outcome.DISCARD and reason:
+        return _write_withheld(decision, reason)
     write = {
         Outcome.KEEP: _write_keep,
         Outcome.AS_GOOD: _write_as_good,
@@ -140,6 +143,23 @@ def _write_keep(decision: Decision) -> str:
             f"{improves} {gain}, with {_describe_fresh_runs(decision, len(decision.fresh_values))}: kept after {runs}."
         )
     return f"{improves} {gain}: kept {_describe_runs(decision)}; whether fresh runs agree, `plumbline confirm` says."
+
+
+def _write_withheld(decision: Decision, reason: str) -> str:
+    estimate, metric = decision.estimate, _name_metric(decision)
+    gain = "" if estimate is None else f"{format_gain(estimate.median, decision)} ({format_interval(decision)})"
+    if decision.terms.as_good_as:
+        start = f"{_describe_as_good(decision)} in {metric} by a margin of {describe_margin(decision)}"
+        start += f" (a gain of {gain})" if gain else ""
+    else:
+        improves = _choose_verb(decision, "improves", "improve")
+        start = f"{_name_candidate(decision)} {improves} {metric}{f' by {gain}' if gain else ''}"
+    if decision.fresh or decision.terms.claim:
+        fresh = decision.fresh_values if decision.fresh else decision.candidate_values
+        runs = f", with {_describe_fresh_runs(decision, len(fresh))}"
+    else:
+        runs = f" {_describe_runs(decision)}"
+    return f"{start}{runs}, and {_choose_verb(decision, 'is', 'are')} not kept: {reason}."
 
 
 def _write_as_good(decision: Decision) -> str:

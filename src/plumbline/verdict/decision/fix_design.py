@@ -19,6 +19,7 @@ from plumbline.verdict.decision.as_good_as import FUTILITY, write_margin_rule
 from plumbline.verdict.decision.bank import CLAIM, LOOP, Bank
 from plumbline.verdict.decision.loop import RunOrder, Trainer, schedule
 from plumbline.verdict.decision.outcome import APART, BASELINE, ExperimentQuestion, ExperimentTerms
+from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 
@@ -148,10 +149,21 @@ def write_rule(question: ExperimentQuestion) -> str:
     target_gain = "" if question.target_gain_sigmas is None else f", worth {question.target_gain_sigmas:g} sigma"
     beyond = f", minimum gain {question.minimum_gain:g}" if question.minimum_gain > 0 else write_margin_rule(question)
     session = "" if question.session == "each" else f", {_describe_session(question)}"
+    guards = describe_guards(question)
     return (
         f"{_TEST}, {question.plan}, {question.bank} and {question.most} runs, seeds from {question.first_seed}{beyond}"
-        f"{target_gain} at {question.alpha:g}{session}"
+        f"{target_gain}{guards} at {question.alpha:g}{session}"
     )
+
+
+def write_claim_rule(question: ExperimentQuestion) -> str:
+    """Write the rule of a claim as a ledger has it."""
+    return f"t of a claim{describe_guards(question)} at {CLAIM_ALPHA:g}"
+
+
+def describe_guards(question: ExperimentQuestion) -> str:
+    """State the guards of a question as its rule has them; empty if it has none."""
+    return f", guards {write_guards(question.guards)}" if question.guards else ""
 
 
 def _describe_session(question: ExperimentQuestion) -> str:

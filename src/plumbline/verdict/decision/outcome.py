@@ -79,6 +79,7 @@ class ArmRun:
             seconds=self.seconds,
             machine=self.fingerprint or None,
             remarks=tuple(self.remarks),
+            others=self.others,
         )
 
     def named(self, arm: str) -> ArmRun:
@@ -109,6 +110,8 @@ class ExperimentTerms(Terms):
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
         together: the changes that the candidate consists of, where it is several that were kept one after another.
         equal: the measures of a run (`plumbline.verdict.evidence.MEASURES`) in which the arms may not differ.
+        guards: measures and further metrics that may not get worse -> their limits
+            (`plumbline.verdict.guard_limit`); they can only withhold a keep.
         as_good_as: the margin as it was requested, where the question is whether the candidate is as good within it;
             `minimum_gain` is then minus the margin, in the metric's units.
     """
@@ -133,6 +136,7 @@ class ExperimentTerms(Terms):
     claim: bool = False
     together: tuple[str, ...] = ()
     equal: tuple[str, ...] = ()
+    guards: Mapping[str, str] = field(default_factory=dict)
     as_good_as: str = ""
 
 
@@ -162,9 +166,10 @@ class ExperimentQuestion(ExperimentTerms):
     def design_record(self) -> list[Any]:
         """What decides, to be asked again."""
         design: list[Any] = [self.bank, self.most, self.alpha, self.minimum_gain, self.target_gain_sigmas, self.plan]
-        margin = [self.as_good_as, self.sizes_named] if self.as_good_as else []
+        design += [self.first_seed, self.session, self.planned_tries]
+        design += [self.as_good_as, self.sizes_named] if self.as_good_as else []
         design += [list(self.equal)] if self.equal else []
-        return [*design, self.first_seed, self.session, self.planned_tries, *margin]
+        return design + ([dict(self.guards)] if self.guards else [])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

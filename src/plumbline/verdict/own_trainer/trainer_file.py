@@ -9,7 +9,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 
@@ -18,7 +18,8 @@ from plumbline.core.formats import parse_duration
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
 from plumbline.verdict.decision.outcome import Session
-from plumbline.verdict.evidence import parse_measures
+from plumbline.verdict.evidence import MEASURES, parse_measures
+from plumbline.verdict.guard_limit import parse_guard_limit
 
 NAME = "plumbline.toml"
 #: The places of a command that are filled in.
@@ -149,12 +150,13 @@ class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TrainerFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `plumbline.toml` states; `path` is where it lies."""
+    """What `plumbline.toml` states; `path` is where it lies, `guard` the limits of what may not get worse, by name."""
 
     run: RunPart
     metric: MetricPart
     decide: DecidePart = DecidePart()
     where: WherePart = WherePart()
+    guard: dict[str, str] = {}
     path: Path = Path(NAME)
 
     @property
@@ -163,7 +165,7 @@ class TrainerFile(Struct, frozen=True, forbid_unknown_fields=True):
         return self.path.parent
 
 
-_PARTS = {"run": RunPart, "metric": MetricPart, "decide": DecidePart, "where": WherePart}
+_PARTS = {"run": RunPart, "metric": MetricPart, "decide": DecidePart, "where": WherePart, "guard": dict[str, str]}
 
 
 def load(folder: Path) -> TrainerFile:
@@ -194,14 +196,16 @@ def parse(content: dict[str, object], path: Path) -> TrainerFile:
         raise PlumblineError(
             f"{path}: there is no part [{unknown[0]}]{nearest(unknown[0], _PARTS)} (there are {sorted(_PARTS)})"
         )
-    parts = {}
+    parts: dict[str, Any] = {}
     for name, kind in _PARTS.items():
         part = content.get(name, {})
         if not isinstance(part, dict):
             raise PlumblineError(f"{path}: {name}: is a part, not a value; write [{name}]")
         if name in content or name in ("run", "metric"):
             parts[name] = convert(kind, part, f"{path}: {name}")
-    file = TrainerFile(**parts, path=path)  # type: ignore[arg-type]
+    if "guard" in parts:
+        parts["guard"] = _read_guards(parts["guard"], parts["metric"], path)
+    file = TrainerFile(**parts, path=path)
     _check_run(file.run, path)
     _check_metric(file.metric, path)
     for name in file.metric.files:
@@ -319,6 +323,27 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
         raise PlumblineError(
             f'{path}: decide: session = "fwer" needs planned_tries = N, and session = "each" takes none'
         )
+
+
+def _read_guards(limits: dict[str, str], metric: MetricPart, path: Path) -> dict[str, str]:
+    """Read the limits of guards, and write them in one way; each name is of a measure, or of a further metric."""
+    guards = {}
+    for name, text in limits.items():
+        place = f"{path}: guard.{name}"
+        limit = parse_guard_limit(name, text, place)
+        if limit.is_ratio and name not in MEASURES and name in metric.others:
+            raise PlumblineError(f"{place}: {text!r} is of a measure; a metric has a margin in its units, '>= -0.002'")
+        if not limit.is_ratio and name in MEASURES and name not in metric.others:
+            raise PlumblineError(f"{place}: {text!r} is of a metric; a measure has times the baseline's, '<= 1.05x'")
+        by_line = not (limit.is_ratio or metric.pattern or metric.json)  # what lines METRIC name is not known before
+        if name not in (MEASURES if limit.is_ratio else metric.others) and not by_line:
+            names = [*MEASURES, *metric.others]
+            raise PlumblineError(
+                f"{path}: guard: {name!r} is none of the measures {', '.join(MEASURES)}, nor of metric.others"
+                f"{nearest(name, names)}"
+            )
+        guards[name] = limit.text
+    return guards
 
 
 def _check_where(where: WherePart, path: Path) -> None:
