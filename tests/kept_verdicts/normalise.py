@@ -7,8 +7,8 @@
 - the version of Plumbline: `<version>`;
 - JSON is laid out in lines, and numbers have eight significant digits: the last ones depend on the processor, and those
   of what is found by steps (a median of a gain after stopping) have no more;
-- where trainers are run, durations: `<seconds>`, with what hangs on how wide they are: the padding of cells in a page's
-  table, and where the lines break that the console has below a decision's table.
+- where trainers are run, durations: `<seconds>`, and `<ratio>` of those of two arms, with what hangs on how wide they
+  are: the padding of cells in a page's table, and where the lines break that the console has below a decision's table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from typing import Any
 
 DIGITS, WIDTH = 8, 118
 #: Keys of JSON whose values are durations.
-MEASURED = {"seconds": "<seconds>", "bank_seconds": "<seconds>", "seconds_at_most": "<seconds>"}
+MEASURED = dict.fromkeys(
+    ("seconds", "baseline_seconds", "candidate_seconds", "bank_seconds", "seconds_at_most"), "<seconds>"
+)
 _LONG = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 _ALWAYS = (
     (r"\b(?=[0-9a-f]*[a-f])[0-9a-f]{12,64}\b|\b\d{64}\b", "<hash>"),
@@ -90,7 +92,7 @@ def _shorten(number: str) -> str:
 
 
 def _without_seconds(lines: list[str]) -> list[str]:
-    """Lines of Markdown whose tables have cells without padding, and no duration in a column of them."""
+    """Lines of Markdown whose tables have cells without padding, and no duration or ratio of durations in them."""
     result, place = [], None
     for line in lines:
         if not line.startswith("|"):
@@ -102,6 +104,8 @@ def _without_seconds(lines: list[str]) -> list[str]:
             place = cells.index("seconds")
         elif place is not None and place < len(cells) and re.fullmatch(r"[\d.]+", cells[place]):
             cells[place] = "<seconds>"
+        elif cells[0] == "time, median":
+            cells[-1] = "<ratio>"
         result.append("|" + "|".join(re.sub(r"-{2,}", "--", cell) for cell in cells) + "|")
     return result
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.verdict.evidence import Evidence, RunEvidence
-from plumbline.verdict.page import write_medians
 from plumbline.verdict.sources.lm_eval_items import read_model
 from plumbline.verdict.sources.row_files import ColumnNames, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table
@@ -83,8 +82,3 @@ def test_what_runs_took_and_what_is_not_known(tmp_path: Path) -> None:
     }
     medians = Evidence(metric="loss", runs=runs).medians
     assert medians["seconds"] == {"a": 2.0, "b": None} and medians["tokens"] == {"a": None, "b": None}
-    page = write_medians(medians, {"a": "base"})
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
-    assert ["time", "2 s", "not known"] in rows and ["last step", "0", "0"] in rows and "`base`" in rows[0]
-    assert page.endswith("Not known of these runs: tokens, parameters and peak memory.")
-    assert write_medians({}, {}) == ""

@@ -22,8 +22,8 @@ MOST_CURVES = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RepeatedCurve:
-    """A curve that repeats an earlier one.
+class CurvePair:
+    """Two curves that are near each other.
 
     Attributes:
         earlier, later: their places.
@@ -35,13 +35,22 @@ class RepeatedCurve:
     share: float
 
 
-def find_repeated_curves(curves: Sequence[Mapping[int, float]]) -> list[RepeatedCurve]:
+def find_repeated_curves(curves: Sequence[Mapping[int, float]]) -> list[CurvePair]:
     """Find the curves (step -> value) that repeat an earlier one; none where there are too few to tell."""
     shares = measure_shares(curves)
     if shares is None:
         return []
     near = np.argwhere(np.triu(shares < SHARE, k=1))
-    return [RepeatedCurve(earlier=int(i), later=int(j), share=float(shares[i, j])) for i, j in near]
+    return [CurvePair(earlier=int(i), later=int(j), share=float(shares[i, j])) for i, j in near]
+
+
+def find_nearest_curves(curves: Sequence[Mapping[int, float]]) -> CurvePair | None:
+    """Find the two curves (step -> value) that are nearest to each other; None where no distance can be compared."""
+    shares = measure_shares(curves)
+    if shares is None:
+        return None
+    earlier, later = np.unravel_index(np.nanargmin(shares), shares.shape)
+    return CurvePair(earlier=int(earlier), later=int(later), share=float(shares[earlier, later]))
 
 
 def measure_shares(curves: Sequence[Mapping[int, float]]) -> np.ndarray | None:

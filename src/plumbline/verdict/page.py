@@ -12,9 +12,7 @@ from urllib.parse import quote as quote_url
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, format_path
-from plumbline.core.formats import byte_size
-from plumbline.verdict.evidence import MEASURES
-from plumbline.verdict.formatting import format_seconds, join_with_and, quote, write_grid
+from plumbline.verdict.formatting import join_with_and, quote
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -118,30 +116,6 @@ def describe_checks(report: Mapping[str, Any]) -> str:
         f"context.{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and "
         "evaluates at the same steps; a method that does not is refused."
     )
-
-
-def write_medians(medians: Mapping[str, Mapping[str, float | None]], labels: Mapping[str, str]) -> str:
-    """Write what runs took (`Evidence.medians`), a column an arm, and what is not known of them.
-
-    `labels`: arm -> its name, if it differs.
-    """
-    stated = {measure: medians[measure] for measure in MEASURES if {*medians.get(measure, {}).values()} - {None}}
-    arms = list(dict.fromkeys(arm for by_arm in stated.values() for arm in by_arm))
-    rows = [
-        (MEASURES[measure], *(_format_amount(measure, by_arm.get(arm)) for arm in arms))
-        for measure, by_arm in stated.items()
-    ]
-    table = write_grid(("median of the runs", *(quote(labels.get(arm, arm)) for arm in arms)), rows) if rows else ""
-    lacking = join_with_and([label for measure, label in MEASURES.items() if medians and measure not in stated])
-    return "\n\n".join(filter(None, (table, f"Not known of these runs: {lacking}." if lacking else "")))
-
-
-def _format_amount(measure: str, amount: float | None) -> str:
-    if amount is None:
-        return "not known"
-    if measure == "seconds":
-        return format_seconds(amount)
-    return byte_size(amount) if measure == "memory_bytes" else f"{amount:,.0f}"
 
 
 def describe_repeats(report: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Draws a decision as SVG: the values of each arm, the gain with its interval, the path of T and its boundary.
+"""Draws a decision as SVG: the values of each arm, also by time, the gain and its interval, the path of T.
 
 And what every picture of a verdict shares: its axis, the digits of its numbers, and `fill_template`, which fills one of
 `templates/`. Nothing but jinja2 is needed; a picture is 700 px wide, in the colours of a light and a dark page, with
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import groupby
 from typing import Any
 
 from rich.cells import cell_len
@@ -21,8 +22,8 @@ from plumbline.core.errors import visible
 
 #: The picture in pixels: its width, and where names end and the data begins and ends.
 WIDTH, LEFT, RIGHT = 700, 172, 676
-#: An arm's row; the path of T; what is above a panel (its heading) and below it (numbers).
-ROW, PATH, ABOVE, BELOW = 38, 190, 44, 30
+#: An arm's row; the path of T; the values by time; what is above a panel (its heading) and below it (numbers).
+ROW, PATH, TIME, ABOVE, BELOW = 38, 190, 130, 44, 30
 #: Cells of a name that fit next to the data.
 NAME = 21
 #: How far above and below the boundary T is drawn; beyond, its dot is at the edge, with the number.
@@ -31,12 +32,17 @@ BEYOND = 1.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PicturedArm:
-    """The runs of an arm: (seed, value) of those that have a value, and the outcomes of the others."""
+    """The runs of an arm: (seed, value) of those that have a value, and the outcomes of the others.
+
+    `places`: of each value, where its run stands in the order in which runs were made, from 0; empty if not known.
+    """
 
     name: str
     values: Sequence[tuple[str, float]]
     lost: Sequence[str] = ()
     baseline: bool = False
+    fresh: bool = False
+    places: Sequence[int] = ()
 
     @property
     def runs_text(self) -> str:
@@ -48,6 +54,16 @@ class PicturedArm:
     def mean(self) -> float | None:
         """The mean of the values; None without any."""
         return math.fsum(value / len(self.values) for _, value in self.values) if self.values else None
+
+    @property
+    def kind(self) -> str:
+        """Which of the two arms it is."""
+        return "baseline" if self.baseline else "candidate"
+
+    @property
+    def mark(self) -> str:
+        """How its runs are marked: those that were made since the candidate had looked good are hollow."""
+        return f"{self.kind}{' fresh' * self.fresh}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,13 +106,15 @@ class DecisionPicture:
         """Draw it."""
         values = self._lay_out_values(ABOVE)
         bottom, path = values["bottom"], dict[str, Any]()
+        if order := self._lay_out_order(bottom + BELOW + ABOVE):
+            bottom = order["bottom"]
         if gains := self._lay_out_gains(bottom + BELOW + ABOVE) if self.gains else None:
             bottom = gains["bottom"]
         if self.path is not None and self.path.keep:
             path = _lay_out_path(self.path, bottom + BELOW + ABOVE)
             bottom = path["bottom"]
         size = {"width": WIDTH, "height": bottom + BELOW, "left": LEFT, "right": RIGHT}
-        panels = {"values": values, "gains": gains, "path": path}
+        panels = {"values": values, "order": order, "gains": gains, "path": path}
         return fill_template("picture.svg.j2", title=self.title, description=self.description, **size, **panels)
 
     @property
@@ -106,17 +124,73 @@ class DecisionPicture:
         for arm in self.arms:
             values = f" with {self.metric} {', '.join(label(value) for _, value in arm.values)}" if arm.values else ""
             sentences.append(f"{arm.name}: {arm.runs_text}{values}.")
+        if runs := self.runs_in_order:
+            made = groupby(runs, key=lambda run: run[1].name)
+            phrases = [f"{name} {', '.join(label(arm.values[n][1]) for _, arm, n in own)}" for name, own in made]
+            sentences.append(f"In the order in which they were made: {'; '.join(phrases)}.")
         sentences += [f"{gain.name}: {_describe_gain(gain, self.interval)}." for gain in self.gains]
         if self.path is not None:
             sentences += [f"{_describe_look(runs, t, self.path)}." for runs, t in self.path.looks]
         return " ".join(sentences)
+
+    @property
+    def runs_in_order(self) -> list[tuple[int, PicturedArm, int]]:
+        """Every run with a value in the order of time: its place, its arm and which of the arm's values it has.
+
+        Empty where a place is not known, or there is but one run.
+        """
+        if any(len(arm.places) != len(arm.values) for arm in self.arms):
+            return []
+        runs = [(place, arm, which) for arm in self.arms for which, place in enumerate(arm.places)]
+        return sorted(runs, key=lambda run: run[0]) if len(runs) > 1 else []
+
+    def _lay_out_order(self, top: int) -> dict[str, Any]:
+        """Values from left to right in the order of time, each arm's mean as a line over its runs; empty without it."""
+        runs, bottom = self.runs_in_order, top + TIME
+        if not runs:
+            return {}
+        every = [arm.values[which][1] for _, arm, which in runs]
+        axis, label, width = Axis.of(every), choose_digits(every), (RIGHT - LEFT) / len(runs)
+
+        def y(value: float) -> float:
+            return round(bottom - axis.share(value) * TIME, 1)
+
+        x = {place: round(LEFT + (number + 0.5) * width, 1) for number, (place, _, _) in enumerate(runs)}
+        points = []
+        for place, arm, which in runs:
+            seed, value = arm.values[which]
+            says = f"run {place + 1}: {arm.name}, seed {seed}: {label(value)}"
+            points.append({"mark": arm.mark, "x": x[place], "y": y(value), "says": says})
+        means = [
+            {
+                "kind": arm.kind,
+                "begin": round(x[min(arm.places)] - 8, 1),
+                "end": round(x[max(arm.places)] + 8, 1),
+                "y": y(arm.mean),
+                "says": f"mean of {arm.name}: {label(arm.mean)}",
+            }
+            for arm in self.arms
+            if arm.mean is not None
+        ]
+        step = max(1, len(runs) // 16)
+        hollow = "; hollow: fresh runs" if any(arm.fresh for arm in self.arms) else ""
+        return {
+            "head": f"{shorten(self.metric, 24)} in the order in which runs were made, and each mean{hollow}",
+            "top": top,
+            "bottom": bottom,
+            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks],
+            "points": points,
+            "means": means,
+            "runs": [(x[place], str(place + 1)) for place, _, _ in runs[::step]],
+        }
 
     def _lay_out_values(self, top: int) -> dict[str, Any]:
         every = [value for arm in self.arms for _, value in arm.values]
         axis, label = Axis.of(every), choose_digits(every)
         rows = [
             {
-                "kind": "baseline" if arm.baseline else "candidate",
+                "kind": arm.kind,
+                "mark": arm.mark,
                 "label": shorten(arm.name),
                 "below": shorten(arm.runs_text, NAME + 3),
                 "mean": None if arm.mean is None else axis.x(arm.mean),

@@ -114,6 +114,34 @@ def test_the_picture_shows_each_value_each_look_and_the_interval_where_they_are(
     assert float(parts["circle.candidate"][-1].get("cy", "")) < edge
 
 
+def test_values_stand_in_the_order_of_time_where_it_is_known_of_every_run() -> None:
+    decision = decide((4.9912, 4.9935))
+    fresh = tuple(ArmRun(arm=arm, seed=300, value=value) for arm, value in ((BASELINE, 5.0), ("cosine", 4.99)))
+    decision = replace(decision, fresh=fresh, order=(4, 3, 2, 1, 0, 40, 41, 43, 42))
+    parts = parse_picture(decision)
+    circles = {kind: parts[f"circle.{kind}"] for kind in ("baseline", "candidate", "baseline fresh", "candidate fresh")}
+    by_time = (
+        circles["baseline"][5:]
+        + circles["candidate"][2:4]
+        + [circles[f"{arm} fresh"][1] for arm in ("candidate", "baseline")]
+    )
+    across = [float(each.get("cx", "")) for each in by_time]
+    assert across == sorted(across) and min(across) > LEFT and max(across) < RIGHT
+    values = [*BANK[::-1], 4.9912, 4.9935, 4.99, 5.0]
+    heights = [float(each.get("cy", "")) for each in by_time]
+    scale = (heights[5] - heights[0]) / (values[5] - values[0])
+    assert [(each - heights[0]) / scale for each in heights] == pytest.approx(
+        [each - BANK[4] for each in values], abs=1e-4
+    )
+    assert "run 1: plain, seed 104: 4.9993" in [each.text for each in parts["title"]]
+    assert "plain 4.9993, 5.0011, 4.9972, 5.0043, 5.0021; cosine 4.9912, 4.9935;" in (parts["desc"][0].text or "")
+    assert "in the order of time" in write_markdown(decision, "x.svg")
+    for order in ((), (*decision.order[:-1], None)):
+        page, picture = write_markdown(replace(decision, order=order), "x.svg"), replace(decision, order=order)
+        assert "in the order of time" not in page
+        assert len(parse_picture(picture)["circle.baseline"]) == 5, "a place that is not known is not made up"
+
+
 def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: Path) -> None:
     decision = decide((4.9912, 4.9935))
     decision_page.write(decision, tmp_path / "my page).md")

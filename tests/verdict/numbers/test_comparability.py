@@ -38,7 +38,7 @@ def test_a_table_tells_longer_runs_and_refuses_them_where_they_had_to_be_equal(
     assert (code, answer["answer"]) == (0, "told") and answer["numbers"]["seconds"] == pytest.approx(2.386, abs=0.01)
     sentence = "The runs of `new`, compared with those of `base`, took 2.4 times as long (24 s against 10 s)."
     assert f"{report['sentence']}\n\n{sentence}\n" in page
-    assert page.index("## What it stands on") < page.index("## Ledger") and "not known here" in page
+    assert page.index("## What it stands on") < page.index("## Ledger") and "Not known here: " in page
     assert main([str(table), *FLAGS[:-1], *flags]) == 0
     assert f"\n{sentence}\n" in capsys.readouterr().out
     assert main([str(table), *FLAGS[:-1], *flags, "--equal", "seconds"]) == 13

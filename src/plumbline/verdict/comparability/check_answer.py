@@ -47,6 +47,6 @@ def refuse(text: str, **numbers: float | str | None) -> CheckAnswer:
     return CheckAnswer(Answer.REFUSES, text, numbers)
 
 
-def not_known(text: str) -> CheckAnswer:
-    """Answer what the source does not say."""
-    return CheckAnswer(Answer.NOT_KNOWN, text, {})
+def not_known(text: str, **numbers: float | str | None) -> CheckAnswer:
+    """Answer what the source does not say; `numbers`: what it says all the same."""
+    return CheckAnswer(Answer.NOT_KNOWN, text, numbers)

@@ -55,6 +55,13 @@ class MeasureComparison:
         return median(self.ours) / median(self.theirs) if self.ours and self.theirs else None
 
     @property
+    def numbers(self) -> dict[str, float | None]:
+        """The ratio by the measure's name, and the median of each arm; None for what is not known."""
+        medians = {"candidate": self.ours, "baseline": self.theirs}
+        of_arms = {f"{arm}_{self.measure}": median(side) if side else None for arm, side in medians.items()}
+        return {self.measure: self.ratio, **of_arms}
+
+    @property
     def differs(self) -> bool:
         """Whether the arms differ beyond their own noise."""
         if self.ratio is None:
@@ -67,7 +74,7 @@ class MeasureComparison:
         """Write the difference: ``took 2.4 times as long (24 s against 10 s)``."""
         assert self.ratio is not None
         verb, noun = _PHRASES[self.measure]
-        both = " against ".join(_format_amount(self.measure, median(side)) for side in (self.ours, self.theirs))
+        both = " against ".join(format_amount(self.measure, median(side)) for side in (self.ours, self.theirs))
         more = abs(self.ratio - 1)
         if more >= LEAST_RATIO - 1:
             times = f"{self.ratio:.2g} times"
@@ -81,7 +88,7 @@ class MeasureComparison:
 def check(arms: ComparedArms) -> CheckAnswer:
     """Tell the measures in which the arms differ beyond their own noise, or refuse where they had to be equal."""
     comparisons = [compare_measure(arms, measure) for measure in MEASURES]
-    ratios = {each.measure: each.ratio for each in comparisons}
+    numbers = {name: number for each in comparisons for name, number in each.numbers.items()}
     differing = [each for each in comparisons if each.differs]
     who = f"the runs of {quote(arms.label(arms.candidate))}, compared with those of {quote(arms.label(arms.baseline))},"
     difference = f"{who} {join_with_and([each.describe() for each in differing])}"
@@ -90,21 +97,21 @@ def check(arms: ComparedArms) -> CheckAnswer:
         return refuse(
             f"{difference}, and {_name_measures(unequal)} had to be equal: give both arms the same, or take it out of "
             "`equal`",
-            **ratios,
+            **numbers,
         )
     if unknown := [each for each in required if each.ratio is None or each.lacking]:
         return refuse(
             f"{_name_measures(unknown)} had to be equal, and is not known of every run: let each run state it, or "
             "take it out of `equal`",
-            **ratios,
+            **numbers,
         )
     if differing:
-        return tell(difference, **ratios)
+        return tell(difference, **numbers)
     stated, lacking = ([each for each in comparisons if (each.ratio is None) == is_none] for is_none in (False, True))
     if not stated:
-        return not_known(f"{_name_measures(comparisons)} of the runs")
+        return not_known(f"{_name_measures(comparisons)} of the runs", **numbers)
     rest = f"; {_name_measures(lacking)}: not known" if lacking else ""
-    return holds(f"equal within their noise: {_name_measures(stated)}{rest}", **ratios)
+    return holds(f"equal within their noise: {_name_measures(stated)}{rest}", **numbers)
 
 
 def compare_measure(arms: ComparedArms, measure: str) -> MeasureComparison:
@@ -138,7 +145,8 @@ def _name_measures(comparisons: Iterable[MeasureComparison]) -> str:
     return join_with_and([MEASURES[each.measure] for each in comparisons])
 
 
-def _format_amount(measure: str, amount: float) -> str:
+def format_amount(measure: str, amount: float) -> str:
+    """Write what runs took by a measure, with its unit."""
     if measure == "seconds":
         return format_seconds(amount)
     return byte_size(amount) if measure == "memory_bytes" else f"{amount:,.0f}"

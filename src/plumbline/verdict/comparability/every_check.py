@@ -28,6 +28,7 @@ from plumbline.verdict.comparability import (
 )
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
+from plumbline.verdict.comparability.evidence_table import write_budgets_of_methods, write_evidence_table
 from plumbline.verdict.formatting import quote, write_grid
 
 #: Name of a check, as pages and JSON have it -> what answers it.
@@ -70,9 +71,17 @@ def list_told(answers: Answers) -> list[str]:
 
 
 def write_answers(answers: Answers) -> str:
-    """Write the table of a page: each check, its answer and what it says."""
-    rows = [(name, str(each.answer), _as_sentence(each.text)) for name, each in answers.items()]
-    return write_grid(("check", "answer", "what it says"), rows) if rows else ""
+    """Write what a page says of a comparison: what its runs took and how they fall, and each check that answers.
+
+    Checks that know nothing are listed in one line; the JSON beside the page has their reasons.
+    """
+    not_known = [name for name, each in answers.items() if each.answer == Answer.NOT_KNOWN]
+    rows = [
+        (name, str(each.answer), _as_sentence(each.text)) for name, each in answers.items() if name not in not_known
+    ]
+    grid = write_grid(("check", "answer", "what it says"), rows) if rows else ""
+    rest = f"Not known here: {', '.join(not_known)}." if not_known else ""
+    return "\n\n".join(filter(None, (write_evidence_table(answers), grid, rest)))
 
 
 def list_told_of_methods(answers: Mapping[str, Answers]) -> list[str]:
@@ -83,7 +92,7 @@ def list_told_of_methods(answers: Mapping[str, Answers]) -> list[str]:
 
 
 def write_answers_of_methods(answers: Mapping[str, Answers]) -> str:
-    """Write what the verdicts on several methods stand on: a table each of a few, else what is told and refused.
+    """Write what the verdicts on several methods stand on: tables of each of a few, else what is told and refused.
 
     `answers`: by method. What is not known stands there too, once for all methods of which it is not.
     """
@@ -105,7 +114,7 @@ def write_answers_of_methods(answers: Mapping[str, Answers]) -> str:
         if number
     ]
     rest = f"Not known here: {'; '.join(unknown)}. Every other check holds." if unknown else "Every other check holds."
-    return "\n\n".join(filter(None, (table, rest)))
+    return "\n\n".join(filter(None, (write_budgets_of_methods(answers), table, rest)))
 
 
 def answers_to_json(answers: Answers) -> dict[str, Any]:
@@ -117,10 +126,11 @@ def answers_to_json(answers: Answers) -> dict[str, Any]:
 
 
 def answers_from_json(values: Mapping[str, Any]) -> dict[str, CheckAnswer]:
-    """Read what `answers_to_json`, or a decision's record, holds."""
+    """Read what `answers_to_json`, or a decision's record, holds: the checks in the order of pages."""
+    places = {name: place for place, name in enumerate(CHECKS)}
     return {
         name: CheckAnswer(Answer(each["answer"]), each["text"], each.get("numbers", {}))
-        for name, each in values.items()
+        for name, each in sorted(values.items(), key=lambda entry: places.get(entry[0], len(places)))
     }
 
 

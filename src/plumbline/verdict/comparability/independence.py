@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from plumbline.stats.order_trend import OrderTrend, measure_trend, spend_level
-from plumbline.stats.repeated_curves import SHARE, find_repeated_curves
+from plumbline.stats.repeated_curves import SHARE, find_nearest_curves
 from plumbline.stats.sentinel import BaselineDrift, measure_drift
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
@@ -38,19 +38,20 @@ class _TimedValue:
 
 def check(arms: ComparedArms) -> CheckAnswer:
     """Refuse runs that repeat another one, or a trend with the order of runs that is too clear to be chance."""
-    if repeat := _describe_repeat(arms):
-        return refuse(repeat)
+    numbers, repeat = _compare_curves(arms)
+    if repeat:
+        return refuse(repeat, **numbers)
     baseline = _order_runs(arms.runs_of(arms.baseline))
     own = arms.runs_of(arms.candidate)
     groups = [_order_runs([run for run in own if run.fresh == fresh]) for fresh in (False, True)]
     if baseline is None or any(group is None for group in groups):
-        return not_known("in which order the runs were made")
+        return not_known("in which order the runs were made", **numbers)
     values = [[each.value for each in group] for group in (baseline, *groups) if group is not None]
     if not any(len(group) > 1 for group in values):
-        return not_known("whether values follow the order of the runs: each arm has one")
+        return not_known("whether values follow the order of the runs: each arm has one", **numbers)
     trend, level = measure_trend(values), spend_level(arms.tries, fresh=arms.confirmed is not None)
     drift = _measure_baseline_drift(baseline)
-    numbers: dict[str, Any] = {"correlation": trend.correlation, "p": trend.p, "level": level, "runs": trend.runs}
+    numbers |= {"correlation": trend.correlation, "p": trend.p, "level": level, "runs": trend.runs}
     if trend.p <= level:
         return refuse(f"{_describe_trend(trend, arms)}: {_REMEDY}", **numbers)
     texts = [_describe_trend(trend, arms)] if trend.p < TOLD else []
@@ -65,20 +66,23 @@ def check(arms: ComparedArms) -> CheckAnswer:
     return holds(f"no trend with the order of the {trend.runs} runs is seen (p = {format_p(trend.p)})", **numbers)
 
 
-def _describe_repeat(arms: ComparedArms) -> str:
-    """State which run repeats another one; empty if none is seen to."""
+def _compare_curves(arms: ComparedArms) -> tuple[dict[str, Any], str]:
+    """How near the two nearest curves are, where it can be measured, and which run repeats another one, if any."""
     runs = [
         (f"seed {run.seed} of {arms.label(arm)}" if run.seed else str(run.file), run.curve)
         for arm in (arms.baseline, arms.candidate)
         for run in arms.runs_of(arm)
         if run.curve
     ]
-    repeats = find_repeated_curves([curve for _, curve in runs])
-    if not repeats:
-        return ""
-    earlier, later = (runs[place][0] for place in (repeats[0].earlier, repeats[0].later))
-    return (
-        f"{earlier} and {later} are one run: the mean distance of their curves is {repeats[0].share:.3f} of the median "
+    nearest = find_nearest_curves([curve for _, curve in runs])
+    if nearest is None:
+        return {}, ""
+    numbers = {"nearest_curves": nearest.share}
+    if nearest.share >= SHARE:
+        return numbers, ""
+    earlier, later = (runs[place][0] for place in (nearest.earlier, nearest.later))
+    return numbers, (
+        f"{earlier} and {later} are one run: the mean distance of their curves is {nearest.share:.3f} of the median "
         f"distance, and that of runs of different seeds is not below {SHARE:g}; make runs of other seeds"
     )
 

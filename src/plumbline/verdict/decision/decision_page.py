@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -31,7 +32,7 @@ from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote, write_grid
 from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list, write_medians
+from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 #: Changed files that a terminal lists.
 MOST_FILES = 10
 #: What the picture shows, where it cannot be seen.
-ALT = "values by arm, the gain and its interval, the path of T and its boundary"
+ALT = "values by arm{by_time}, the gain and its interval, the path of T and its boundary"
 
 
 def write(decision: Decision, page: Path) -> None:
@@ -65,6 +66,7 @@ def make_picture(decision: Decision) -> DecisionPicture:
         PicturedGain(name=terms.candidate, middle=estimate.median, low=estimate.low, high=estimate.high, note=against)
         for estimate in ([estimate] if estimate is not None else [])
     ]
+    timed = list(zip_longest((*decision.runs, *decision.fresh), decision.order))
     path = None
     if looks and not terms.claim:
         looks_seen = [(look.k, look.t) for look in looks]
@@ -74,16 +76,10 @@ def make_picture(decision: Decision) -> DecisionPicture:
         metric=terms.metric,
         higher=terms.higher,
         arms=[
-            _picture_arm(terms.baseline, [run for run in decision.runs if run.arm == BASELINE], baseline=True),
-            _picture_arm(terms.candidate, [run for run in decision.runs if run.arm == terms.candidate], baseline=False),
-            *(
-                _picture_arm(f"fresh: {label}", [run for run in decision.fresh if run.arm == arm], baseline=is_baseline)
-                for arm, label, is_baseline in (
-                    (BASELINE, terms.baseline, True),
-                    (terms.candidate, terms.candidate, False),
-                )
-                if decision.fresh
-            ),
+            _picture_arm(f"fresh: {label}" if fresh else label, arm, runs, fresh=fresh)
+            for fresh, runs in ((False, timed[: len(decision.runs)]), (True, timed[len(decision.runs) :]))
+            for arm, label in ((BASELINE, terms.baseline), (terms.candidate, terms.candidate))
+            if runs or not fresh
         ],
         gains=gains,
         interval=format_percent(estimate.level) if estimate is not None else "",
@@ -92,15 +88,22 @@ def make_picture(decision: Decision) -> DecisionPicture:
     )
 
 
-def _picture_arm(label: str, runs: Sequence[ArmRun], *, baseline: bool) -> PicturedArm:
-    values = [(str(run.seed), run.value) for run in runs if run.has_value and run.value is not None]
-    lost = [run.outcome for run in runs if not run.has_value]
-    return PicturedArm(name=label, values=values, lost=lost, baseline=baseline)
+def _picture_arm(label: str, arm: str, timed: Sequence[tuple[ArmRun, int | None]], *, fresh: bool) -> PicturedArm:
+    own = [(run, place) for run, place in timed if run.arm == arm]
+    with_values = [(run, place) for run, place in own if run.has_value]
+    return PicturedArm(
+        name=label,
+        values=[(str(run.seed), run.value) for run, _ in with_values if run.value is not None],
+        lost=[run.outcome for run, _ in own if not run.has_value],
+        baseline=arm == BASELINE,
+        fresh=fresh,
+        places=[place for _, place in with_values if place is not None],
+    )
 
 
 def make_page(decision: Decision) -> VerdictPage:
     """Make the page of a decision: its sentence, its picture, and its sections as Markdown."""
-    terms = decision.terms
+    terms, picture = decision.terms, make_picture(decision)
     sections = {
         "What decides": describe_test(decision),
         "Runs": _write_runs(decision),
@@ -116,8 +119,8 @@ def make_page(decision: Decision) -> VerdictPage:
         title=f"{quote(terms.candidate)} against {quote(terms.baseline)}",
         sentence=decision.sentence,
         told=every_check.list_told(decision.comparability),
-        picture=make_picture(decision),
-        alt=ALT,
+        picture=picture,
+        alt=ALT.format(by_time=" and in the order of time" if picture.runs_in_order else ""),
         sections=sections,
         checks=decision.checks,
     )
@@ -240,8 +243,7 @@ def _describe_cost(decision: Decision) -> str:
             "Deciding with a number of runs fixed beforehand, with the same chance, would take "
             f"{decision.fixed_runs} of the candidate."
         )
-    table = write_medians(decision.evidence, {BASELINE: decision.terms.baseline})
-    return "\n\n".join(filter(None, (" ".join(sentences), table)))
+    return " ".join(sentences)
 
 
 def _write_changes(decision: Decision) -> str:

@@ -49,6 +49,7 @@ def _make_decision(record: Mapping[str, Any]) -> Decision:
         "runs": tuple(ArmRun(**run) for run in record["runs"]),
         "looks": tuple(Look(**_select_fields(Look, look)) for look in record["looks"]),
         "boundary": Boundary(keep, discard, df, edges["error"]),
+        "order": tuple(record.get("order", ())),
         "equal_seeds": tuple(record.get("equal_seeds", ())),
         "fresh": tuple(ArmRun(**run) for run in record.get("fresh", ())),
         "comparability": every_check.answers_from_json(record.get("comparability", {})),

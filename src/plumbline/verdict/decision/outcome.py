@@ -188,6 +188,8 @@ class Decision:
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
+        order: the place of each of `runs`, then of each of `fresh`, in the order in which the runs of this trainer were
+            made, from 0; None where it is not known, and empty where nothing is.
         comparability: what the checks of the evidence of both arms answered, by check.
         changed_files: file of the candidate that differs from the baseline -> lines added and removed (`+3 -1`); None
             if that is not known.
@@ -213,6 +215,7 @@ class Decision:
     estimate_after_stopping: GainAfterStopping | None = None
     p: float | None = None
     evidence: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    order: tuple[int | None, ...] = ()
     comparability: Mapping[str, CheckAnswer] = field(default_factory=dict)
     changed_files: Mapping[str, str] | None = None
     checks: Mapping[str, Any] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
-from plumbline.verdict.page import VerdictPage, describe_size, list_differences, write_list, write_medians, write_repeat
+from plumbline.verdict.page import VerdictPage, describe_size, list_differences, write_list, write_repeat
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 
 #: What the picture shows, where it cannot be seen.
@@ -99,10 +99,7 @@ def make_page(result: VerdictContents) -> VerdictPage:
         "Before the runs": [_write_parity(result)],
         "By study targets": _write_study_targets(result),
         "What it stands on": [every_check.write_answers_of_methods(reader.comparability)],
-        "What it cost": [
-            tables.write_cost(reader),
-            write_medians(reader.evidence(reader.deciding, mine.scale).medians, {}),
-        ],
+        "What it cost": [tables.write_cost(reader)],
         "Ledger": [_write_ledger(result)],
         "Limits": [_list_limits(result)],
         "How to repeat": [write_repeat(AGAIN, _write_command(mine), result.page)],
