@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from decision_rules.rates_page import RatesPage, rng_of
 from decision_rules.rules_and_noise_laws import CANDIDATES
-from decision_rules.watched_sessions import FRESH, TOLD, SessionRates, run_sessions
+from decision_rules.watched_sessions import FOLDER, FRESH, TOLD, SessionRates, run_sessions
 from machine_description import describe
 
 from plumbline.core.files import atomic_write_text
@@ -85,7 +86,8 @@ def drifts(page: RatesPage, sessions: int) -> None:
     rows = []
     for drift in DRIFTS:
         for watched in (True, False):
-            rates = run_sessions(sessions, [0.0] * CANDIDATES, drift=drift, watched=watched)
+            control = FOLDER if watched else replace(FOLDER, trend="told")
+            rates = run_sessions(sessions, [0.0] * CANDIDATES, control, drift=drift)
             judged = ~rates.refusals
             refused_sessions = page.share(
                 rates.refusals.any(axis=1), 0.05 if watched and not drift else None, "refused"
@@ -101,7 +103,7 @@ def drifts(page: RatesPage, sessions: int) -> None:
                     _format_mean(rates.refusals),
                     refused_sessions,
                     _format_mean(rates.alarms),
-                    f"{rates.runs.mean():.0f}",
+                    f"{FOLDER.design.bank + rates.runs.sum(axis=1).mean():.0f}",
                 )
             )
     page.table(

@@ -132,16 +132,18 @@ def real_session(gain: float) -> Iterator[str]:
 
 WORDS = """\
 A proposal changes what was kept last; six of sixty have a gain, which adds to those kept before. `try` and fixed n run
-what they kept five times again, with fresh seeds, and compare with those runs from then on; `try` keeps only what they
-confirm (one-sided p of .25 at most). The rules in use compare with the runs that won. Kept: real / nothing / worse is
-how many had a gain, none, or did harm. True gain: of what the session ends with, over its start, in sigma of one run.
-Gain shown: as the rule's own numbers have it. Runs: all of the session, the baseline's too.
+what they kept five times again, with fresh seeds, and compare with those runs from then on; `try` runs the baseline
+five times again too, in turn, and keeps only what beats those runs (one-sided p of .25 at most), which join the
+baseline's where it does not. The rules in use compare with the runs that won. Kept: real / nothing / worse is how many
+had a gain, none, or did harm. True gain: of what the session ends with, over its start, in sigma of one run. Gain
+shown: as the rule's own numbers have it. Runs: all of the session, the baseline's too. Left out is the check of the
+order of runs, which refuses fewer than one try in a hundred where nothing drifts (`evidence_rates.md`).
 
 What they say: a rule that keeps after one run ends with a gain that it overstates, and cannot name the changes that
-made it: two of three that it kept do nothing. Of the same 60 ideas `try` finds more, for three times the runs. Where
-ideas cost nothing, never run out and one in ten is real (the second row), as many runs spent on more ideas find more: a
-loop that only wants a low number, and will not say why, may do that. `fwer` keeps next to nothing that is not real, and
-pays with gains of one and two sigma."""
+made it: two of three that it kept do nothing. Of the same 60 ideas `try` finds as many gains of one sigma and more of
+two and three, for three to four times the runs. Where ideas cost nothing, never run out and one in ten is real (the
+second row), as many runs spent on more ideas find more: a loop that only wants a low number, and will not say why, may
+do that. `fwer` keeps next to nothing that is not real, and pays with gains of one and two sigma."""
 
 
 def main() -> None:

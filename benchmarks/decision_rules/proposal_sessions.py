@@ -33,6 +33,16 @@ class RunningSessions:
     banked_S: np.ndarray
     first: list[np.ndarray] = field(default_factory=list)
 
+    def add(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Let runs of the baseline join those of these sessions."""
+        runs = values.shape[1]
+        short = int(self.banked_S[rows].max(initial=0)) + runs - self.bank_SB.shape[1]
+        if short > 0:
+            more = np.full((len(self.bank_SB), short), np.nan)
+            self.bank_SB = np.concatenate([self.bank_SB, more], axis=1)
+        self.bank_SB[rows[:, None], self.banked_S[rows, None] + np.arange(runs)] = values
+        self.banked_S[rows] += runs
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoopRule:
@@ -43,7 +53,8 @@ class LoopRule:
         decide: the loop, the runs of a proposal (S, K) -> ends.
         rebase: the loop, kept, the runs of the proposal and fresh ones of the kept arm: sets the new baseline's runs.
         rerun: runs of a kept arm that are made before it is the baseline.
-        confirmed: whether those runs have to confirm the keep.
+        confirmed: whether those runs have to beat as many fresh ones of the baseline, which join its runs where they
+            do not.
         sentinels: whether every fifth proposal brings a run of the baseline.
     """
 
@@ -58,25 +69,28 @@ class LoopRule:
 
     def run(self, gains_SN: np.ndarray, rng: np.random.Generator) -> EndedSessions:
         """Go through sessions."""
-        sessions, proposals = gains_SN.shape
+        sessions = len(gains_SN)
         level_S = np.zeros(sessions)
-        bank_SB = np.full((sessions, self.bank + proposals // EVERY + 1), np.nan)
-        bank_SB[:, : self.bank] = rng.standard_normal((sessions, self.bank))
+        bank_SB = rng.standard_normal((sessions, self.bank))
         loop = RunningSessions(bank_SB, np.full(sessions, self.bank))
         loop.first.append(bank_SB[:, 0].copy())
         shown_S, runs_S = self.baseline_mean(loop), np.full(sessions, float(self.bank))
         all_kept = []
         for number, gain_S in enumerate(gains_SN.T, start=1):
             if self.sentinels and number % EVERY == 0:
-                loop.bank_SB[np.arange(sessions), loop.banked_S] = level_S + rng.standard_normal(sessions)
-                loop.banked_S, runs_S = loop.banked_S + 1, runs_S + 1
+                loop.add(np.arange(sessions), (level_S + rng.standard_normal(sessions))[:, None])
+                runs_S = runs_S + 1
             values_SK = (level_S + gain_S)[:, None] + rng.standard_normal((sessions, self.most))
             loop.first.append(values_SK[:, 0])
             kept_S, used_S = self.decide(loop, values_SK)
             runs_S = runs_S + used_S + self.rerun * kept_S
             fresh_SB = (level_S + gain_S)[:, None] + rng.standard_normal((sessions, max(1, self.rerun)))
             if self.confirmed:
-                kept_S = kept_S & confirm(loop, fresh_SB)
+                base_SB = level_S[:, None] + rng.standard_normal((sessions, self.rerun))
+                confirmed_S = p_of_fresh_runs(base_SB, fresh_SB) <= FRESH_LEVEL
+                runs_S = runs_S + self.rerun * kept_S
+                loop.add(np.flatnonzero(kept_S & ~confirmed_S), base_SB[kept_S & ~confirmed_S])
+                kept_S = kept_S & confirmed_S
             level_S = level_S + gain_S * kept_S
             self.rebase(loop, kept_S, values_SK, fresh_SB)
             all_kept.append(kept_S)
@@ -127,15 +141,6 @@ def fresh_values(loop: RunningSessions, kept_S: np.ndarray, _: np.ndarray, fresh
     loop.bank_SB[kept_S] = np.nan
     loop.bank_SB[kept_S, :size] = fresh_SB[kept_S]
     loop.banked_S = np.where(kept_S, size, loop.banked_S)
-
-
-def confirm(loop: RunningSessions, fresh_SB: np.ndarray) -> np.ndarray:
-    """In which sessions fresh runs of what the looks kept beat the bank's."""
-    confirmed_S = np.zeros(len(fresh_SB), dtype=bool)
-    for bank in set(loop.banked_S.tolist()):
-        here_S = loop.banked_S == bank
-        confirmed_S[here_S] = p_of_fresh_runs(loop.bank_SB[here_S, :bank], fresh_SB[here_S]) <= FRESH_LEVEL
-    return confirmed_S
 
 
 def rule_in_use(name: str) -> Callable[[RunningSessions, np.ndarray], Ends]:

@@ -9,11 +9,12 @@ from itertools import product
 
 import numpy as np
 from decision_rules.rates_page import RatesPage, rng_of
-from decision_rules.rules_and_noise_laws import DEFAULT, GAINS, WORLDS, design, ends, paths
+from decision_rules.rules_and_noise_laws import DEFAULT, GAINS, WORLDS, design
 
 from plumbline.stats.after_stopping import chance_farther, estimate
 from plumbline.stats.sequential import Look, SequentialDesign, boundary
 from plumbline.stats.sequential.boundary import integrate_paths
+from plumbline.stats.sequential.simulation import find_ends, simulate_paths
 
 #: Gains and t at which chances are tabulated; medians between them are interpolated.
 TABLED, POINTS = np.arange(-6, 10.01, 0.4), np.linspace(-6, 14, 51)
@@ -48,8 +49,8 @@ def after_stopping(page: RatesPage) -> None:
             rng = rng_of("after", title, gain)
             baseline, candidate = world.arms(rng, page.worlds, (own.bank, own.most))
             candidate = candidate + gain
-            t = paths(own, baseline, candidate)
-            is_kept, _, last = ends(boundary(own), t)
+            t = simulate_paths(own, baseline, candidate)
+            is_kept, _, last = find_ends(boundary(own), t)
             index = np.arange(page.worlds)
             mean = candidate.cumsum(axis=1)[index, last - 1] / last - baseline.mean(axis=1)
             unit = mean / t[index, last - 1]
@@ -90,8 +91,8 @@ def after_stopping(page: RatesPage) -> None:
     own, checked = DEFAULT, []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        t = paths(own, rng.standard_normal((1, 5)), rng.standard_normal((1, 8)) + 1.5)
-        is_kept, discarded, last = ends(boundary(own), t)
+        t = simulate_paths(own, rng.standard_normal((1, 5)), rng.standard_normal((1, 8)) + 1.5)
+        is_kept, discarded, last = find_ends(boundary(own), t)
         looks = [
             Look(
                 k=k,
@@ -125,7 +126,7 @@ def metrics(page: RatesPage) -> None:
                 arms = [
                     math.sqrt(tied) * part + math.sqrt(1 - tied) * rng.standard_normal(part.shape) for part in common
                 ]
-                is_kept |= ends(integrate_paths(own)[0], paths(own, *arms))[0]
+                is_kept |= find_ends(integrate_paths(own)[0], simulate_paths(own, *arms))[0]
             row.append(
                 page.share(
                     is_kept, None if alpha == 0.05 else 0.05, f"best of {count} metrics, paid, correlation {tied:g}"
@@ -154,7 +155,7 @@ def boundaries(page: RatesPage) -> None:
         candidate = rng.standard_normal((worlds, own.most))
         if own.plan == "paired":
             baseline, candidate = baseline / math.sqrt(2), candidate / math.sqrt(2)
-        t = paths(own, baseline, candidate)
+        t = simulate_paths(own, baseline, candidate)
         crossed = (t >= np.array(boundary(own).keep)).any(axis=1)
         page.share(crossed, 0.05, f"boundary of {own.plan}, bank {own.bank}, most {own.most}")
         rows.append((abs(float(crossed.mean()) - 0.05), boundary(own).error, own))

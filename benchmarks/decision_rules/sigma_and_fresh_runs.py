@@ -1,6 +1,6 @@
 """What fresh runs do to a keep, and what sigma of past runs would: both arms may spread wider than the past did.
 
-Shapes: W worlds, B runs of the baseline, K of the candidate, N fresh ones. More is better.
+Shapes: W worlds, B runs of the baseline, K of the candidate, N fresh ones of an arm. More is better.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ def draw_keeps(
         squares_WK = own_df_K * information_K * (gain_WK / t_WK) ** 2 + rng.chisquare(design.past_df, (worlds, 1))
         t_WK = gain_WK / np.sqrt(squares_WK / (own_df_K + design.past_df)) * np.sqrt(information_K)
     kept_W, _, runs_W = find_ends(integrate_paths(design)[0], t_WK)
-    confirmed_W = kept_W & (p_of_fresh_runs(base_WB, arms[1]) <= FRESH_LEVEL)
-    df = design.bank + FRESH - 2
-    squares_W = sum(((arm - arm.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for arm in (base_WB, arms[1]))
-    reach_W = special.stdtrit(df, 1 - design.alpha) * np.sqrt(squares_W / df * (1 / design.bank + 1 / FRESH))
-    shown_W = arms[1].mean(axis=1) - base_WB.mean(axis=1)
+    fresh_base_WN = wide * rng.standard_normal((worlds, FRESH))
+    confirmed_W = kept_W & (p_of_fresh_runs(fresh_base_WN, arms[1]) <= FRESH_LEVEL)
+    df = 2 * FRESH - 2
+    squares_W = sum(((arm - arm.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for arm in (fresh_base_WN, arms[1]))
+    reach_W = special.stdtrit(df, 1 - design.alpha) * np.sqrt(squares_W / df * 2 / FRESH)
+    shown_W = arms[1].mean(axis=1) - fresh_base_WN.mean(axis=1)
     return DrawnKeeps(kept=kept_W, confirmed=confirmed_W, runs=runs_W, gain=shown_W, reach=reach_W)
 
 
@@ -74,8 +75,8 @@ def fresh_runs(page: RatesPage) -> None:
         rows.append((of, *cells, *map(_format_keeps, real), " / ".join(f"{each.mean():.1f}" for each in runs)))
     page.table(
         "Fresh runs after a keep, and whose sigma decides",
-        f"What the looks keep, and what {FRESH} fresh runs confirm (one-sided p of a t test against the same bank at "
-        f"most {FRESH_LEVEL:g}, sigma of these runs alone). Nulls: both arms spread so much wider than the past runs. "
+        f"What the looks keep, and what {FRESH} fresh runs of each arm confirm (one-sided p of a t test of these runs "
+        f"alone at most {FRESH_LEVEL:g}). Nulls: both arms spread so much wider than the past runs. "
         "Past runs buy next to nothing of 2 sigma, and keep nulls where arms are wider.",
         [
             "sigma",
@@ -100,9 +101,9 @@ def fresh_runs(page: RatesPage) -> None:
         )
     page.table(
         "The gain that fresh runs tell",
-        f"The mean of {FRESH} fresh runs less that of the bank, with an interval of 90 %. The fresh runs are chosen "
-        "for nothing, but the bank is that beside which the looks kept: it is often a poor one where the change does "
-        "nothing.",
+        f"The mean of {FRESH} fresh runs less that of as many fresh ones of the baseline, with an interval of 90 %. "
+        "They are chosen for nothing, but only what they confirm is kept: of changes that do nothing, those whose "
+        "fresh runs look well by chance.",
         ["runs", "true gain", "kept, confirmed", "gain told of a keep, mean", "covered, of keeps", "covered, of all"],
         rows,
     )

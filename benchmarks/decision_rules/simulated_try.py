@@ -83,7 +83,9 @@ def the_loop(page: RatesPage) -> None:
     """Sessions of the loop by plan."""
     sessions, rows = max(50, page.worlds // 20), []
     # An estimate, the runs of a fixed design and words take their time, and change no run.
-    none = patch.multiple(loop, estimate=lambda *_: None, fixed_runs=lambda *_: None, sentence=lambda *_, **__: "")
+    none = patch.multiple(
+        loop, estimate=lambda *_: None, count_fixed_runs=lambda *_: None, write_sentence=lambda *_, **__: ""
+    )
     with none:
         for name, plan, least in (
             ("bank", "bank", 0.0),
