@@ -75,8 +75,8 @@ def as_good_as(page: RatesPage) -> None:
     page.table(
         "As good as",
         f"{page.worlds:,} tries a row, normal noise, one-sided .05; the margin is of the sigma of the bank's runs, and "
-        "what is accepted has to be confirmed by fresh runs of both arms, as many of each. The second size is the one that the command "
-        "proposes; with 5 + 8 it says so and makes no run of the test unless it is told to.",
+        "what is accepted has to be confirmed by fresh runs of both arms, as many of each. The second size is the one "
+        "that the command proposes; with 5 + 8 it says so and makes no run of the test unless it is told to.",
         [
             "margin",
             "runs",

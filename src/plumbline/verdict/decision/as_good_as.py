@@ -101,7 +101,7 @@ def settle_margin(question: ExperimentQuestion, bank: Sequence[float], ledger: L
 
 
 def count_fresh_runs(bank: int, margin_sigmas: float) -> int:
-    """Count the fresh runs of each arm that confirm nearly every change that does nothing, at most those of the bank."""
+    """Count the fresh runs of each arm that confirm nearly every change that does nothing; the bank's at most."""
     for runs in range(2, bank):
         design = ComparisonDesign(math.sqrt(2 / runs), 2 * runs - 2, FRESH_LEVEL)
         if design.power(margin_sigmas) >= _FRESH_CHANCE:
