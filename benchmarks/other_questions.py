@@ -58,7 +58,8 @@ def as_good_as(page: RatesPage) -> None:
                 own_WK = rng.standard_normal((page.worlds, most)) + gain + margin_W1
                 fresh_WN = rng.standard_normal((page.worlds, fresh)) + gain + margin_W1
                 accepted_W, _, runs_W = find_ends(integrate_paths(design)[0], simulate_paths(design, base_WB, own_WK))
-                accepted_W = accepted_W & (p_of_fresh_runs(base_WB, fresh_WN) <= FRESH_LEVEL)
+                fresh_base_WN = rng.standard_normal((page.worlds, fresh))
+                accepted_W = accepted_W & (p_of_fresh_runs(fresh_base_WN, fresh_WN) <= FRESH_LEVEL)
                 cells.append((page.share(accepted_W), 40 * accepted_W.mean(), runs_W.mean()))
             nothing, at_margin, twice = cells
             rows.append(
@@ -74,8 +75,8 @@ def as_good_as(page: RatesPage) -> None:
     page.table(
         "As good as",
         f"{page.worlds:,} tries a row, normal noise, one-sided .05; the margin is of the sigma of the bank's runs, and "
-        "what is accepted has to be confirmed by its fresh runs. The second size is the one that the command "
-        "proposes; with 5 + 8 it says so and makes no run of the test unless it is told to.",
+        "what is accepted has to be confirmed by fresh runs of both arms, as many of each. The second size is the one "
+        "that the command proposes; with 5 + 8 it says so and makes no run of the test unless it is told to.",
         [
             "margin",
             "runs",

@@ -1,9 +1,14 @@
-"""Benchmarks that no test runs: what each reads of its command line is a flag that it has."""
+"""Benchmarks that no test runs: what each reads of its command line is a flag that it has, and what the simulations of
+rules import is there.
+"""
 
 from __future__ import annotations
 
 import ast
+import importlib
 from pathlib import Path
+
+import pytest
 
 
 def calls(tree: ast.Module, *names: str) -> list[ast.Call]:
@@ -45,3 +50,11 @@ def test_every_script_reads_flags_that_it_has(repository: Path) -> None:
                 if each.attr not in known_flags:
                     wrong.append(f"{path.relative_to(repository)}:{each.lineno}: {each.attr}")
     assert read > 100 and not wrong, wrong
+
+
+def test_simulations_of_rules_import_what_there_is(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(repository / "benchmarks")
+    paths = sorted((repository / "benchmarks" / "decision_rules").glob("[!_]*.py"))
+    assert len(paths) > 8
+    for path in paths:
+        importlib.import_module(f"decision_rules.{path.stem}")

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 #: Fresh runs confirm a keep where they beat fresh runs of the baseline at this one-sided level: seldom by luck alone
-#: after a keep, and of 2 sigma next to nothing is lost (benchmarks/experiment_rules.md).
+#: after a keep; five of each arm lose 1 % of what the looks keep of 2 sigma (benchmarks/experiment_rules.md).
 FRESH_LEVEL = 0.25
 
 

@@ -101,9 +101,9 @@ def settle_margin(question: ExperimentQuestion, bank: Sequence[float], ledger: L
 
 
 def count_fresh_runs(bank: int, margin_sigmas: float) -> int:
-    """Count the fresh runs that confirm nearly every change that does nothing; as many as the bank has at most."""
+    """Count the fresh runs of each arm that confirm nearly every change that does nothing; the bank's at most."""
     for runs in range(2, bank):
-        design = ComparisonDesign(math.sqrt(1 / bank + 1 / runs), bank + runs - 2, FRESH_LEVEL)
+        design = ComparisonDesign(math.sqrt(2 / runs), 2 * runs - 2, FRESH_LEVEL)
         if design.power(margin_sigmas) >= _FRESH_CHANCE:
             return runs
     return bank
