@@ -10,7 +10,7 @@
 | cached outputs | left out of the arm, by name |
 | held-out text is read by the training | told, by program and file |
 | another clock | seconds are those of Plumbline's own; a metric of the code's clock: no check shows it |
-| a module of the measuring program is replaced | told, by file |
+| a module of the measuring program is replaced | told, by file; refused (13) where a fixed file is no longer read |
 | the log or the bank is written to | refused (13, or 1 where the bank is no longer to be used) |
 | a search over seeds in one run | no check shows it; time that it takes is told |
 | an early stop chosen on the held-out metric | not finished (12) |
@@ -62,6 +62,26 @@ def test_what_measures_is_not_a_changes_to_edit(folder: Path, file: str, old: st
     done, report = attack(folder)
     assert done.returncode == 13 and f"it changes what measures: {file} +1 -1" in report["error"]
     assert banked(folder) == runs
+
+
+def test_what_measures_is_not_freed_by_the_file_that_names_it(folder: Path) -> None:
+    edit(folder, "plumbline.toml", 'fixed = ["evaluate.py", "shards/val.txt"]', "fixed = []")
+    edit(folder, "evaluate.py", "{UNIT *", "{0.95 * UNIT *")
+    done, report = attack(folder)
+    assert done.returncode == 13 and "lost evaluate.py" in report["error"], report
+
+
+def test_a_program_that_no_longer_reads_what_measures_is_refused(folder: Path) -> None:
+    train(folder, "os.makedirs('alt', exist_ok=True); open('alt/val.txt', 'w').write('0.95')")
+    edit(
+        folder,
+        "model.py",
+        "UNIT = 1.0",
+        "import builtins\nUNIT, _open = 1.0, open\n"
+        "builtins.open = lambda name, *a: _open(name.replace('shards/val', 'alt/val'), *a)",
+    )
+    done, report = attack(folder)
+    assert done.returncode == 13 and "read shards/val.txt, as all runs of" in report["sentence"], report
 
 
 @pytest.mark.parametrize("file", ["shards/val.txt", "../../session.json"], ids=["another shard", "a record"])

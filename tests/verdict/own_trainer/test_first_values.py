@@ -49,8 +49,10 @@ def test_values_of_a_file_of_rows_come_after_those_that_were_printed(tmp_path: P
 
 
 def test_runs_are_one_where_all_five_values_are_equal_to_all_digits() -> None:
-    first = ["4.1", "4.0", "3.9", "3.8", "3.7"]
-    assert are_one_run(first, first) and not are_one_run(first, [*first[:4], "3.70"])
+    first = ["4.134", "4.021", "3.904", "3.811", "3.707"]
+    assert are_one_run(first, first) and not are_one_run(first, [*first[:4], "3.7070"])
+    coarse = ["10.80", "10.50", "10.20", "9.90", "9.60"]  # which may be equal by chance
+    assert not are_one_run(coarse, coarse)
     assert not are_one_run(first[:4], first[:4]) and not are_one_run(first, None) and not are_one_run(first)
 
 

@@ -80,7 +80,8 @@ HONEST = """\
 import os, pathlib, tempfile
 open({data!r}).read()
 scratch = open({scratch!r}, "w"); scratch.write("best"); scratch.close(); open({scratch!r}).read()
-open({log!r}, "a").write("a line")
+open({log!r}, "a+").write("a line")
+lock = os.open({lock!r}, os.O_RDWR | os.O_CREAT); os.close(lock)
 home = pathlib.Path.home()
 for name in (".cache/huggingface/hub/model", ".cache/wandb/x", ".triton/cache/k"):
     path = home / name
@@ -103,7 +104,7 @@ def test_data_logs_scratch_files_and_known_caches_are_no_state(tmp_path: Path, m
     (tmp_path / "data.bin").write_text("text")
     (tmp_path / "library.py").write_text("")
     os.utime(tmp_path / "library.py", (time.time() - 9, time.time() - 9))
-    names = {"data": "data.bin", "scratch": "best.pt", "log": "all.log", "library": ""}
+    names = {"data": "data.bin", "scratch": "best.pt", "log": "all.log", "lock": "a.lock", "library": ""}
     script = HONEST.format(**{key: str(tmp_path / name) for key, name in names.items()})
     runs = runs_of(tmp_path / "mine", script)
     answer = carried_state.check(compared(runs))

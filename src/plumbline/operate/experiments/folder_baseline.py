@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -74,7 +74,7 @@ class _Fresh(TypedDict):
     """
 
     seeds: list[int]
-    baseline_seeds: list[int]
+    baseline_seeds: NotRequired[list[int]]
     page: str
     message: str
     first_seed: int
@@ -89,6 +89,7 @@ class _Session(TypedDict, total=False):
     kept: _Asked
     keeps: list[_Keep]
     fresh_runs: dict[str, _Fresh]
+    fixed: list[str]
 
 
 @dataclass
@@ -285,6 +286,17 @@ class FolderBaseline:
         if (keep.get("message"), keep.get("flags")) != (message, flags):
             return None
         return str(keep["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
+
+    def record_fixed(self) -> None:
+        """Remember which files measure, so that a change to `plumbline.toml` alone does not free them."""
+        recorded = set(self.said.get("fixed", ()))
+        if new := set(self.file.metric.fixed) - recorded:
+            self._say(fixed=sorted(recorded | new))
+
+    @property
+    def freed_patterns(self) -> list[str]:
+        """What `metric.fixed` had when the baseline was made, and has no longer."""
+        return sorted(set(self.said.get("fixed", ())) - set(self.file.metric.fixed))
 
     def is_head(self, arm: Arm) -> bool:
         """Whether an arm's code is what was committed last."""

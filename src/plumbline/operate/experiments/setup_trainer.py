@@ -129,6 +129,7 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
     independent_runs.release_dependent(baseline, bank)
     folder.baseline(repository)
+    baseline.record_fixed()
     if moved := baseline.move_where_broken(bank):
         tell(moved)
     if again:

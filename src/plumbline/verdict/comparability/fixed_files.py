@@ -31,6 +31,13 @@ def check(arms: ComparedArms) -> CheckAnswer:
     own, theirs = (_list_readings(arms, arm) for arm in (arms.candidate, arms.baseline))
     told = []
     if own is not None and theirs is not None:
+        read = {file for _, file in own[0]}
+        if unread := sorted({file for _, file in theirs[1]} - read):
+            return refuse(
+                f"no run of {arms.label(arms.candidate)} read {name_some(unread)}, as all runs of "
+                f"{arms.label(arms.baseline)} do (metric.fixed of plumbline.toml): something else measures it; have "
+                "the same files read, or commit that alone and set up again (rm .plumbline/baseline.json)"
+            )
         told += [
             f"{program} read {file}, which no run of {arms.label(arms.baseline)} does"
             for program, file in sorted(own[0] - theirs[0])

@@ -20,6 +20,8 @@ from plumbline.verdict.own_trainer.trainer_file import MetricPart
 COUNT, BYTES, SECONDS = 5, 2**20, 5.0
 #: The part of a value by which rounding makes it differ, at most, in a run's first steps.
 ROUNDING = 1e-3
+#: Digits behind the point by which equal values of two runs are no accident.
+DECIMALS = 3
 #: A loss, or another held-out measure, with a fraction: whole numbers behind such a name are counts and settings.
 _NAMED = re.compile(
     r"(?<![A-Za-z])((?:[A-Za-z]+[ _/.-])?(?:loss|nll|ppl|perplexity|bpb|bpc|entropy|acc|accuracy|val|valid|validation))"
@@ -43,7 +45,12 @@ def read_first_values(part: MetricPart, log: Path, folder: Path) -> list[str]:
 
 
 def are_one_run(*firsts: Sequence[str] | None) -> bool:
-    """Whether runs printed the same first values to all digits, as many as are kept: their seeds had no effect."""
+    """Whether runs printed the same first values to all digits, as many as are kept: their seeds had no effect.
+
+    Values of fewer than `DECIMALS` may be equal by chance, and show nothing.
+    """
+    if any(len(text.lower().partition("e")[0].partition(".")[2]) < DECIMALS for each in firsts for text in each or ()):
+        return False
     whole = [tuple(each) for each in firsts if each is not None and len(each) == COUNT]
     return len(whole) == len(firsts) > 1 and len(set(whole)) == 1
 

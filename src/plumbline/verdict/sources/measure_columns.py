@@ -19,9 +19,11 @@ MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
         "total_seconds": 1,
         "_runtime": 1,
         "seconds": 1,
+        "elapsed_seconds": 1,
+        "duration_seconds": 1,
     },
-    "step": {"num_steps": 1, "global_step": 1, "train_steps": 1, "_step": 1},
-    "tokens": {"total_tokens": 1, "total_tokens_m": 1e6, "tokens_seen": 1, "train_tokens": 1},
+    "step": {"num_steps": 1, "steps": 1, "global_step": 1, "train_steps": 1, "_step": 1},
+    "tokens": {"tokens": 1, "total_tokens": 1, "total_tokens_m": 1e6, "tokens_seen": 1, "train_tokens": 1},
     "parameters": {"num_params": 1, "num_params_m": 1e6, "num_parameters": 1, "n_params": 1, "parameters": 1},
     "memory_bytes": {
         "peak_vram_mb": 2**20,

@@ -20,6 +20,13 @@ _LAG = 0.05
 _SECOND_IS_WRITTEN = ("os.rename", "os.link", "os.symlink")
 
 
+def _has_content(path):
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
+
+
 def begin(folder, name):
     """Watch from now on; `name` gives the begin of the names of this process's files."""
     environment = os.environ.get
@@ -72,8 +79,8 @@ def begin(folder, name):
                     note("r", path)
                 elif flags & (os.O_TRUNC | os.O_EXCL):
                     note("w", path)
-                else:
-                    note("u" if how == os.O_RDWR else "a", path)
+                else:  # a log that is continued is not read, and of an empty file, as a lock is, nothing can be
+                    note("u" if how == os.O_RDWR and not flags & os.O_APPEND and _has_content(path) else "a", path)
             elif event in _SECOND_IS_WRITTEN:
                 note("w", arguments[1])
             else:
