@@ -105,6 +105,8 @@ COLUMN_CASES = (
     ("Status", "FINISHED*5 UNFINISHED", r"'UNFINISHED' is no status that is known; say"),
     ("exit_status", "0*5 137", "'0' is no status"),
     ("random_state", "0*5 137", []),
+    ("us_state", "ny*3 ca*3", []),
+    ("optimizer_state", "fp32*5 bf16", []),
     ("trial_status", "TERMINATED*5 ERROR", ["3"]),
     ("status", "TERMINATED*5 ERROR", "'TERMINATED' is no status"),
     ("crashed", "False*4 True*2", ["2", "3"]),

@@ -193,7 +193,12 @@ class RunStatuses:
         parts = _split_name(column)
         if not (parts and (parts[-1] in NAMES or parts[-1].endswith("status"))):
             return False
-        return len(parts) == 1 or parts[-2] in _OF_A_RUN or not all(map(_is_number, self._first_rows(column)))
+        if len(parts) == 1 or parts[-2] in _OF_A_RUN:
+            return True
+        words = self._first_rows(column)
+        if parts[-1] == "state" and not any(self._translate(word) for word in words):
+            return False  # of the country (`us_state`), of the optimizer
+        return not all(map(_is_number, words))
 
     def _holds_statuses(self, column: str, *, others: bool) -> bool:
         """Whether a column holds statuses by its words; `others`: the name of another column states that it does.
