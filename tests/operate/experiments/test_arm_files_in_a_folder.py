@@ -108,3 +108,15 @@ def test_a_new_file_that_is_imported_in_place_of_an_installed_module_is_told(fol
     decision = json.loads(plumbline(folder, "try", "-m", "x", "--json").stdout)
     told = decision["comparability"]["arm files"]
     assert told["answer"] == "told" and told["text"].startswith("random.py: new in the candidate"), decision
+
+
+def test_a_state_that_only_the_candidate_writes_is_refused_once_and_left_out_then(tmp_path: Path) -> None:
+    resumes = RESUMES.replace("'out/state'", "f'out/state_{given.worse}'")
+    folder = repository_of(tmp_path / "own", resumes)
+    assert run_in_process.run(setup_trainer.main, "python train.py {flags}", cwd=folder).returncode == 0
+    (folder / "out").mkdir()
+    (folder / "out/state_0.001").write_text("y")  # of a run by hand with this very flag
+    done = plumbline(folder, "try", "-m", "flag", "--", "--worse", "0.001")
+    assert done.returncode == 13 and "made with out/state_0.001" in done.stderr, done
+    done = plumbline(folder, "try", "-m", "flag", "--json", "--max-runs", "2", "--", "--worse", "0.001")
+    assert "out/state_0.001" not in json.loads(done.stdout)["changed_files"], done

@@ -168,6 +168,9 @@ class CommandTrainer:
                 raise self._describe_interrupted(arm, number)
             copy = self.folder.copy(self.run_id(arm, number))
             written_files.note(self.folder.own, copy)
+            if arm != BASELINE:
+                untracked = self.repository.list_untracked()
+                written_files.refuse_state(self.folder.own, copy, untracked, self.arms[arm].words)
             self.repository.remove(copy)
             self.tell_of_shared(arm, result)
             if arm == BASELINE:
