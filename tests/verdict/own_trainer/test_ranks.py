@@ -82,7 +82,7 @@ def test_which_rank_counts(texts: dict[int, dict[str, str]], value: float, remar
 
 @pytest.mark.slow
 def test_ranks_of_torchrun(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2 --master-port 29577 train.py"
+    command = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 train.py"
     _, result = run(tmp_path / "mine", command, OF_TORCH)
     assert (result.value, result.outcome) == (1.0, "finished"), result
     assert result.remarks == ["ranks 0, 1 print val_bpb, each its own: that of rank 0 counts"]
