@@ -33,7 +33,10 @@ _ALWAYS = (
     (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>"),
     (r"\b\d\d-\d\d \d\d:\d\d\b", "<when>"),
 )
-_TRAINED = ((r"\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b", "<seconds>"),)
+_TRAINED = (
+    (r"\btook(\s+)[\d.,]+(\s+)times", r"took\1<ratio>\2times"),
+    (r"\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b", "<seconds>"),
+)
 
 
 def normalise(text: str, folder: Path, *, trains: bool = False) -> str:

@@ -77,7 +77,7 @@ class MeasureComparison:
         both = " against ".join(format_amount(self.measure, median(side)) for side in (self.ours, self.theirs))
         more = abs(self.ratio - 1)
         if more >= LEAST_RATIO - 1:
-            times = f"{self.ratio:.2g} times"
+            times = f"{self.ratio:.2g} times" if self.ratio < 99 else f"{self.ratio:,.0f} times"
             return f"{verb} {times} {noun if self.measure == 'seconds' else f'the {noun}'} ({both})"
         if self.measure == "seconds":
             return f"{verb} {100 * more:.2g} % {'longer' if self.ratio > 1 else 'less time'} ({both})"
