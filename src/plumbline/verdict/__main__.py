@@ -28,7 +28,6 @@ from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.core.formats import format_count
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
-from plumbline.verdict.decision.as_good_as import parse_margin
 from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.numbers import numbers_verdict
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
@@ -191,7 +190,11 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         raise PlumblineError("--equal compares what runs took, and a goal has no runs; leave out one of the two")
     if options.seeds is not None and options.seeds < 2:
         raise PlumblineError(f"--seeds {options.seeds}: a standard deviation is of two runs or more")
-    margin = parse_margin(options.as_good_as) if options.as_good_as is not None else None
+    margin = None
+    if options.as_good_as is not None:
+        from plumbline.verdict.decision.as_good_as import parse_margin  # with the designs of tries, a tenth of a second
+
+        margin = parse_margin(options.as_good_as)
     in_units = 0.0 if margin is None or margin.in_sigmas else -margin.size
     terms = ComparisonTerms(
         higher=options.higher,

@@ -250,8 +250,8 @@ def gather_evidence(decision: Decision, source: ExperimentSource) -> Evidence:
     runs: dict[str, dict[str, RunEvidence]] = {}
     for run in (*decision.runs, *decision.fresh):
         place = places.get((run.run_id, run.seed))
-        known = replace(source.trainer.evidence(run), order=place, fresh=run in decision.fresh)
-        runs.setdefault(run.arm, {})[str(run.seed)] = known
+        evidence = replace(source.trainer.evidence(run), order=place, fresh=run in decision.fresh)
+        runs.setdefault(run.arm, {})[str(run.seed)] = evidence
     return replace(source.arm_evidence, runs=runs)
 
 

@@ -10,13 +10,13 @@ from plumbline.verdict.formatting import join_with_and
 def check(arms: ComparedArms) -> CheckAnswer:
     """Tell how runs ended that count all the same, each thing once with the seeds of its arm."""
     seeds: dict[tuple[str, str], list[str]] = {}
-    known = 0
+    ends_stated = 0
     for arm in (arms.baseline, arms.candidate):
         for run in arms.runs_of(arm):
-            known += run.remarks is not None
+            ends_stated += run.remarks is not None
             for remark in run.remarks or ():
                 seeds.setdefault((arms.label(arm), remark), []).append(str(run.seed))
-    if not known:
+    if not ends_stated:
         return not_known("how the processes of the runs ended")
     if not seeds:
         return holds("every process of every run ended well")
