@@ -124,3 +124,18 @@ def test_an_id_that_is_none_is_named(value: str, capsys: pytest.CaptureFixture[s
         with pytest.raises(SystemExit):
             verb.main([*args, f"--document-end={value}"])
         assert f"argument --document-end: '{value}' is no id of an entry" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")], ids=["a pipe", "a device"])
+def test_a_pipe_and_a_device_are_written_and_stay(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(path := tmp_path / "out")
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    atomic_write_text(path, "text")
+    assert os.read(reader, 9) == (b"text" if path.is_fifo() else b"")
+    assert not path.is_file() and list(tmp_path.iterdir()) == [path]
+
+
+def test_an_open_file_is_written_by_its_name_in_dev(tmp_path: Path) -> None:
+    with open(tmp_path / "out", "wb") as file:
+        atomic_write_text(f"/dev/fd/{file.fileno()}", "text")
+    assert (tmp_path / "out").read_text() == "text"

@@ -203,6 +203,13 @@ def swap_paths(first: str | Path, second: str | Path) -> bool:
     return bool(call(here, os.fsencode(first), here, os.fsencode(second), exchanged) == 0)
 
 
+def _is_stream(path: Path) -> bool:
+    """Whether a path is a pipe or a device, or the name of an open file (`/dev/stdout`, `/dev/fd/3`)."""
+    if path.parent.resolve().parts[1:2] in {("dev",), ("proc",)} and path.parent.resolve().name in {"dev", "fd"}:
+        return True
+    return path.is_char_device() or path.is_fifo() or path.is_socket()
+
+
 @contextmanager
 def open_atomically(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file of bytes that becomes `path` when the block ends without an error: whole, synced, or not at all.
@@ -211,9 +218,14 @@ def open_atomically(path: str | Path) -> Iterator[IO[bytes]]:
     of one, also after a power cut. What processes of this machine that were killed were writing in the folder is
     removed first (`plumbline.core.temporary_files`). An error in the block leaves `path` as it was. The mode is what
     `open` gives a new file (0666 less the umask). A library that takes a name instead of a file is given the file's
-    `name`; it may replace what lies there.
+    `name`; it may replace what lies there. A pipe, a device, `/dev/stdout`: written straight, for a rename would put a
+    file in its place.
     """
     path = Path(path)
+    if _is_stream(path):
+        with name_in_errors(path), open(path, "wb") as stream:
+            yield stream
+        return
     make_folder(path.parent)
     temporary_files.remove_abandoned(path.parent)
     temporary = temporary_files.choose_path(path)

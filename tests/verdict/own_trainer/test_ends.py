@@ -126,7 +126,7 @@ def test_a_forked_child_that_failed_is_known(end: str, tmp_path: Path) -> None:
     [
         "sys.stdout = os.fdopen(1, 'w', buffering=1)",
         "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, line_buffering=True)",
-        "sys.stdout = open('/dev/stdout', 'w', buffering=1)",
+        "sys.stdout = open('/dev/fd/1', 'w', buffering=1)",
         "print = lambda line: os.write(1, line.encode())",
     ],
 )

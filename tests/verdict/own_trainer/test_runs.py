@@ -26,7 +26,7 @@ from plumbline.verdict.own_trainer import fingerprint, processes, run_one
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import REPORT, list_carriers
 from plumbline.verdict.own_trainer.requests import read_request, read_result
-from tests.verdict.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
+from tests.verdict.own_trainer.trainers import METRIC, TRAIN, decide, git, make, trainer, write_toml
 
 #: Starts a process in its own session, as launchers do, and waits for ever.
 NEVER = """\
@@ -150,13 +150,13 @@ def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Pa
 
 def test_a_long_log_takes_no_room_while_the_run_runs_and_is_read_all_the_same(tmp_path: Path) -> None:
     flood = """\
-        import sys, time
+        import os, sys, time
         print("first")
         for part in range(6):
             print(f"val_bpb: 0.{part}", flush=True)
             for _ in range(160): print(("x" * 99 + "\\n") * 1000, end="")
             sys.stdout.flush()
-            time.sleep(1)
+            while os.fstat(1).st_blocks * 512 > 44 * 2**20: time.sleep(0.1)  # until room was made
         open(sys.argv[-1], "w").write("done")
         for _ in range(200): print(("y" * 99 + "\\n") * 1000, end="", flush=True)
         time.sleep(1)
@@ -171,7 +171,7 @@ def test_a_long_log_takes_no_room_while_the_run_runs_and_is_read_all_the_same(tm
         most = looking.result()
     text = log.read_text()
     assert arm_run.value == 0.5 and text.startswith("first\n") and "\0" not in text
-    assert 30 * 2**20 < most < 70 * 2**20, most  # of 96 MB that it had printed
+    assert most < 70 * 2**20, most  # of 96 MB that it had printed
     assert int(re.search(r"left out (\d+) bytes", text)[1]) > 80 * 2**20 and log.stat().st_size < 21 * 2**20
 
 
@@ -262,8 +262,11 @@ def test_a_metric_file_that_the_commit_has_is_no_word_of_a_run(tmp_path: Path) -
     (folder / "last.json").write_text('{"loss": 2.5}')
     (folder / "train.py").write_text("# writes nothing\n")
     write_toml(folder, metric="json = 'last.json:loss'")
-    (arm_run,) = trainer(folder).run([("candidate", 7)])
-    assert arm_run.outcome == "crashed" and "it ended well, and loss is nowhere in last.json" in arm_run.why
+    for _ in ("a run by hand left it", "the commit has it"):
+        (arm_run,) = trainer(folder).run([("candidate", 7)])
+        assert arm_run.outcome == "crashed" and "it ended well, and loss is nowhere in last.json" in arm_run.why
+        git(folder, "add", "-A")
+        git(folder, "commit", "-qm", "with what a run wrote", "--allow-empty")
     write_toml(folder, 'share = ["out"]', metric="json = 'out/last.json:loss'")
     with pytest.raises(PlumblineError, match=r"out/last\.json lies in out, which run\.share gives to all runs"):
         trainer(folder)

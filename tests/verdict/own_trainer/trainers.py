@@ -61,13 +61,14 @@ def trainer(
     folder: Path, *flags: str, lines: list[str] | None = None, candidates: Mapping[str, Sequence[str]] | None = None
 ) -> CommandTrainer:
     """The baseline and the working tree with flags, as arms; `candidates`: several by their names, each with flags."""
-    repository, own = Repository(folder), Folder(folder)
+    file, own = trainer_file.load(folder), Folder(folder)
+    repository = Repository(folder, tuple(file.metric.files))
     arms = {BASELINE: own.baseline(repository)}
     for name, options in (candidates or {"candidate": flags}).items():
         arms[name] = repository.candidate(options, "a change")
     tell = [].append if lines is None else lines.append
     return CommandTrainer(
-        file=trainer_file.load(folder),
+        file=file,
         repository=repository,
         folder=own,
         arms=arms,

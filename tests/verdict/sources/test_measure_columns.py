@@ -12,7 +12,7 @@ def test_names_of_trackers_and_trainers_are_read_in_their_units() -> None:
 
 
 def test_what_is_no_amount_or_could_be_another_thing_is_not_read() -> None:
-    cells = {"seconds": "", "num_params": "124M", "peak_vram_mb": "0.0", "time": "12", "tokens": "5", "params": "x"}
+    cells = {"seconds": "", "num_params": "124M", "peak_vram_mb": "0.0", "time": "12", "epoch": "5", "params": "x"}
     assert read_measures(cells) == {}
     assert read_measures({"seconds": "12"}, without=frozenset(("seconds",))) == {}, "the metric is no budget"
     assert read_measures({"total_seconds": "15", "training_seconds": "12"}) == {"seconds": 12.0}

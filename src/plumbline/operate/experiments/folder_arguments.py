@@ -21,7 +21,9 @@ from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
 def open_baseline(file: TrainerFile) -> FolderBaseline:
     """Find what the candidates of a folder are compared with."""
-    return FolderBaseline(file, Folder(file.folder), Repository(file.folder, file.run.output), tell)
+    return FolderBaseline(
+        file, Folder(file.folder), Repository(file.folder, (*file.run.output, *file.metric.files)), tell
+    )
 
 
 def require_baseline(options: argparse.Namespace, repository: Repository) -> None:

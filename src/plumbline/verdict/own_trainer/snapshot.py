@@ -68,7 +68,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Repository:
-    """The git repository that a trainer's folder lies in; `output`: folders of it that runs write into."""
+    """The git repository that a trainer's folder lies in; `output`: folders and files of it that runs write."""
 
     folder: Path
     output: tuple[str, ...] = ()
@@ -246,8 +246,10 @@ class Repository:
     def list_of_runs(self) -> list[str]:
         """List the untracked files that have the name of one that a run wrote, or lie where runs write."""
         written = written_files.read(self.folder / FOLDER)
-        outputs = tuple(f"{self.prefix}/{name}/".lstrip("/") for name in self.output)
-        return [name for name in self.list_untracked() if name in written or name.startswith(outputs)]
+        outputs = [f"{self.prefix}/{name}".lstrip("/") for name in self.output]
+        written |= set(outputs)
+        folders = tuple(f"{name}/" for name in outputs)
+        return [name for name in self.list_untracked() if name in written or name.startswith(folders)]
 
     def list_printed_to(self) -> list[str]:
         """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
