@@ -78,8 +78,9 @@ def power(page: RatesPage, sessions: int) -> None:
         "What is kept of gains",
         f"Sessions of {CANDIDATES}: every fifth candidate is wild (its runs spread by 4 sigma), every fifth gains 2 "
         "sigma over the baseline of the time. Rows after wild ones are of the sessions in which none of those is kept "
-        f"({calm.mean():.2f} of them): one that is becomes the baseline, which is then as wide. Without wild ones later candidates find less than the "
-        f"first as well: a lucky bank stays the baseline for longer. Told: p < {TOLD:g}.",
+        f"({calm.mean():.2f} of them): one that is becomes the baseline, which is then as wide. Without wild ones "
+        "later candidates find less than the first as well: a lucky bank stays the baseline for longer. "
+        f"Told: p < {TOLD:g}.",
         ["candidate", "gain", "looks", "kept", "refused", "told"],
         rows,
     )
