@@ -49,6 +49,8 @@ _MARK = re.compile(r"\b(?:best|lowest|highest)\b(?![^|,;()]*\d)", re.IGNORECASE)
 _BESIDE = re.compile(rf"{QUALIFIER.pattern}|[A-Za-z]+[\s_/:-]+$", re.IGNORECASE)
 #: Lines from a log's end in which a metric is looked for, and bytes of a script that are read.
 LINES, MOST = 2000, 2**20
+#: Lines by which another metric was printed later than one that is of an earlier step.
+EARLY = 10
 _NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf(?:inity)?)"
 _FRACTION = r"[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?(?!\s?%)|nan|inf(?:inity)?)"
 
@@ -59,13 +61,14 @@ class SeenMetric:
 
     Attributes:
         said: the lines of [metric] that read it.
-        text: its last value; `line` the last line that has it.
+        text: its last value; `line` the last line that has it, `row` the number of that line; None: it is in a file.
     """
 
     name: str
     said: dict[str, str]
     text: str
     line: str = ""
+    row: int | None = None
 
     @property
     def announced(self) -> bool:
@@ -100,6 +103,17 @@ def only_of_training(candidates: list[SeenMetric]) -> str:
     return f"only {kind} was seen: a change that overfits would be kept; name another with --metric"
 
 
+def describe_early(metric: SeenMetric, candidates: list[SeenMetric]) -> str:
+    """State that a metric was last printed long before another one, where that is so: it may be of no trained model."""
+    last = max((other for other in candidates if other.row is not None), key=lambda other: other.row or 0, default=None)
+    if metric.row is None or last is None or last.row is None or last.row - metric.row < EARLY:
+        return ""
+    return (
+        f"{last.name} was printed up to {last.row - metric.row} lines later: this is the value of an earlier step, or "
+        f"of the untrained model; have the trainer print it at the end, or take --metric {last.name}"
+    )
+
+
 def _rank(name: str) -> int:
     plain = _plain(name)
     return KNOWN.index(plain) if plain in KNOWN else len(KNOWN)
@@ -110,8 +124,11 @@ def _plain(name: str) -> str:
 
 
 def _find_announced(lines: list[str]) -> list[SeenMetric]:
-    matches = {match[1]: match for line in lines if (match := METRIC_LINE.match(line))}
-    return [SeenMetric(name=n, said={"name": n}, text=match[2], line=match.string) for n, match in matches.items()]
+    matches = {match[1]: (row, match) for row, line in enumerate(lines) if (match := METRIC_LINE.match(line))}
+    return [
+        SeenMetric(name=name, said={"name": name}, text=match[2], line=match.string, row=row)
+        for name, (row, match) in matches.items()
+    ]
 
 
 def _in_lines(lines: list[str]) -> list[SeenMetric]:
@@ -137,7 +154,8 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
                 match = chosen[-1].match
                 plain = prefix + re.sub(r"[ /]", "_", match[1])
                 setting = {"pattern": pattern} | ({"name": plain} if plain != match[1] else {})
-                candidates.append(SeenMetric(name=plain, said=setting, text=match[3], line=match.string.strip()))
+                line, row = match.string.strip(), chosen[-1].row
+                candidates.append(SeenMetric(name=plain, said=setting, text=match[3], line=line, row=row))
     return candidates
 
 

@@ -201,6 +201,8 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
     tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_describe_line(chosen)}")
     if options.metric is None and (warning := setup_guesses.only_of_training(candidates)):
         tell(f"  mind: {warning}")
+    if warning := setup_guesses.describe_early(chosen, candidates):
+        tell(f"  mind: {warning}")
     for other in candidates:
         if other is not chosen:
             tell(f"  also seen: --metric {other.name}, {other.text}{_describe_line(other)}")
