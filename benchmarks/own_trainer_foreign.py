@@ -1,12 +1,12 @@
-"""Two trainers that were written elsewhere, each with four changes, decided by the command line alone.
+"""Three trainers that were written elsewhere, each with four changes, decided by the command line alone.
 
-    git clone https://github.com/karpathy/nanoGPT && git clone https://github.com/karpathy/makemore
+    for name in nanoGPT makemore minGPT; do git clone https://github.com/karpathy/$name; done
     curl -o nanoGPT/data/shakespeare_char/input.txt \\
         https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt
     (cd nanoGPT && python data/shakespeare_char/prepare.py)
-    python benchmarks/own_trainer_foreign.py nanoGPT makemore        # 15 minutes of one core; own_trainer_foreign.md
+    python benchmarks/own_trainer_foreign.py nanoGPT makemore minGPT  # 20 minutes of one core; own_trainer_foreign.md
 
-`python` has to be one that both trainers run with (torch, numpy; tensorboard for makemore). The clones are not touched:
+`python` has to be one that the trainers run with (torch, numpy; tensorboard for makemore). The clones are not touched:
 each is copied below `--work`, where its console, pages and pictures stay.
 """
 
@@ -44,25 +44,16 @@ class ForeignTrainer:
     """A trainer, and what is tried of it; what is kept comes last, since it moves the baseline."""
 
     name: str
-    toml: str
+    command: str
     changes: Sequence[TriedChange]
+    metric: str = ""
 
 
 NANOGPT = ForeignTrainer(
     name="nanoGPT",
-    toml=r"""
-[run]
-command = '''OMP_NUM_THREADS=1 python train.py config/train_shakespeare_char.py --device=cpu --compile=False \
- --eval_interval=150 --eval_iters=20 --log_interval=50 --block_size=64 --batch_size=12 --n_layer=2 --n_head=2 \
- --n_embd=64 --dropout=0.0 --max_iters=300 --lr_decay_iters=300 --warmup_iters=20 {flags}'''
-seed = "inject"
-share = ["data"]
-timeout = "5m"
-[metric]
-pattern = 'val loss (\S+)$'
-name = "val_loss"
-direction = "lower"
-""",
+    command="OMP_NUM_THREADS=1 python train.py config/train_shakespeare_char.py --device=cpu --compile=False "
+    "--eval_interval=150 --eval_iters=20 --log_interval=50 --block_size=64 --batch_size=12 --n_layer=2 --n_head=2 "
+    "--n_embd=64 --dropout=0.0 --max_iters=300 --lr_decay_iters=300 --warmup_iters=20",
     changes=(
         TriedChange("another name for a counter", "train.py", (("local_iter_num", "iterations_of_this_process"),)),
         TriedChange(
@@ -80,22 +71,25 @@ direction = "lower"
 )
 MAKEMORE = ForeignTrainer(
     name="makemore",
-    toml=r"""
-[run]
-command = '''OMP_NUM_THREADS=1 python makemore.py --num-workers 0 --max-steps 501 --n-layer 2 --n-embd 32 --n-embd2 32 \
- {flags}'''
-seed = "--seed {seed}"
-timeout = "5m"
-[metric]
-pattern = 'test loss: (\S+)$'
-name = "test_loss"
-direction = "lower"
-""",
+    command="OMP_NUM_THREADS=1 python makemore.py --num-workers 0 --max-steps 501 --n-layer 2 --n-embd 32 --n-embd2 32",
     changes=(
         TriedChange("another name for a value", "makemore.py", (("best_loss", "lowest_test_loss"),)),
         TriedChange("a learning rate of 1e9", flags=("--learning-rate", "1e9")),
         TriedChange("another seed", "makemore.py", (("default=3407", "default=1234"),)),
         TriedChange("twice the learning rate", flags=("--learning-rate", "0.001")),
+    ),
+)
+
+MINGPT = ForeignTrainer(
+    name="minGPT",
+    command='PYTHONPATH=".:$PYTHONPATH" OMP_NUM_THREADS=1 python projects/adder/adder.py --trainer.max_iters=301 '
+    "--trainer.num_workers=0",
+    metric="train_loss",  # what it scores is printed at its first step alone
+    changes=(
+        TriedChange("another name for a score", "projects/adder/adder.py", (("top_score", "highest_score"),)),
+        TriedChange("a learning rate of 1e9", flags=("--trainer.learning_rate=1e9",)),
+        TriedChange("another seed", "projects/adder/adder.py", (("seed = 3407", "seed = 1234"),)),
+        TriedChange("four times the learning rate", flags=("--trainer.learning_rate=0.002",)),
     ),
 )
 
@@ -113,9 +107,17 @@ class TrainerClone:
         folder, consoles = work / foreign.name, work / f"{foreign.name}-consoles"
         ignored = shutil.ignore_patterns(".plumbline", "out*", "plumbline.toml", "results.tsv")
         shutil.copytree(clone, folder, ignore=ignored)
-        (folder / "plumbline.toml").write_text(foreign.toml.lstrip())
         consoles.mkdir()
         return cls(foreign, folder, consoles)
+
+    def set_up(self) -> None:
+        """Have the project find out how the trainer is run and read, and make the runs of the baseline."""
+        metric = ("--metric", self.foreign.metric) if self.foreign.metric else ()
+        done = self.plumbline("setup-trainer", self.foreign.command, *metric)
+        (self.consoles / "setup-trainer.txt").write_text(f"{done.stderr}{done.stdout}exit code {done.returncode}\n")
+        print(done.stderr, done.stdout, flush=True)
+        if done.returncode:
+            raise SystemExit(f"setup-trainer of {self.foreign.name} ended with {done.returncode}")
 
     def try_change(self, change: TriedChange) -> list[object]:
         """Try a change, and say in a row what was found."""
@@ -151,26 +153,31 @@ HEAD = ["trainer", "change", "decided", "exit code", "runs of it", "fixed n", "r
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Decides changes of two trainers that were written elsewhere")
+    parser = argparse.ArgumentParser(description="Decides changes of three trainers that were written elsewhere")
     parser.add_argument("nanogpt", type=Path)
     parser.add_argument("makemore", type=Path)
+    parser.add_argument("mingpt", type=Path)
     parser.add_argument("--work", type=Path, help="a folder that is not there yet; default: a temporary one")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
     work = arguments.work or Path(tempfile.mkdtemp(prefix="foreign-"))
     rows = []
-    for foreign, clone in ((NANOGPT, arguments.nanogpt), (MAKEMORE, arguments.makemore)):
+    clones = (arguments.nanogpt, arguments.makemore, arguments.mingpt)
+    for foreign, clone in zip((NANOGPT, MAKEMORE, MINGPT), clones, strict=True):
         bench = TrainerClone.of(foreign, clone, work)
+        bench.set_up()
         rows += [bench.try_change(change) for change in foreign.changes]
+    text = (arguments.nanogpt / "data/shakespeare_char/train.bin").stat().st_size // 2
     table = tabulate([row[:-1] for row in rows], headers=HEAD, tablefmt="pipe")
     sentences = [f"- {row[0]}, {row[1]}: {row[-1]}" for row in rows]
     head = (
-        "# Two trainers that were written elsewhere\n\n"
-        f"{describe()}. `python benchmarks/own_trainer_foreign.py nanoGPT makemore`\n\n"
-        "karpathy/nanoGPT (character-level Shakespeare, 2 layers of 64, 300 steps; its seed is fixed in the code and "
-        "is shifted) and karpathy/makemore (names, 2 layers of 32, 501 steps), as they are cloned, with a "
-        "`plumbline.toml` of ten lines each. Five runs of the baseline are made with the first change and used again "
-        "by the later ones. Fixed n: runs of a change that one test of the same power needs."
+        "# Three trainers that were written elsewhere\n\n"
+        f"{describe()}. `python benchmarks/own_trainer_foreign.py nanoGPT makemore minGPT`\n\n"
+        f"karpathy/nanoGPT ({text:,} characters of text, 2 layers of 64, 300 steps; its seed is fixed in the code and "
+        "is shifted), karpathy/makemore (names, 2 layers of 32, 501 steps) and karpathy/minGPT (adding two numbers, "
+        "301 steps; seed shifted, by its training loss), as they are cloned: `plumbline setup-trainer` with the "
+        "command finds the rest and makes five runs of the baseline, which all changes use. Fixed n: runs of a change "
+        "that one test of the same power needs."
     )
     atomic_write_text(arguments.out, "\n\n".join([head, table, "\n".join(sentences)]) + "\n")
 
