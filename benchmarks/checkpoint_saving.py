@@ -71,7 +71,7 @@ def save_and_step(training_loop: TrainingLoop, background: bool, steps: int) -> 
 
 
 def time_reading(training_loop: TrainingLoop) -> float:
-    """Seconds that a step's sequences take to be read when they are asked for."""
+    """Seconds that a step's sequences take to be read when they are requested."""
     began = time.process_time()
     for step in range(1, 101):
         training_loop.batches.take(step)

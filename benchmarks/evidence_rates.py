@@ -9,31 +9,27 @@ order of runs by the code that decides. Gains are in sigma, the spread of one ru
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from decision_rules.rates_page import RatesPage, rng_of
+from decision_rules.rates_page import RatesPage, make_page, rng_of
 from decision_rules.rules_and_noise_laws import CANDIDATES
 from decision_rules.watched_sessions import FOLDER, FRESH, TOLD, SessionRates, run_sessions
-from machine_description import describe
 
-from plumbline.core.files import atomic_write_text
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 
 WIDTHS, DRIFTS = (0.5, 1.0, 1.5, 2.0, 3.0), (0.0, 0.02, 0.05, 0.1, 0.2)
+#: Single candidates are drawn so many times as often as sessions.
+MORE = 20
 #: Runs of each arm of a claim, and its level.
 CLAIM, CLAIM_LEVEL = 5, 0.025
 #: Candidates of a session that spread by four sigma, and those that gain two; the others do nothing.
 WILD, REAL = range(0, CANDIDATES, 5), range(4, CANDIDATES, 5)
 
 
-def spreads(page: RatesPage, sessions: int) -> None:
+def spreads(page: RatesPage) -> None:
     """One candidate that does nothing, where arms are wider or narrower."""
-    rows, worlds = [], 20 * sessions
+    rows, worlds = [], MORE * page.worlds
     for title, width_of, own_of in (
         ("both arms", lambda width: width, lambda width: 1.0),
         ("the candidate alone", lambda width: 1.0, lambda width: width),
@@ -57,15 +53,15 @@ def spreads(page: RatesPage, sessions: int) -> None:
     )
 
 
-def power(page: RatesPage, sessions: int) -> None:
+def power(page: RatesPage) -> None:
     """What is kept of true gains, by the first candidate of a session and after wild ones."""
     rows = []
     for gain in (0.0, 1.0, 2.0, 3.0):
-        rates = run_sessions(20 * sessions, [gain])
+        rates = run_sessions(MORE * page.worlds, [gain])
         rows.append(("first of its session", f"{gain:g}", *_format_rates(rates, np.s_[:, 0])))
     gains = [2.0 if number in REAL else 0.0 for number in range(CANDIDATES)]
     widths = [4.0 if number in WILD else 1.0 for number in range(CANDIDATES)]
-    rates = run_sessions(sessions, gains, own_widths=widths)
+    rates = run_sessions(page.worlds, gains, own_widths=widths)
     calm = ~rates.keeps[:, list(WILD)].any(axis=1)
     others = [number for number in range(CANDIDATES) if number not in (*WILD, *REAL)]
     for title, gain, numbers in (("after wild ones", "2", list(REAL)), ("after wild ones", "0", others)):
@@ -86,18 +82,18 @@ def power(page: RatesPage, sessions: int) -> None:
     )
 
 
-def drifts(page: RatesPage, sessions: int) -> None:
+def drifts(page: RatesPage) -> None:
     """Sessions of nulls in which every run is better than the one before by a little."""
     rows = []
     for drift in DRIFTS:
         for watched in (True, False):
             control = FOLDER if watched else replace(FOLDER, trend="told")
-            rates = run_sessions(sessions, [0.0] * CANDIDATES, control, drift=drift)
-            judged = ~rates.refusals
+            rates = run_sessions(page.worlds, [0.0] * CANDIDATES, control, drift=drift)
+            not_refused = ~rates.refusals
             refused_sessions = page.share(
                 rates.refusals.any(axis=1), 0.05 if watched and not drift else None, "refused"
             )
-            of_judged = f"{rates.keeps.sum() / judged.sum():.3f}"
+            of_judged = f"{rates.keeps.sum() / not_refused.sum():.3f}"
             cells = [_format_mean(each) for each in (rates.looks, rates.keeps)]
             rows.append(
                 (
@@ -113,7 +109,7 @@ def drifts(page: RatesPage, sessions: int) -> None:
             )
     page.table(
         "A drift: sessions of candidates that do nothing",
-        f"{sessions:,} sessions of {CANDIDATES} candidates; each run is better than the one before by the drift, in "
+        f"{page.worlds:,} sessions of {CANDIDATES} candidates; each run is better than the one before by the drift, in "
         "sigma. Kept is of all candidates, and of those that were not refused. Where a trend is refused the baseline's "
         "runs are made anew. Without the refusal fresh runs of both arms in turn alone stand against the drift.",
         [
@@ -131,9 +127,9 @@ def drifts(page: RatesPage, sessions: int) -> None:
     )
 
 
-def _format_rates(rates: SessionRates, which: tuple[np.ndarray, ...]) -> list[str]:
+def _format_rates(rates: SessionRates, index: tuple[np.ndarray, ...]) -> list[str]:
     parts = (rates.looks, rates.keeps, rates.refusals, rates.alarms)
-    return [_format_mean(part[which]) for part in parts]
+    return [_format_mean(part[index]) for part in parts]
 
 
 def _format_mean(hits_SN: np.ndarray) -> str:
@@ -142,28 +138,18 @@ def _format_mean(hits_SN: np.ndarray) -> str:
     return f"{of_session.mean():.3f} ± {of_session.std() / np.sqrt(len(of_session)):.3f}"
 
 
-SECTIONS: tuple[Callable[[RatesPage, int], None], ...] = (spreads, power, drifts)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Simulates tries whose evidence is examined")
-    parser.add_argument("--sessions", type=int, default=1000, help="sessions a row")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    page, start = RatesPage(arguments.sessions), time.process_time()
-    for section in SECTIONS:
-        began = time.process_time()
-        section(page, arguments.sessions)
-        print(f"{section.__name__}: {time.process_time() - began:.0f} s", flush=True)
-    head = (
-        "# What a try keeps where runs are not as its arithmetic assumes\n\n"
-        f"{describe(with_torch=False)}. {arguments.sessions:,} sessions a row, {20 * arguments.sessions:,} single "
-        f"candidates a row, {time.process_time() - start:.0f} s of CPU time. `python benchmarks/evidence_rates.py`\n\n"
-        "The bank has five runs, a candidate eight at most; every fifth candidate brings a run of the baseline. One "
-        "candidate's level is 0.05. A trend with the order of runs is refused at a level that is spent: "
-        "`plumbline.stats.order_trend`."
+    make_page(
+        __file__,
+        (spreads, power, drifts),
+        title="What a try keeps where runs are not as its arithmetic assumes",
+        text="The bank has five runs, a candidate eight at most; every fifth candidate brings a run of the baseline. "
+        "One candidate's level is 0.05. A trend with the order of runs is refused at a level that is spent: "
+        "`plumbline.stats.order_trend`.",
+        flag="--sessions",
+        worlds=1000,
+        draws=lambda worlds: f"{worlds:,} sessions a row, {MORE * worlds:,} single candidates a row",
     )
-    atomic_write_text(arguments.out, "\n\n".join([head, *page.parts]) + "\n")
 
 
 if __name__ == "__main__":

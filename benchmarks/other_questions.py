@@ -8,16 +8,13 @@ Nothing is trained: runs are drawn, with a fixed seed. Gains and margins are in 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from decision_rules.rates_page import RatesPage, rng_of
-from machine_description import describe
+from decision_rules.rates_page import RatesPage, make_page, rng_of
 
-from plumbline.core.files import atomic_write_text
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sequential.boundary import integrate_paths
@@ -121,17 +118,8 @@ def _format_share(share: Share) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Simulates tries with other questions")
-    parser.add_argument("--worlds", type=int, default=40_000)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    page = RatesPage(arguments.worlds)
-    for section in (as_good_as, rules_of_others):
-        section(page)
-    about = f"{describe(with_torch=False)}. `python benchmarks/other_questions.py`"
-    head = f"# Other questions, where the truth is known\n\n{about}"
-    atomic_write_text(arguments.out, "\n\n".join([head, *page.parts]) + "\n")
-    print(arguments.out)
+    title = "Other questions, where the truth is known"
+    make_page(__file__, (as_good_as, rules_of_others), title=title, text="", flag="--worlds", worlds=40_000)
 
 
 if __name__ == "__main__":

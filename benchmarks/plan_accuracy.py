@@ -16,7 +16,7 @@ from machine_description import command, describe
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.plan.calibration import job_seconds, read_finished
+from plumbline.plan.machines import job_seconds, read_finished
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import load
 from plumbline.specs.study_config import Run

@@ -38,7 +38,7 @@ else:
     wrong, _ = TrainedModel(run).loss(read_sequences(pack, spec, 0, finished_run_checks.MORE_TOKENS))
     assert wrong is None, wrong
     seen = finished_run_checks.check_gain_elsewhere([run], run, work)
-    assert seen.leak is None and "training sequences" in seen.words, seen
+    assert seen.leak is None and "training sequences" in seen.text, seen
 """
 
 Step = Iterator[tuple[dict[str, float], list[str]]]

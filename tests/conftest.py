@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.specs.study_code import FINDER
+from plumbline.specs.study_parts import FINDER
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

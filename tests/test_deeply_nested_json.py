@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json, sha256_file
 from plumbline.data import jsonl, manifest
 from plumbline.evaluate import item_fields, items
-from plumbline.operate.console import run_progress
+from plumbline.operate.console import job_log
 from plumbline.results.runs.expected_runs import ExpectedRun, list_expected_runs
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace_cell
@@ -87,8 +87,8 @@ def test_a_state_sets_it_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert state_records.read_or_set_aside(tmp_path / "starts.json") is None
     assert "starts.json is damaged (nested too deeply" in capsys.readouterr().err
     assert (tmp_path / "starts.json.damaged").read_text() == DEEP
-    (tmp_path / run_progress.FILE).write_text(f'{DEEP[:30_000]}\n{{"event": "step"}}\n')
-    assert run_progress.events(tmp_path) == [{"event": "step"}]
+    (tmp_path / job_log.PROGRESS_FILE).write_text(f'{DEEP[:30_000]}\n{{"event": "step"}}\n')
+    assert job_log.read_events(tmp_path) == [{"event": "step"}]
 
 
 def test_a_trace_shows_what_the_table_recorded(tmp_path: Path) -> None:

@@ -1,15 +1,21 @@
-"""The page of tables, and whether what is promised is kept on it."""
+"""The page of tables, the command line that makes it, and whether what is promised is kept on it."""
 
 from __future__ import annotations
 
+import argparse
 import math
+import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
+from machine_description import describe
 from tabulate import tabulate
+
+from plumbline.core.files import atomic_write_text
 
 #: Above a promise by more standard errors than this: exceeded. Of some 150 figures one has 3 by chance.
 SURE = 3.5
@@ -39,6 +45,40 @@ class RatesPage:
     def note(self, label: str, value: float, error: float, promise: float, world: str = "normal") -> None:
         """Hold a figure against what is promised, which is so of normal worlds alone."""
         (self.promised if world == "normal" else self.beyond).append((label, value, error, promise, world))
+
+
+def make_page(
+    script: str,
+    sections: Sequence[Callable[[RatesPage], None]],
+    *,
+    title: str,
+    text: str,
+    flag: str,
+    worlds: int,
+    draws: Callable[[int], str] = lambda worlds: "",
+) -> None:
+    """Run a script's sections as its command line asks, and write their page.
+
+    Args:
+        script: the script's file; the page lies next to it, unless `--out` names another place.
+        title, text: the page's head, and what is said below it.
+        flag: the option that says how many worlds each row has, by default so many `worlds`.
+        draws: what was drawn, by the number of worlds; the CPU time is stated with it.
+    """
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument(flag, dest="worlds", type=int, default=worlds, help=f"of each row (default {worlds})")
+    parser.add_argument("--out", type=Path, default=Path(script).with_suffix(".md"))
+    options = parser.parse_args()
+    page, start = RatesPage(options.worlds), time.process_time()
+    for section in sections:
+        began = time.process_time()
+        section(page)
+        print(f"{section.__name__}: {time.process_time() - began:.0f} s", flush=True)
+    drawn = draws(options.worlds)
+    spent = f"{drawn}, {time.process_time() - start:.0f} s of CPU time. " if drawn else ""
+    about = f"{describe(with_torch=False)}. {spent}`python benchmarks/{Path(script).name}`"
+    head = "\n\n".join(filter(None, (f"# {title}", about, text)))
+    atomic_write_text(options.out, "\n\n".join([head, *page.parts]) + "\n")
 
 
 def share_error(hits: np.ndarray) -> float:

@@ -9,7 +9,7 @@ from benchmarks.fake_device.machine_rates import COUNTED, H100, RATES, seconds_o
 from benchmarks.fake_device.step_counts import ROOT, Rates
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.results_page import table
-from plumbline.model.flops import counted
+from plumbline.model.flops import count_operations
 from plumbline.plan import machines
 from plumbline.specs import study_config
 
@@ -22,7 +22,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
     groups = dict(sorted(baseline["groups"].items(), key=lambda item: -item[1][H100]))
     whole = {key: sum(entry[key] for entry in groups.values()) for key in COUNTED}
     update = baseline["update"]
-    useful = counted(spec.model, sequences=sequences, causal=True)
+    useful = count_operations(spec.model, sequences=sequences, causal=True)
     peak = 1e12 * machines.load("h100").peak_tflops
     adding, beside = _adding(update, rates), _beside_passes(update, rates)
     total = whole[H100] + beside

@@ -4,7 +4,7 @@ Whatever else a module has may move without notice.
 
     from plumbline import api
 
-A name is imported when it is asked for, so that a plan or a verdict waits for no torch. docs/python.md shows each.
+A name is imported when it is requested, so that a plan or a verdict waits for no torch. docs/python.md shows each.
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
+from scipy import special
 
+from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 
 from .gated_energy import energy_ratio, gelu, silu
 from .gradient_step_on_scores import DirectedHead, frobenius, power, random_head, sharp_head, suppression
-from .logit_range import least_range, slack
 from .run_values import BASE
 
 Gate = Literal["gelu", "silu"]
@@ -142,3 +143,33 @@ def least_slack(model: ModelSpec, rows: int = 200) -> float:
 def equality_slack(keys: int = 100, epsilon: float = 0.01) -> float:
     """The slack of a row whose other keys are all alike: none."""
     return slack(np.concatenate([[least_range(keys, math.log((1 - epsilon) / epsilon))], np.zeros(keys - 1)]))
+
+
+def least_range(keys: int, log_odds: float) -> float:
+    """The least range of scores over `keys` at which one key's weight w can have log(w / (1 - w)) = `log_odds`.
+
+    For w = 1 - eps the log odds are log((1 - eps) / eps): max z - min z >= log((N - 1)(1 - eps) / eps), with equality
+    where the others share eps equally (appendix B.4, Eqs. 63-67).
+
+    Raises:
+        PlumblineError: fewer than two keys.
+    """
+    if keys < 2:
+        raise PlumblineError(f"a range of scores needs two keys or more; got {keys}")
+    return math.log(keys - 1) + log_odds
+
+
+def slack(scores_K: np.ndarray) -> float:
+    """The range of a row's scores minus the least range that its largest weight needs; not below zero, up to rounding.
+
+    The odds are taken in logarithms, so that they are known even where all other weights underflow.
+
+    Raises:
+        PlumblineError: fewer than two keys.
+    """
+    z = np.asarray(scores_K, dtype=np.float64)
+    top = int(z.argmax())
+    others = np.delete(z, top)
+    if not others.size:
+        raise PlumblineError("a range of scores needs two keys or more; got 1")
+    return float(z.max() - z.min()) - least_range(len(z), float(z[top] - special.logsumexp(others)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.audit.paper.known_functions import load_function
+from plumbline.audit.paper.evaluate import load_function
 from plumbline.core.errors import PlumblineError
 from plumbline.published.expression import FUNCTIONS, Expression
 from plumbline.published.interval_arithmetic import high, low

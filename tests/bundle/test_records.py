@@ -74,7 +74,7 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
     def rebuilt(file: Path, folder: Path, **options: Any) -> rebuild.RebuildResult:
         checked.append(file.parent.name)
         info = msgspec.convert(SAID, description.BundleDescription)
-        return rebuild.RebuildResult(said=info, verdicts={}, failed={}, otherwise=())
+        return rebuild.RebuildResult(summary=info, verdicts={}, failed={}, otherwise=())
 
     monkeypatch.setattr(rebuild, "rebuild_bundle", rebuilt)
     monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])

@@ -31,7 +31,7 @@ def slow_write(directory: Path, files: list[weight_files.TensorFile]) -> None:
 
 def held_step(self: TrainingLoop) -> tuple[bool, bool]:
     """No run of twelve steps is over before the signal comes."""
-    while writing.is_set() and not self.parts.stop.asked:
+    while writing.is_set() and not self.parts.stop.requested:
         time.sleep(0.05)
     return train_step(self)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plumbline.audit.paper.paper_table import read_tables
 from plumbline.core.errors import PlumblineError
 from plumbline.core.foreign_rows import TAB, read_ordinary_text, split_rows
-from plumbline.specs import printed_results
+from plumbline.specs import own_methods_file
 from plumbline.verdict import ledger
 from plumbline.verdict.sources import bounded_reading, lm_eval_items, row_files
 from plumbline.verdict.sources.row_files import read_rows
@@ -38,7 +38,7 @@ def test_every_reader_of_rows_refuses_a_cell_that_swallows_some(tmp_path: Path, 
     for read in (
         lambda: read_rows(tmp_path / "t.csv"),
         lambda: read_tables(tmp_path),
-        lambda: printed_results.read("t.csv", "study.yaml", ["a", "b", "c", "d"], ["s"], tmp_path),
+        lambda: own_methods_file.read_printed_results("t.csv", "study.yaml", ["a", "b", "c", "d"], ["s"], tmp_path),
     ):
         with pytest.raises(PlumblineError, match=rf"t\.csv, {lines}: .*quote"):
             read()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.core import command_line
+from plumbline.core.command_line import explain_unsupported_system
 from plumbline.core.errors import PlumblineError
-from plumbline.core.operating_system import explain_unsupported_system
 
 
 @pytest.mark.parametrize(

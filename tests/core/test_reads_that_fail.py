@@ -19,7 +19,7 @@ from plumbline.core.files import read_json
 from plumbline.data import npy, tokenizer
 from plumbline.data.sources import packaged
 from plumbline.evaluate.score_models import one_by_one
-from plumbline.plan import calibration
+from plumbline.plan import machines
 from plumbline.results.measurements import measurement_file
 from tests.core.fuse_folder import mount_folder
 
@@ -82,5 +82,5 @@ def test_a_plan_does_without_and_says_so(sick: Path, monkeypatch: pytest.MonkeyP
     class Run:
         key = "a"
 
-    assert calibration.job_seconds(sick, "pretrain", Run()) is None  # type: ignore[arg-type]
+    assert machines.job_seconds(sick, "pretrain", Run()) is None  # type: ignore[arg-type]
     assert warnings == [f"{sick}/benchmarks/pretrain/a.jsonl cannot be read (Input/output error) and is not used"]

@@ -37,4 +37,4 @@ def test_what_was_ignored_before_stays_ignored(number: signal.Signals) -> None:
     signal.signal(number, signal.SIG_IGN)
     stop = StopRequest().install()
     os.kill(os.getpid(), number)
-    assert not stop.asked
+    assert not stop.requested

@@ -22,7 +22,7 @@ _CACHE: dict[str, Tokenizer] = {}
 def both(stages: Stages, texts: list[str]) -> tuple[list[bytes], list[bytes]]:
     """By the memory, which all examples share, and by the library."""
     tokenizer = _CACHE.setdefault(str(stages.tokenizer), Tokenizer(stages.tokenizer))
-    return tokenizer.words.encode(texts), [
+    return tokenizer.word_encoder.encode(texts), [
         np.array(tokenizer.encode(text), dtype=tokenizer.dtype).tobytes() for text in texts
     ]
 

@@ -63,7 +63,7 @@ def test_a_tree_falls_apart_where_its_branches_are_long_beside_what_they_share()
     chance = [TokenSegment(index, [*range(8), 90 + index, *range(20, 80)], 3) for index in range(2)]
     apart = list(split_trees(trees(chance), worth=100))
     assert [len(node.tokens) + read(node.children) for node in apart] == [68, 68]
-    assert [[len(node.asked) for node in tree.children] for tree in apart] == [[1], [1]]
+    assert [[len(node.queries) for node in tree.children] for tree in apart] == [[1], [1]]
     answers = [TokenSegment(index, [*range(60), 90 + index, 1, 2], 3) for index in range(4)]
     assert [read([tree]) for tree in split_trees(trees(answers), worth=100)] == [60 + 4 * 2]
 

@@ -19,7 +19,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.core.run_files import EXPORT_RECORD
 from plumbline.evaluate import score_models
-from plumbline.export import capability_check, check_export, model_card, output_folder
+from plumbline.export import capability_check, model_card, write_export
 from plumbline.export.write_export import export_hf
 from plumbline.model.decoder import create
 from plumbline.model.finished_run import FinishedRun
@@ -104,7 +104,7 @@ def test_the_verb(
     ):
         assert text in output, text
     # Once more is the same, byte for byte; and nothing is left next to it.
-    monkeypatch.setattr(check_export, "compare_logits", lambda *_, **__: record["checked"])
+    monkeypatch.setattr(write_export, "compare_logits", lambda *_, **__: record["checked"])
     verb.main()
     assert contents(out) == files
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "scores.parquet"]
@@ -189,7 +189,7 @@ def test_an_export_that_gives_other_logits_leaves_all_as_it_was(
         assert (folder / "modeling_plumbline.py").is_file()
         raise PlumblineError("transformers gives other logits")
 
-    monkeypatch.setattr(check_export, "compare_logits", other)
+    monkeypatch.setattr(write_export, "compare_logits", other)
     with pytest.raises(PlumblineError, match="other logits"):
         export_hf(softpick, out, tokenizer=tokenizer_file)
     assert contents(out) == before and sorted(path.name for path in tmp_path.iterdir()) == ["out", "run"]
@@ -197,30 +197,30 @@ def test_an_export_that_gives_other_logits_leaves_all_as_it_was(
 
 def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    output_folder.require_free(out, "a", False)
+    write_export.require_free(out, "a", False)
     out.mkdir()
-    output_folder.require_free(out, "a", False)
-    with output_folder.replace_folder(out, {"run_id": "a"}) as written:
+    write_export.require_free(out, "a", False)
+    with write_export.replace_folder(out, {"run_id": "a"}) as written:
         (written / "config.json").write_text("{}")
-    output_folder.require_free(out, "a", False)
+    write_export.require_free(out, "a", False)
     with pytest.raises(PlumblineError, match=r"holds an export of run a, and this is b; .*--force"):
-        output_folder.require_free(out, "b", False)
-    output_folder.require_free(out, "b", True)
+        write_export.require_free(out, "b", False)
+    write_export.require_free(out, "b", True)
     (out / "config.json").write_text("{1}")
     with pytest.raises(PlumblineError, match=r"config\.json was changed after it was exported; .*--force"):
-        output_folder.require_free(out, "a", False)
-    output_folder.require_free(out, "a", True)
+        write_export.require_free(out, "a", False)
+    write_export.require_free(out, "a", True)
     (out / "notes").mkdir()
     (out / "notes/mine.txt").write_text("mine")
     for force in (False, True):
         with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote; name another"):
-            output_folder.require_free(out, "a", force)
+            write_export.require_free(out, "a", force)
     (out / "config.json").unlink()
     (out / EXPORT_RECORD).unlink()
     with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote"):
-        output_folder.require_free(out, "a", True)
+        write_export.require_free(out, "a", True)
     with pytest.raises(PlumblineError, match=r"mine\.txt is not a folder"):
-        output_folder.require_free(out / "notes/mine.txt", "a", True)
+        write_export.require_free(out / "notes/mine.txt", "a", True)
 
 
 @pytest.mark.parametrize(

@@ -173,18 +173,18 @@ def test_each_fault_is_found_by_file_and_line(device: WarmDevice) -> None:
 
 def test_a_fault_is_a_sentence() -> None:
     row: dict[str, Any] = {
-        "waits": {"nonzero at src/plumbline/model/block.py:3": 2},
+        "waits": {"nonzero at src/plumbline/model/decoder.py:3": 2},
         "single_products": {
             "mm at src/plumbline/model/residual/_sources.py:27": 1,
-            "mm at src/plumbline/model/block.py:7": 4,
+            "mm at src/plumbline/model/decoder.py:7": 4,
         },
         "without_gradient": ["embedding: None"],
         "graphs": 2,
     }
     row |= {"unfinished": None, "no_graph": None}
     assert method_rows.faults(row) == [
-        "the host waits 2 times: nonzero at src/plumbline/model/block.py:3",
-        "a float32 product, 4 times: mm at src/plumbline/model/block.py:7",
+        "the host waits 2 times: nonzero at src/plumbline/model/decoder.py:3",
+        "a float32 product, 4 times: mm at src/plumbline/model/decoder.py:7",
         "a gradient that is not of its parameter's type: embedding: None",
         "2 graphs of torch.compile",
     ]

@@ -37,7 +37,7 @@ from benchmarks.gpu_check.sections import (
     table2_at_mini,
 )
 from plumbline.core.errors import PlumblineError
-from plumbline.model.flops import counted
+from plumbline.model.flops import count_operations
 from plumbline.model.mixers.softpick import Softpick
 
 TINY = SectionCall(device="cpu", sizes="tiny")
@@ -115,7 +115,10 @@ def test_attention_is_timed(tmp_path: Path) -> None:
 def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
     """6 N D and the scores' 12 L H W T / 2 a token: the 1.2B baseline, without norms, at 10,000 tokens a second."""
     spec = base_scale_specs.runs("paper")[base_scale_specs.BASELINE].model
-    counts = {"operations": counted(spec, sequences=1, causal=True), "operations_all_pairs": counted(spec, sequences=1)}
+    counts = {
+        "operations": count_operations(spec, sequences=1, causal=True),
+        "operations_all_pairs": count_operations(spec, sequences=1),
+    }
     row = {"seconds": 0.1024, "tokens": 1024, "peak_gib": None, **counts}
     weights = 24 * (2048 * (2048 + 2 * 512 + 2048) + 3 * 2048 * 5632) + 65_664 * 2048
     attended = 24 * 2 * 2048 * 1025 // 2
@@ -138,7 +141,9 @@ def test_a_method_takes_steps_and_the_trainer_too() -> None:
         )
         assert row["seconds"] > 0 and row["tokens"] % spec.context == 0
         sequences = row["tokens"] // spec.context
-        assert row["operations"] == counted(spec, sequences=sequences, causal=True) < row["operations_all_pairs"]
+        assert (
+            row["operations"] == count_operations(spec, sequences=sequences, causal=True) < row["operations_all_pairs"]
+        )
     assert {"baseline, first", "baseline, last", "hyper", "geglu_ffn"} < set(planned)
     assert any(key.endswith("compiled") for key in eager_steps.rows(GPU)) and not any(
         "compiled" in key for key in planned

@@ -7,10 +7,10 @@ import csv
 import pytest
 
 from plumbline.model.decoder import on_meta
-from plumbline.model.flops import counted, measured, operations
+from plumbline.model.flops import count_operations, measure_operations, operations
 from plumbline.model.mixers._base import Mixer
 from plumbline.specs.spec import ModelSpec
-from plumbline.studies.transfer.step_flops import appendix_c
+from plumbline.studies.transfer.tables.table4 import appendix_c
 from tests.model.transfer_methods import ALL, METHODS, PAPER, overlay
 from tests.model_specs import small
 
@@ -22,12 +22,14 @@ def paper(name: str, **sizes) -> ModelSpec:
 @pytest.mark.parametrize("name", ALL)
 def test_agrees_with_torch(name):
     spec = ModelSpec.from_dict(overlay(name, layers=2))
-    assert counted(spec, sequences=3, training=False) == pytest.approx(measured(spec, sequences=3), rel=1e-3)
+    assert count_operations(spec, sequences=3, training=False) == pytest.approx(
+        measure_operations(spec, sequences=3), rel=1e-3
+    )
 
 
 def test_agrees_with_torch_without_the_head():
     spec = small()
-    assert counted(spec, head=False, training=False) == measured(spec, head=False)
+    assert count_operations(spec, head=False, training=False) == measure_operations(spec, head=False)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -35,30 +37,30 @@ def test_agrees_with_torch_at_paper_width(name, monkeypatch):
     """One layer of the printed size; mixers that work in chunks are made to take all queries at once."""
     monkeypatch.setattr(Mixer, "smallest_chunk", 1024)
     spec = paper(name, layers=1)
-    assert counted(spec, training=False) == pytest.approx(measured(spec), rel=1e-3)
+    assert count_operations(spec, training=False) == pytest.approx(measure_operations(spec), rel=1e-3)
 
 
 def test_baseline_at_paper_size():
     spec = paper("baseline")
     weights = 24 * (2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 5632) + 65_664 * 2048
     forward = 2 * 1024 * weights + 4 * 24 * 1024**2 * 2048
-    assert counted(spec, training=False) == forward == measured(spec)
-    assert counted(spec) == 3 * forward
-    assert operations(on_meta(spec), sequences=2) == 2 * counted(spec)
-    assert counted(spec, head=False) == 3 * (forward - 2 * 1024 * 65_664 * 2048)
+    assert count_operations(spec, training=False) == forward == measure_operations(spec)
+    assert count_operations(spec) == 3 * forward
+    assert operations(on_meta(spec), sequences=2) == 2 * count_operations(spec)
+    assert count_operations(spec, head=False) == 3 * (forward - 2 * 1024 * 65_664 * 2048)
 
 
 def test_only_visible_pairs():
     spec = small()
-    all_pairs = counted(spec, training=False) - counted(spec, training=False, causal=True)
+    all_pairs = count_operations(spec, training=False) - count_operations(spec, training=False, causal=True)
     hidden = 32 * 31 // 2
     assert all_pairs == 2 * hidden * 2 * 64 * 4
 
 
 def test_chunks_leave_later_keys_out():
     spec = paper("softpick", layers=1)
-    assert measured(spec) < counted(spec, training=False)
-    assert measured(spec) > counted(spec, training=False, causal=True)
+    assert measure_operations(spec) < count_operations(spec, training=False)
+    assert measure_operations(spec) > count_operations(spec, training=False, causal=True)
 
 
 def test_appendix_c_at_paper_size():
@@ -90,10 +92,10 @@ def test_appendix_c_sees_any_gate_and_any_ffn():
 
 
 def test_true_count_of_selective_is_smaller():
-    base, selective = counted(paper("baseline")), counted(paper("selective_attn"))
+    base, selective = count_operations(paper("baseline")), count_operations(paper("selective_attn"))
     assert 100 * (selective - base) / base < -1.9
 
 
 def test_squared_relu_costs_what_swiglu_does():
-    assert counted(paper("relu_squared")) == counted(paper("baseline"))
+    assert count_operations(paper("relu_squared")) == count_operations(paper("baseline"))
     assert appendix_c(paper("relu_squared")) == appendix_c(paper("baseline"))

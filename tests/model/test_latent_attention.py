@@ -10,7 +10,7 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create, on_meta
-from plumbline.model.flops import counted, measured
+from plumbline.model.flops import count_operations, measure_operations
 from plumbline.model.roles import QUERY_KEY, collect_roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.study_architectures import LATENT, LATENT_NORM, QUACK_LATENT, QUACK_SIZES, Overlay
@@ -97,7 +97,7 @@ def test_every_matrix_is_one_of_its_own():
 
 def test_operations_are_those_that_run():
     spec = ModelSpec.from_dict(BASELINE | LATENT)
-    assert counted(spec, training=False) == measured(spec)
+    assert count_operations(spec, training=False) == measure_operations(spec)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ import torch
 from torch import nn
 
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.block import Block
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
-from plumbline.model.decoder import Decoder, create, on_meta
+from plumbline.model.decoder import Block, Decoder, create, on_meta
 from plumbline.model.init import initialise
 from plumbline.model.norms.layer_norm import LayerNorm
 from plumbline.model.roles import collect_roles

@@ -28,7 +28,7 @@ def fit_budget(whole: Project, time: str, runs: int = 13, scale: str | None = No
 
 
 def longest(whole: Project, budget: fit_to_time.FittedBudget) -> tuple[float, Run]:
-    experiment = budget.given | {"method": "qknorm", "against": "baseline", "baseline_seeds": [42], "seeds": [1042]}
+    experiment = budget.options | {"method": "qknorm", "against": "baseline", "baseline_seeds": [42], "seeds": [1042]}
     runs = list(experiment_runs.load(experiment, whole.study("transfer")).runs.values())
     return max(estimator(whole).pretrain_seconds(run) for run in runs), runs[0]
 
@@ -40,8 +40,8 @@ def test_all_runs_fit_the_time_and_fill_it(tmp_path: Path, time: str, runs: int,
     each, _ = longest(whole, budget)
     rounds = math.ceil(runs / estimator(whole).machine.devices_at_once)
     assert 0.8 * limit < budget.seconds <= 0.9 * limit + 1 and rounds * each <= budget.seconds + 1
-    assert scale in (None, budget.given["scale"]) and f"{budget.given['steps']:,} steps" in budget.words
-    assert "speed stated, for nothing was trained here yet" in budget.words
+    assert scale in (None, budget.options["scale"]) and f"{budget.options['steps']:,} steps" in budget.message
+    assert "speed stated, for nothing was trained here yet" in budget.message
 
 
 def test_with_more_devices_than_runs_each_round_lasts_as_long_as_its_longest_run(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_speed_is_that_of_finished_runs_of_earlier_experiments_too(tmp_path: Pat
     for run in before.experiment.of_method("baseline"):
         finish(before, run, seconds=2 * (price.pretrain_seconds(run) - 4), spec=run.spec.to_dict())
     slow, fast = (fit_budget(load_project(work), "2h", scale="base") for work in (tmp_path, tmp_path / "none"))
-    assert "speed measured on finished runs" in slow.words
-    assert slow.given["steps"] / fast.given["steps"] == pytest.approx(0.5, abs=0.03), "half the speed"
+    assert "speed measured on finished runs" in slow.message
+    assert slow.options["steps"] / fast.options["steps"] == pytest.approx(0.5, abs=0.03), "half the speed"
 
 
 def test_an_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path) -> None:

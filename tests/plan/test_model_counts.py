@@ -42,7 +42,7 @@ def test_a_count_is_that_of_the_modules(demo: Project) -> None:
     for run in runs:
         model, size = run.spec.model, sizes(run.spec.model)
         assert size.exact
-        assert size.training * model.context == flops.counted(model)
+        assert size.training * model.context == flops.count_operations(model)
         assert size.parameters == sum(value.numel() for value in on_meta(model).parameters())
         assert size.forward == size.training / 3 - 2 * model.vocabulary * model.width
     assert not sizes(demo.runs[BASELINE].spec.model).exact

@@ -106,7 +106,7 @@ def test_size_classes_add_up_to_the_plan_of_targets(paper: Project) -> None:
     assert [(group.size, group.devices) for group in (base, large)] == [("node", 8), ("two_nodes", 16)]
     assert base.runs + large.runs == whole["runs_to_do"]
     assert base.device_hours + large.device_hours == pytest.approx(whole["training_device_hours"])
-    bytes_kept = sum(group.state + group.kept for group in (base, large))
+    bytes_kept = sum(group.state + group.weights for group in (base, large))
     assert bytes_kept == pytest.approx(sum(priced.disk_bytes(run) for run in paper.runs.values()))
     assert large.node_mb > base.node_mb > 8000
     assert (large.jobs, large.jobs_slower) == (2, 3), "AttnRes, beyond a slice"

@@ -18,7 +18,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from plumbline.model.decoder import create
 from plumbline.model.distributed import RankGroup, parallel
 from plumbline.plan import machines, model_counts, stage_page, step_memory
-from plumbline.plan.calibration import group
+from plumbline.plan.machines import group
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.step_memory import StepCount, count_sent_bytes, estimate_memory, step_kind
 from plumbline.plan.target_costs import make_table
@@ -27,7 +27,7 @@ from tests.model_specs import run_spec
 
 OFFICIAL = "transfer/base/hyper.official/s42"
 #: Parameters of 100 bytes with two moments, 400 of activations; clipping needs 450 in all.
-COUNT = StepCount(sequences=8, parameters=100, held=300, passes=700, update=450)
+COUNT = StepCount(sequences=8, parameters=100, held_bytes=300, passes=700, update=450)
 
 
 def test_what_ranks_and_micro_batches_add_to_a_counted_peak() -> None:

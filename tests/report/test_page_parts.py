@@ -120,10 +120,10 @@ def test_a_curve_that_is_compared_keeps_its_spike_and_its_gap() -> None:
 def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
     for preset in PRESETS:
         banner = PresetWarning.of(preset, {"transfer": ""})
-        assert banner.words and banner.short.startswith(preset) and banner.loud == (preset != "paper")
+        assert banner.sentence and banner.short.startswith(preset) and banner.loud == (preset != "paper")
     read = {study: study_front.read_readme(study_config.load(study, "demo")) for study in studies()}
     for name, readme in read.items():
-        assert readme.found and "findings.yaml" not in markdown_page.to_html(readme.found), name
+        assert readme.findings and "findings.yaml" not in markdown_page.to_html(readme.findings), name
         targets = load_study(name)["targets"]
         assert [key for key, entry in targets.items() if entry["kind"] == "figure" and key not in readme.targets] == []
     assert read["transfer"].title("fig3") == "Differences by task" and read["quack"].title("own_one") == "Own one"

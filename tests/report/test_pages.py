@@ -280,7 +280,7 @@ def test_the_documents_size_on_other_texts_is_as_loud(tmp_path: Path, monkeypatc
 
 def test_one_study_on_other_texts_leaves_the_others_what_they_are() -> None:
     banner = PresetWarning.of("paper", {"transfer": "", "quack": "local"})
-    assert banner.loud and "(quack: local)" in banner.words and banner.badge == ""
+    assert banner.loud and "(quack: local)" in banner.sentence and banner.badge == ""
     assert PresetWarning.of("paper", {"quack": "local"}).badge == "other texts"
     assert not PresetWarning.of("paper", {"transfer": ""}).loud and PresetWarning.of("demo", {"transfer": ""}).loud
 

@@ -12,8 +12,8 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import pooling
 from plumbline.stats.after_stopping import estimate, estimate_single_test
+from plumbline.stats.distributions import log_ratio, upper_tail
 from plumbline.stats.fresh_runs import p_of_fresh_runs
-from plumbline.stats.noncentral_t import log_ratio, upper_tail
 from plumbline.stats.pooling import SigmaEstimate
 from plumbline.stats.sentinel import is_due, measure_drift
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, compute_characteristics, statistic

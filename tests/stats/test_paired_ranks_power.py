@@ -79,7 +79,7 @@ def test_seeds_for_half_a_point_over_the_printed_noise_floor():
 @pytest.mark.parametrize("n", [3, 6])
 def test_the_simulated_protocol_calls_a_gain_as_often_as_reckoned(n):
     gain = 1.3 * resolved_distance(1.0, n, m=19)
-    share = simulate_protocol("prediction", "bonferroni", m=19, n=n, gains=(gain,)).found[gain]
+    share = simulate_protocol("prediction", "bonferroni", m=19, n=n, gains=(gain,)).power[gain]
     assert share == pytest.approx(chance_called(2.0 * gain, 2.0, n, m=19), abs=0.015)
     p = compute_verdicts(pd.Series([resolved_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19)
     assert p["p_run_vs_seeds_bonferroni"].iloc[0] == pytest.approx(0.05)

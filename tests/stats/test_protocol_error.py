@@ -69,11 +69,11 @@ def test_one_world_is_a_table() -> None:
 
 
 def test_a_larger_gain_is_found_more_often_and_an_endless_one_always() -> None:
-    shares = simulate_protocol("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).found
+    shares = simulate_protocol("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).power
     assert list(shares.values()) == sorted(shares.values()) and shares[1000.0] == 1.0
     single = simulate_protocol("normal", "bonferroni", m=1, n=400, gains=(1.5,), worlds=4000)
     assert single.survivor == pytest.approx(0.05, abs=4 * standard_error(0.05, 4000))
-    assert single.found[1.5] == pytest.approx(stats.norm.sf(1.96 - 1.5), abs=4 * standard_error(0.32, 4000))
+    assert single.power[1.5] == pytest.approx(stats.norm.sf(1.96 - 1.5), abs=4 * standard_error(0.32, 4000))
 
 
 @pytest.mark.parametrize("wrong", [{"m": 0}, {"n": 1}, {"worlds": 0}, {"alpha": 1.0}])

@@ -102,7 +102,7 @@ def _stop_after(step: int, stop: StopRequest) -> None:
     original = TrainingLoop.train_step
 
     def train_step(self: TrainingLoop) -> tuple[bool, bool]:
-        stop.asked = self.step + 1 == step
+        stop.requested = self.step + 1 == step
         return original(self)
 
     TrainingLoop.train_step = train_step  # type: ignore[method-assign]

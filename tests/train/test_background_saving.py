@@ -146,7 +146,7 @@ def test_a_stop_waits_for_the_writer(
 
     def ask(step: int) -> None:
         if step == last + 1:
-            stop.asked = True
+            stop.requested = True
             threading.Timer(0.2, gate.go.set).start()
 
     before_step(ask)

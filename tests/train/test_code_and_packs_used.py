@@ -157,7 +157,7 @@ def test_a_stop_is_heeded_while_packs_are_read(packs: Path, monkeypatch: pytest.
     released = threading.Event()
     monkeypatch.setattr(packs_module, "verify_once", lambda pack: released.wait(60))
     stop = StopRequest()
-    stop.asked = True
+    stop.requested = True
     with pytest.raises(StopRequested):
         packs_module.verify([packs], RankGroup(rank=0, world=1, device=torch.device("cpu")), stop)  # type: ignore[list-item]
     released.set()

@@ -138,7 +138,7 @@ def stopping_in(number: int, stop: StopRequest, patch: pytest.MonkeyPatch) -> No
     original = CheckpointSaver.due
 
     def due(self: CheckpointSaver, step: int) -> bool:
-        stop.asked |= step == number
+        stop.requested |= step == number
         return original(self, step)
 
     patch.setattr(CheckpointSaver, "due", due)
@@ -171,7 +171,7 @@ def test_a_run_that_had_diverged_is_not_stopped(packs: Path, tmp_path: Path, mon
     diverging_at(6, monkeypatch)
     stop = StopRequest()
     stopping_in(7, stop, monkeypatch)
-    assert train(run_spec(), settings(packs, tmp_path, metric_lag_steps=LATE), stop) == 0 and stop.asked
+    assert train(run_spec(), settings(packs, tmp_path, metric_lag_steps=LATE), stop) == 0 and stop.requested
     assert read(tmp_path / "out/outcome.json")["step"] == 6
 
 

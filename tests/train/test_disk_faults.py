@@ -124,7 +124,7 @@ def halfway(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     stop, original = StopRequest(), loop_module.TrainingLoop.train_step
 
     def train_step(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
-        stop.asked = self.step == 7
+        stop.requested = self.step == 7
         return original(self)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -221,7 +221,7 @@ def test_a_stop_before_the_first_step(packs: Path, tmp_path: Path, undisturbed: 
         stop = StopRequest()
 
         def ask(*args: Any, stop: StopRequest = stop, **options: Any) -> Any:
-            stop.asked = True
+            stop.requested = True
             return original(*args, **options)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -535,7 +535,7 @@ def test_the_second_ctrl_c_interrupts() -> None:
     try:
         stop = StopRequest().install()
         os.kill(os.getpid(), signal.SIGINT)
-        assert stop.asked
+        assert stop.requested
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(1)

@@ -173,7 +173,7 @@ def test_validation_pending_at_a_stop_is_made_up_for(packs: Path, tmp_path: Path
     stop, original = StopRequest(), held_out_loss.loss
 
     def ask_first(parts: TrainingContext) -> float:
-        stop.asked = True
+        stop.requested = True
         return original(parts)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -57,7 +57,7 @@ def test_a_waiting_trainer_takes_over_as_soon_as_the_lock_is_given_back(tmp_path
 def test_a_waiting_trainer_can_be_stopped(tmp_path: Path) -> None:
     with take(tmp_path):
         waiting = take(tmp_path, wait=60.0)
-        waiting.stop.asked = True
+        waiting.stop.requested = True
         with pytest.raises(StopRequested):
             waiting.acquire()
 

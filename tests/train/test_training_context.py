@@ -18,7 +18,7 @@ from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.interventions.none import NoIntervention
 from plumbline.train.learning_rate import make_schedule
-from plumbline.train.run_optimizer import RunOptimizer, decayed
+from plumbline.train.run_optimizer import RunOptimizer, is_decayed
 from tests.model_specs import run_spec
 
 
@@ -86,10 +86,10 @@ def test_matrices_are_decayed_and_the_others_by_flag() -> None:
     model, _ = optimizer()
     run_roles = {value.role: value for value in model.parameter_roles.values()}
     default = run_spec().optimizer
-    assert all(decayed(role(name), default) for name in ("query", "key", "value", "output", "gate", "up", "down"))
-    assert decayed(role("embedding"), default) and not decayed(role("norm"), default)
+    assert all(is_decayed(role(name), default) for name in ("query", "key", "value", "output", "gate", "up", "down"))
+    assert is_decayed(role("embedding"), default) and not is_decayed(role("norm"), default)
     other = run_spec(optimizer__decay_embeddings=False, optimizer__decay_norms=True).optimizer
-    assert not decayed(role("embedding"), other) and decayed(role("norm"), other)
+    assert not is_decayed(role("embedding"), other) and is_decayed(role("norm"), other)
     _, built = optimizer()
     members = {id(value) for group in built.inner.param_groups if group["weight_decay"] for value in group["params"]}
     expected = {name for name, value in model.parameter_roles.items() if value.role != "norm"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError
-from plumbline.core.operating_system import explain_unsupported_system
+from plumbline.core.command_line import explain_unsupported_system
 from plumbline.operate.preflight import sharing
 from plumbline.project import config_arguments, snakemake_internals
 

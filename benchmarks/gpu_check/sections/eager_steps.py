@@ -154,14 +154,14 @@ def draw_on_device(spec: ModelSpec, device: Any) -> Decoder:
 
 
 def _row(spec: ModelSpec, sequences: int, seconds: float, peak: float | None) -> dict[str, Any]:
-    from plumbline.model.flops import counted
+    from plumbline.model.flops import count_operations
 
     return {
         "seconds": seconds,
         "tokens": sequences * spec.context,
         "peak_gib": peak,
-        "operations": counted(spec, sequences=sequences, causal=True),
-        "operations_all_pairs": counted(spec, sequences=sequences),
+        "operations": count_operations(spec, sequences=sequences, causal=True),
+        "operations_all_pairs": count_operations(spec, sequences=sequences),
     }
 
 

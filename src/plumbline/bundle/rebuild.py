@@ -53,7 +53,7 @@ class RebuildResult:
     bundle.
     """
 
-    said: description.BundleDescription
+    summary: description.BundleDescription
     verdicts: dict[str, str]
     failed: dict[str, str]
     otherwise: tuple[str, ...]
@@ -140,7 +140,7 @@ def rebuild_bundle(
     verdicts = {name: _compare_file(folder, name, listed[name].sha256) for name in products}
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
     _write_list(folder, verdicts)
-    return RebuildResult(said=summary, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
+    return RebuildResult(summary=summary, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
 
 
 def find_missing_instructions(kernels: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
@@ -161,7 +161,7 @@ def format_result(result: RebuildResult, folder: Path | None = None) -> str:
 
     `folder`, where it is kept, is named as the place to look.
     """
-    summary, counts = result.said, Counter(result.verdicts.values())
+    summary, counts = result.summary, Counter(result.verdicts.values())
     studies, commit = ", ".join(summary.asked.studies), summary.commit or "unknown"
     lines = [f"{summary.asked.preset}: {studies}; bundle format {summary.format}, made at commit {commit}"]
     lines += [f"different here: {difference}" for difference in result.otherwise]

@@ -30,7 +30,7 @@ def _methods(study: Study) -> list[Row]:
 
 
 def _small_models(study: Study) -> dict[str, str]:
-    """What the kept record says of each method, in words; nothing for a study without one."""
+    """What the kept record states of each method, as text; nothing for a study without one."""
     path = study_folders.folder(study.code, study.root) / SMALL_MODELS
     if not path.is_file():
         return {}

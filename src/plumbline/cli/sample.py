@@ -179,7 +179,7 @@ def arguments() -> command_line.Parser:
 
 
 def main() -> None:
-    """Run `plumbline sample`: print the samples that were asked for."""
+    """Run `plumbline sample`: print the requested samples."""
     options = arguments().parse_args()
     for name, least in (("max_tokens", 1), ("samples", 1), ("temperature", 0)):
         if getattr(options, name) < least:

@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import platform
 import re
 import select
 import signal
@@ -22,7 +23,6 @@ from typing import Any, NoReturn
 from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
-from plumbline.core.operating_system import explain_unsupported_system
 from plumbline.core.pipeline_packages import explain_missing_package
 from plumbline.core.terminal_lines import fold_lines
 
@@ -49,8 +49,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, description: str | None = None, **settings: Any) -> None:
         formatter = partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH)
         settings = {"prog": _program(), "formatter_class": formatter} | settings
-        super().__init__(description=_filled(description), **settings)
-        self.epilog = _filled(self.epilog)
+        super().__init__(description=_refill(description), **settings)
+        self.epilog = _refill(self.epilog)
 
     def add_argument(self, *names: str, completer: Completer | None = None, **settings: Any) -> argparse.Action:
         """Declare an argument as argparse does; a shell completes it with the names that `completer` lists."""
@@ -187,7 +187,7 @@ def print_plan(plan: str, *, as_json: bool, **more: Any) -> int:
     return 0
 
 
-def _filled(text: str | None) -> str | None:
+def _refill(text: str | None) -> str | None:
     """Refill the paragraphs of a text; those with an indented line, such as commands, stay as they are."""
     if text is None:
         return None
@@ -251,7 +251,7 @@ def describe_disk_error(error: OSError) -> str | None:
 
 
 def _find_open_file(error: OSError) -> str:
-    """The file that was at work when an error without a file name was raised: a file that is read or written has one
+    """The file that was in use when an error without a file name was raised: a file that is read or written has one
     only where it was opened.
 
     It is the open file of the innermost function that has one, or else the path that such a function was given.
@@ -264,3 +264,19 @@ def _find_open_file(error: OSError) -> str:
         if files := dict.fromkeys(str(each) for each in opened or paths):
             return " or ".join(files)
     return "a file"
+
+
+#: As a user knows them.
+NAMES = {"darwin": "macOS", "win32": "Windows"}
+
+
+def explain_unsupported_system() -> str | None:
+    """What to use instead, where Plumbline cannot run on this system; None if it can."""
+    if sys.platform == "linux":
+        return None
+    name = NAMES.get(sys.platform, platform.system() or sys.platform)
+    remedy = "WSL2 (wsl --install)" if sys.platform == "win32" else "a Linux virtual machine"
+    return (
+        f"this is {name}, and Plumbline runs only on Linux: it needs Linux's locks and process tables. Use "
+        f"{remedy}, or a Linux container (envs/Dockerfile)"
+    )

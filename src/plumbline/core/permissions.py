@@ -23,7 +23,7 @@ def find_nearest(path: str | Path) -> Path:
 
 
 def describe_owner(path: Path) -> str:
-    """Owner, group and mode of a path in words: ``belongs to ann, group lab, mode rwxr-x---``."""
+    """Owner, group and mode of a path as text: ``belongs to ann, group lab, mode rwxr-x---``."""
     status = path.stat()
     return f"belongs to {_user(status.st_uid)}, group {_group(status.st_gid)}, mode {stat.filemode(status.st_mode)[1:]}"
 

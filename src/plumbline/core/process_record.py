@@ -84,7 +84,7 @@ def has_ended(holder: dict[str, Any]) -> bool:
 
 
 def describe(holder: dict[str, Any]) -> str:
-    """A record's process in words for a message: id, host, SLURM job, command, start; "unknown" for an empty record."""
+    """A record's process as text for a message: id, host, SLURM job, command, start; "unknown" for an empty record."""
     if not holder:
         return "an unknown process"
     job = f", SLURM job {holder['slurm_job_id']}" if holder.get("slurm_job_id") else ""

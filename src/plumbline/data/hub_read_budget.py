@@ -153,7 +153,7 @@ def read_short(out: Path) -> dict[str, Any] | None:
         ) from error
 
 
-def write_short(documents: Path, about: dict[str, Any], wanted_tokens: int, read_tokens: int) -> str:
+def record_shortfall(documents: Path, about: dict[str, Any], wanted_tokens: int, read_tokens: int) -> str:
     """After packing found too few tokens, write `hub.short`: how much text would be enough.
 
     Args:

@@ -33,11 +33,11 @@ FORMAT = 1
 
 
 class TooFewTokens(PlumblineError):
-    """One side of the corpus holds fewer tokens (`found`) than its largest pack wants (`wanted`)."""
+    """One side of the corpus holds fewer tokens (`available`) than its largest pack wants (`needed`)."""
 
-    def __init__(self, wanted: int, found: int, message: str) -> None:
+    def __init__(self, needed: int, available: int, message: str) -> None:
         super().__init__(message)
-        self.wanted, self.found = wanted, found
+        self.needed, self.available = needed, available
 
 
 def pack(
@@ -290,7 +290,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     except TooFewTokens as error:
         raise PlumblineError(
-            f"{error}{hub_read_budget.write_short(options.documents, corpus, error.wanted, error.found)}"
+            f"{error}{hub_read_budget.record_shortfall(options.documents, corpus, error.needed, error.available)}"
         ) from error
     for name, manifest in manifests.items():
         print(

@@ -66,7 +66,7 @@ def tokenize(
 
         def flush() -> np.ndarray:
             nonlocal characters
-            pieces = [ids + end if last else ids for ids, last in zip(tokenizer.words.encode(batch), ends)]
+            pieces = [ids + end if last else ids for ids, last in zip(tokenizer.word_encoder.encode(batch), ends)]
             progress.add(sum(ends))
             batch.clear()
             ends.clear()

@@ -98,7 +98,7 @@ class Tokenizer:
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     @functools.cached_property
-    def words(self) -> WordEncoder:
+    def word_encoder(self) -> WordEncoder:
         """An encoder for many texts that remembers words; it gives the same ids, as bytes of `dtype`."""
         return WordEncoder(self._tokenizer, self.dtype)
 

@@ -52,7 +52,7 @@ class TaskItems:
     """A task's items before they are written; `shown` are the solved examples that it draws from, if it shows any.
 
     `file`: that of the user's that they were read from, with the line of each item and of each solved example in the
-    file of these; None where they are from elsewhere.
+    file of these; None if they are from elsewhere.
     """
 
     task: Task

@@ -104,7 +104,7 @@ class PrefixTreeReader:
         """Read rows that have queries, and store the hidden states that the queries need, each once; the output head
         is applied later, to the states of many passes together."""
         length = self._padded_length(rows)
-        questions = [(index * length + ask.place, ask) for index, row in enumerate(rows) for ask in row.asked]
+        questions = [(index * length + ask.place, ask) for index, row in enumerate(rows) for ask in row.queries]
         counts = [len(ask.tokens) for _, ask in questions]
         if not questions:
             return

@@ -28,7 +28,7 @@ class TreeAsRow:
     tokens: list[int]
     positions: list[int]
     until: list[int]
-    asked: list[ContinuationQuery]
+    queries: list[ContinuationQuery]
     plain: bool
 
 
@@ -41,7 +41,7 @@ def make_row(root: PrefixNode) -> TreeAsRow:
         row.tokens.extend(node.tokens)
         row.positions.extend(range(depth, depth + length))
         row.until.extend([0] * length)
-        row.asked.extend(ContinuationQuery(start + place, tokens, request) for place, tokens, request in node.asked)
+        row.queries.extend(ContinuationQuery(start + place, tokens, request) for place, tokens, request in node.queries)
         for child in node.children:
             add(child, depth + length)
         row.until[start : start + length] = [len(row.tokens)] * length
@@ -65,7 +65,7 @@ def _split_tree(node: PrefixNode, depth: int, worth: float) -> list[tuple[Prefix
     """(tree, number of its tokens) of each tree that `node`, `depth` tokens below its root, falls into."""
     shared = len(node.tokens)
     above = depth + shared
-    trees = [(PrefixNode(node.tokens, node.asked), shared)]
+    trees = [(PrefixNode(node.tokens, node.queries), shared)]
     for child in node.children:
         for branch, length in _split_tree(child, above, worth):
             tree, size = trees[-1]
@@ -88,7 +88,9 @@ def join_rows(rows: Sequence[TreeAsRow]) -> TreeAsRow:
         joined.tokens.extend(row.tokens)
         joined.positions.extend(row.positions)
         joined.until.extend(start + stop for stop in row.until)
-        joined.asked.extend(ContinuationQuery(start + place, tokens, request) for place, tokens, request in row.asked)
+        joined.queries.extend(
+            ContinuationQuery(start + place, tokens, request) for place, tokens, request in row.queries
+        )
     return joined
 
 

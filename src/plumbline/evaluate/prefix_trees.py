@@ -44,7 +44,7 @@ class PrefixNode:
     """Tokens that are read after those of the nodes above."""
 
     tokens: Row
-    asked: list[ContinuationQuery] = field(default_factory=list)
+    queries: list[ContinuationQuery] = field(default_factory=list)
     children: list[PrefixNode] = field(default_factory=list)
 
 
@@ -98,4 +98,4 @@ def _add_queries(segments: list[TokenSegment], path: list[tuple[int, PrefixNode]
         for base, node in path:
             start, stop = max(first, base), base + len(node.tokens)
             if start < stop:
-                node.asked.append(ContinuationQuery(start - base, tokens[start + 1 : stop + 1], request))
+                node.queries.append(ContinuationQuery(start - base, tokens[start + 1 : stop + 1], request))

@@ -91,15 +91,16 @@ def sources(spec: ModelSpec) -> VendoredSources:
         if (offer := installed_packages.offers().by_entry.get(f"{folder(slot)}.{name}"))
     }
     files = {
-        f"{names[path]}.py": _format_head(path, brought) + _rewritten(path, imports[path], names) for path in imports
+        f"{names[path]}.py": _format_head(path, brought) + _rewrite_imports(path, imports[path], names)
+        for path in imports
     }
-    files[f"{CHOSEN.stem}.py"] = _chosen(components, names)
+    files[f"{CHOSEN.stem}.py"] = _write_component_table(components, names)
     files[ROOTS[0].name] += _all_by_name(names)
     # transformers tells two folders of one last name apart by the configuration's file alone, and takes its class for
     # that of the first model that had it.
     files[ROOTS[1].name] += f'\n#: Of everything here.\nSOURCES = "{sha256_text(canonical_json(files))}"\n'
     packages = {code_hash.package_of(path).name for path in imports}
-    requires = {name for path in imports for name in _others(path)} - EXPECTED - packages
+    requires = {name for path in imports for name in _find_packages(path)} - EXPECTED - packages
     return VendoredSources(
         files=dict(sorted(files.items())), requires=tuple(sorted(requires)), packages=tuple(sorted(packages))
     )
@@ -192,8 +193,8 @@ def _format_head(path: Path, brought: dict[Path, str]) -> str:
     else:  # beside a module that is in no package
         origin, licence = f"installed with {', '.join(brought.values())}", "not stated"
     place = path.relative_to(own.parent).as_posix()
-    what = "Copied by `plumbline export`; its imports are relative here."
-    return f"# {origin}, {place}, licence: {licence}.\n# {what}\n"
+    note = "Copied by `plumbline export`; its imports are relative here."
+    return f"# {origin}, {place}, licence: {licence}.\n# {note}\n"
 
 
 @cache
@@ -205,38 +206,38 @@ def _this() -> str:
 
 
 def _licence(distribution: str) -> str:
-    said = metadata(distribution)
-    return said.get("License-Expression") or (said.get("License") or "not stated").strip().partition("\n")[0]
+    fields = metadata(distribution)
+    return fields.get("License-Expression") or (fields.get("License") or "not stated").strip().partition("\n")[0]
 
 
-def _rewritten(path: Path, imports: tuple[_Import, ...], names: dict[Path, str]) -> str:
+def _rewrite_imports(path: Path, imports: tuple[_Import, ...], names: dict[Path, str]) -> str:
     """A file's text with its imports of carried modules made relative; all else stays as it is."""
     text = path.read_bytes()
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    for one in sorted(imports, key=lambda one: -one.node.lineno):
-        node = one.node
+    for statement in sorted(imports, key=lambda statement: -statement.node.lineno):
+        node = statement.node
         first, last = starts[node.lineno - 1] + node.col_offset, starts[(node.end_lineno or 0) - 1]
-        new = ("\n" + " " * node.col_offset).join(_statements(one, names))
+        new = ("\n" + " " * node.col_offset).join(_rewrite_import(statement, names))
         text = text[:first] + new.encode() + text[last + (node.end_col_offset or 0) :]
     return text.decode()
 
 
-def _statements(one: _Import, names: dict[Path, str]) -> list[str]:
-    found, rest = [], []
-    for alias in one.node.names:
-        if alias.name in one.whole:
-            found.append(f"from . import {names[one.whole[alias.name]]} as {alias.asname or alias.name}")
+def _rewrite_import(statement: _Import, names: dict[Path, str]) -> list[str]:
+    lines, rest = [], []
+    for alias in statement.node.names:
+        if alias.name in statement.whole:
+            lines.append(f"from . import {names[statement.whole[alias.name]]} as {alias.asname or alias.name}")
         else:
             rest.append(alias.name + (f" as {alias.asname}" if alias.asname else ""))
     if rest:
-        begin = "" if one.file is None else f"from .{names[one.file]} "
-        found.append(f"{begin}import {', '.join(rest)}")
-    return found
+        begin = "" if statement.file is None else f"from .{names[statement.file]} "
+        lines.append(f"{begin}import {', '.join(rest)}")
+    return lines
 
 
-def _chosen(components: dict[tuple[str, str], Path], names: dict[Path, str]) -> str:
+def _write_component_table(components: dict[tuple[str, str], Path], names: dict[Path, str]) -> str:
     """The table of the model's components."""
     lines = ['"""The components that this model chooses. Written by `plumbline export`."""', ""]
     for (slot, name), path in components.items():
@@ -253,9 +254,9 @@ def _all_by_name(names: dict[Path, str]) -> str:
 
 
 @cache
-def _others(path: Path) -> frozenset[str]:
+def _find_packages(path: Path) -> frozenset[str]:
     """Packages that a file cannot do without, and that are neither carried nor Python's."""
-    own, found = code_hash.package_of(path), set[str]()
+    own, packages = code_hash.package_of(path), set[str]()
     optional = {
         id(inner) for node in ast.walk(code_hash.parse(path)) if isinstance(node, ast.Try) for inner in ast.walk(node)
     }
@@ -268,5 +269,5 @@ def _others(path: Path) -> frozenset[str]:
             modules = [node.module or ""]
         else:
             continue
-        found |= {module.partition(".")[0] for module in modules}
-    return frozenset(found - sys.stdlib_module_names - {own.name, PACKAGE.name})
+        packages |= {module.partition(".")[0] for module in modules}
+    return frozenset(packages - sys.stdlib_module_names - {own.name, PACKAGE.name})

@@ -119,7 +119,7 @@ class RankGroup:
         """
         if self.world == 1:
             stop.poll()
-        elif self.sum([float(stop.asked)])[0]:
+        elif self.sum([float(stop.requested)])[0]:
             raise StopRequested
 
     def explain(self, error: Exception) -> Exception:
@@ -145,7 +145,7 @@ def join_ranks(device: str) -> Iterator[RankGroup]:
         device: ``auto`` (CUDA where there is one), ``cpu`` or ``cuda``.
 
     Raises:
-        PlumblineError: CUDA is asked for and not there.
+        PlumblineError: CUDA is requested and not there.
     """
     world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     local = int(os.environ.get("LOCAL_RANK", "0"))

@@ -15,7 +15,7 @@ from plumbline.model.roles import ATTENTION, ORTHOGONALISED
 from plumbline.specs.spec import ModelSpec
 
 
-def counted(
+def count_operations(
     spec: ModelSpec, *, sequences: int = 1, head: bool = True, causal: bool = False, training: bool = True
 ) -> int:
     """Count the `operations` of the decoder that a spec describes, built without memory."""
@@ -78,7 +78,7 @@ def orthogonalisation(model: Decoder, *, concatenated: bool) -> int:
     return sum(2 * short * short * (2 * long + short) for short, long in map(sorted, shapes))
 
 
-def measured(spec: ModelSpec, *, sequences: int = 1, head: bool = True) -> int:
+def measure_operations(spec: ModelSpec, *, sequences: int = 1, head: bool = True) -> int:
     """Operations of one forward pass as torch's own counter sees them, without memory, at any size.
 
     It sees what really runs: a fused kernel as all pairs, mixers that work in chunks as the keys each chunk reads.

@@ -76,7 +76,7 @@ def write_tokenizer(spec: ModelSpec, tokenizer_path: str | Path, directory: Path
 
 
 def beyond_llama(spec: ModelSpec) -> list[str]:
-    """What a model has and a Llama cannot have, in words, one text per slot; empty for a Llama."""
+    """What a model has and a Llama cannot have: one text per slot; empty for a Llama."""
     return [
         f"model.{slot} {spec.slot(slot).name!r} (Llama has {LLAMA[slot]!r})"
         for slot in SLOTS

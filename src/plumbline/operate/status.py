@@ -16,7 +16,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
 from plumbline.core.formats import clock
-from plumbline.operate.console.run_progress import events
+from plumbline.operate.console.job_log import read_events
 from plumbline.train.checkpoint import state_records
 from plumbline.train.monitoring import peak_memory
 
@@ -52,7 +52,7 @@ def make_row(state: Path, outputs: Path) -> dict[str, Any]:
     identity = state_records.read_identity(state) or {}
     starts = state_records.read_starts(state)
     last = starts[-1] if starts else {}
-    events_read = events(state)
+    events_read = read_events(state)
     step = next((event for event in reversed(events_read) if event["event"] == "step"), {})
     saved = state_records.read_save_time(state)
     entry: dict[str, Any] = {

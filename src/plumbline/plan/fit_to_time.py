@@ -37,15 +37,15 @@ class FittedBudget:
     """A scale and a budget at which all runs of an experiment fit a time.
 
     Attributes:
-        given: the keys of `config.experiment` that ask for it: the scale, and the budget.
+        options: the keys of `config.experiment` that ask for it: the scale, and the budget.
         seconds: what all runs take, with the data that they need.
         per_parameter: tokens of a run for each parameter of the baseline.
     """
 
-    given: dict[str, Any]
+    options: dict[str, Any]
     seconds: float
     per_parameter: float
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +118,7 @@ def _fit_scale(
         f"{_describe_speed(prices)}."
     )
     options = {"scale": scale} | _budget(prices.project, study, scale, steps)
-    return FittedBudget(given=options, seconds=all_runs, per_parameter=tokens / price.parameters, words=message)
+    return FittedBudget(options=options, seconds=all_runs, per_parameter=tokens / price.parameters, message=message)
 
 
 def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> str:

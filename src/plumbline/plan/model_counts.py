@@ -124,16 +124,16 @@ _PARTS = ("training", "parameters", "separate", "concatenated")
 
 @dataclass(frozen=True, slots=True)
 class ModelCostLookup:
-    """Gives the sizes of models: exact where `known` has a count, else estimated."""
+    """Gives the sizes of models: exact where `counts` has a count, else estimated."""
 
-    known: Mapping[str, Mapping[str, int]]
+    counts: Mapping[str, Mapping[str, int]]
     _sizes: dict[str, ModelCost] = field(default_factory=dict)
 
     def __call__(self, model: ModelSpec) -> ModelCost:
         """Look up the size of a model: counted where it is known, else estimated."""
         text = canonical_json(model.to_dict())
         if text not in self._sizes:
-            count = self.known.get(key(model))
+            count = self.counts.get(key(model))
             self._sizes[text] = estimate_cost(model) if count is None else make_cost(model, **count, exact=True)
         return self._sizes[text]
 

@@ -13,9 +13,8 @@ from typing import Any
 from plumbline.core.errors import PlumblineError, warn_once
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.plan import data_stage, machines, model_counts
-from plumbline.plan.calibration import Calibration, calibrate, group, read_finished
 from plumbline.plan.job_needs import LEAST_MB, Need, amount, inside_evaluation, need
-from plumbline.plan.machines import Machine
+from plumbline.plan.machines import Calibration, Machine, calibrate, group, read_finished
 from plumbline.plan.model_counts import ModelCost, Sizes, probe_points, training_operations
 from plumbline.project import Project
 from plumbline.results.measurements import measurement_file

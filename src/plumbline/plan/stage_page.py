@@ -14,8 +14,8 @@ from tabulate import tabulate
 
 from plumbline.core.formats import duration, number
 from plumbline.plan import data_stage, job_needs, step_memory, target_costs
-from plumbline.plan.calibration import group
 from plumbline.plan.data_stage import DataRule
+from plumbline.plan.machines import group
 from plumbline.plan.plan_page import WIDTH
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
 from plumbline.plan.target_costs import WHOLE, RunClass, describe_memory, describe_speed
@@ -212,7 +212,10 @@ def _describe_disk(priced: RunEstimator, classes: list[RunClass], making: list[s
     rows = [
         ["corpora: documents, tokens, packs", _format_figure(corpora / 1e9)],
         [f"checkpoints, {KEPT} of each run (work/*/state)", _format_figure(states / 1e9)],
-        ["weights, those for probes among them", _format_figure(sum(size_class.kept for size_class in classes) / 1e9)],
+        [
+            "weights, those for probes among them",
+            _format_figure(sum(size_class.weights for size_class in classes) / 1e9),
+        ],
     ]
     table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
     return "\n".join([table, *map(_fill, describe_saving(priced, classes))])

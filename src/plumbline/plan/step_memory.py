@@ -39,14 +39,14 @@ class StepCount:
 
     Attributes:
         parameters: that the parameters take in float32.
-        held: by parameters and the optimizer's state.
+        held_bytes: by parameters and the optimizer's state.
         passes: at the peak of forward and backward pass, with what is held and without earlier gradients.
         update: at the peak of all phases: passes, clipping and update, these with all gradients.
     """
 
     sequences: int
     parameters: int
-    held: int
+    held_bytes: int
     passes: int
     update: int
 
@@ -56,7 +56,7 @@ class StepCount:
         return cls(
             sequences=row["sequences"],
             parameters=row["parameter_bytes"],
-            held=row["held_bytes"],
+            held_bytes=row["held_bytes"],
             passes=row["passes_peak_bytes"],
             update=row["peak_bytes"],
         )
@@ -70,8 +70,8 @@ class StepCount:
         not exchanged yet are whole.
         """
         if sharded:
-            own = ceil((self.held + self.parameters) / ranks)
-            return self.passes - self.held + own + 2 * self.parameters
+            own = ceil((self.held_bytes + self.parameters) / ranks)
+            return self.passes - self.held_bytes + own + 2 * self.parameters
         return max(self.passes + self.parameters, self.update) + bucket_bytes(self.parameters, ranks)
 
 

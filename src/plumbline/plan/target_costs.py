@@ -43,7 +43,7 @@ class RunClass:
         jobs: over how many that one is chained; `jobs_slower`: if it takes half as long again.
         node_mb: memory that a job asks for on each node, at most.
         checkpoint: bytes of its largest.
-        state, kept: bytes of a run's checkpoints and of its weights, those for probes among them, of all.
+        state, weights: bytes of a run's checkpoints and of its weights, those for probes among them, of all.
     """
 
     study: str
@@ -59,7 +59,7 @@ class RunClass:
     node_mb: int
     checkpoint: float
     state: float
-    kept: float
+    weights: float
 
 
 def make_table(estimator: RunEstimator) -> pd.DataFrame:
@@ -329,5 +329,5 @@ def _make_class(priced: RunEstimator, study: str, scale: str, size: str, runs: l
         node_mb=max(requests.run_mb("pretrain", run, 1) for run in runs),
         checkpoint=float(max(parameters) * STATE_BYTES),
         state=float(sum(parameters) * KEPT * STATE_BYTES),
-        kept=float(sum(weights)),
+        weights=float(sum(weights)),
     )

@@ -30,7 +30,7 @@ class LoadedCheckpoint:
         subject: the model, as probes read it.
         kind: "plumbline", or the model type of the Hugging Face library.
         identity: names its weights.
-        step, fraction: how long it was trained; None where that is not known.
+        step, fraction: how long it was trained; None if that is not known.
         context: the most tokens that it reads.
         vocabulary: number of its tokens.
         separator: the token between documents, if known.

@@ -20,7 +20,7 @@ def make_rows(
     source: Literal["offline", "online"],
     values: Iterable[tuple[int | None, float | None, ProbeValue]],
 ) -> list[Row]:
-    """Make rows of the frame from values, each given with its step and fraction of training (None where unknown)."""
+    """Make rows of the frame from values, each given with its step and fraction of training (None if unknown)."""
     return [
         {
             "run_id": run_id,

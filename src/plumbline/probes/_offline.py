@@ -67,7 +67,7 @@ class ProbeResult:
 def read_run(folder: Path, manifest: Path, device: torch.device) -> ProbeResult:
     """Read the probes of the finished run in `folder`, on the validation pack of `manifest`.
 
-    A run that diverged ends with its last finite weights: what is asked for at the end of training is read of them.
+    A run that diverged ends with its last finite weights: what is requested at the end of training is read of them.
 
     Raises:
         PlumblineError: the run has not finished, its code is not the code here, the pack is not the one that it was
@@ -101,7 +101,7 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> ProbeResult:
 
 
 def _final_point(run: FinishedRun, reached: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The last finite weights of a run that diverged, as an entry of the index at the end of training; None where no
+    """The last finite weights of a run that diverged, as an entry of the index at the end of training; None if no
     probe is read there, or where they were read as a point that was reached.
 
     Raises:

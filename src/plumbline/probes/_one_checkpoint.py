@@ -23,7 +23,7 @@ def read_single(request: argparse.Namespace, names: list[str]) -> pd.DataFrame:
     """Read the probes `names` of the checkpoint that the command line names; write its frame, and its picture.
 
     Raises:
-        PlumblineError: the checkpoint or the text cannot be read, they do not fit, or CUDA is asked for and not there.
+        PlumblineError: the checkpoint or the text cannot be read, they do not fit, or CUDA is requested and not there.
     """
     cuda = torch.cuda.is_available() if request.device == "auto" else request.device == "cuda"
     if cuda and not torch.cuda.is_available():

@@ -228,12 +228,12 @@ def _collect_inputs(operands: Sequence[Expression]) -> tuple[ExpressionInput, ..
 
 @dataclass(frozen=True, slots=True)
 class NamedFunction:
-    """A named function: what it means, for the reader, the module that defines it, what it is given, by name, and what
+    """A named function: what it means, for the reader, the module that defines it, its parameters, by name, and what
     makes an expression of its operands."""
 
     meaning: str
     module: str
-    given: tuple[str, ...]
+    parameters: tuple[str, ...]
     call: Callable[..., Expression]
 
 

@@ -79,7 +79,7 @@ class PrintedNumbers:
         """The file of the printed table `name`, or of a list with another suffix."""
         return self.directory / f"{name}.{suffix}"
 
-    def shown(self, name: str, suffix: str = "csv") -> str:
+    def format_path(self, name: str, suffix: str = "csv") -> str:
         """The file's path for readers: relative to the project where it lies inside it."""
         path = self.path(name, suffix).resolve()
         return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()

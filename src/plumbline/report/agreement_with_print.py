@@ -20,7 +20,7 @@ class CellMark:
 
     name: str
     sign: str
-    words: str
+    meaning: str
 
 
 WITHIN = CellMark("within", "✓", "within noise of the printed number")

@@ -48,7 +48,7 @@ RATES = {
 
 def build_page(results: ResultsOnDisk) -> ReportPage:
     """Build the page of all claims that have been judged, with a table for each study."""
-    sources = RunLinks(found=results, root="")
+    sources = RunLinks(results=results, root="")
     own = [study for study in results.studies.values() if study.name in results.project.studies]
     studies = [study for study in own if results.project.targets.has_claims(study.name)]
     tables = {study.name: build_table(results, study, sources) for study in studies}

@@ -37,7 +37,7 @@ class PresetWarning:
 
     preset: str
     short: str
-    words: str
+    sentence: str
     badge: str = ""
 
     @classmethod
@@ -50,12 +50,12 @@ class PresetWarning:
         short, text = _BANNERS[preset]
         others = {study: source for study, source in texts.items() if source}
         if not others:
-            return cls(preset=preset, short=short, words=text, badge="" if preset == REPRODUCTION else preset)
+            return cls(preset=preset, short=short, sentence=text, badge="" if preset == REPRODUCTION else preset)
         sources = ", ".join(f"{study}: {source}" for study, source in others.items())
         return cls(
             preset=preset,
             short=f"{preset}, other texts, no reproduction",
-            words=f"The papers' sizes and budget, but texts of another source ({sources}): no reproduction of them.",
+            sentence=f"The papers' sizes and budget, but texts of another source ({sources}): no reproduction of them.",
             badge="other texts" if len(others) == len(texts) else "",
         )
 

@@ -118,7 +118,7 @@ class RunLinks:
     A set of one run links to that run's page, any other to an entry of the list of sets on the cell's own page.
     """
 
-    found: ResultsOnDisk
+    results: ResultsOnDisk
     root: str
     sets: dict[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -128,7 +128,7 @@ class RunLinks:
         if not run_keys:
             return ""
         if len(run_keys) == 1:
-            return self.root + self.found.run(run_keys[0]).page
+            return self.root + self.results.run(run_keys[0]).page
         return f"#runs-{self.sets.setdefault(run_keys, len(self.sets) + 1)}"
 
     def title(self, keys: Iterable[str]) -> str:
@@ -142,7 +142,7 @@ class RunLinks:
         for run_keys, set_number in self.sets.items():
             methods: dict[str, list[FoundRun]] = {}
             for key in run_keys:
-                run = self.found.run(key)
+                run = self.results.run(key)
                 methods.setdefault(run.without_seed, []).append(run)
             listed.append((set_number, len(run_keys), list(methods.items())))
         return listed

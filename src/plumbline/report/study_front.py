@@ -34,10 +34,10 @@ _BESIDE = re.compile(r"\s*\(\[[^\]]*\]\((?!https?:)[^)]*\)\)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyReadme:
-    """The content of a study's README. `targets`: name -> what it shows; `found`: Markdown; or empty."""
+    """The content of a study's README. `targets`: name -> what it shows; `findings`: Markdown; or empty."""
 
     targets: dict[str, str]
-    found: str
+    findings: str
 
     def title(self, target: str) -> str:
         """Describe what a target shows, or give its name with spaces if the README does not describe it."""
@@ -171,7 +171,8 @@ def read_readme(study: Study) -> StudyReadme:
     path = study_folders.folder(study.code, study.root) / study_folders.README
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return StudyReadme(
-        targets=_read_targets(_find_section(text, TARGETS)), found=_BESIDE.sub("", _find_section(text, FOUND)).strip()
+        targets=_read_targets(_find_section(text, TARGETS)),
+        findings=_BESIDE.sub("", _find_section(text, FOUND)).strip(),
     )
 
 

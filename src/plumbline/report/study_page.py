@@ -84,7 +84,7 @@ def _build_first(results: ResultsOnDisk, front: StudyFront, other_pages: list[Re
         "picture": describe_figure(front, front.picture) if front.picture else None,
         "scales": _describe_scales(study, results.project.name),
         "command": results.command("all", studies=study.name),
-        "found": markdown_page.to_html(front.readme.found if study.code == study.name else ""),
+        "found": markdown_page.to_html(front.readme.findings if study.code == study.name else ""),
         "beside": [(page.path, page.content["tab"], page.contents) for page in other_pages],
     }
     return ReportPage(
@@ -110,7 +110,7 @@ def _build_within_folder(study: Study, name: str, tab: str, content: dict[str, A
 
 
 def _build_tables(results: ResultsOnDisk, front: StudyFront) -> ReportPage | None:
-    sources = RunLinks(found=results, root=ROOT)
+    sources = RunLinks(results=results, root=ROOT)
     grids, broken, files = [], {}, dict[Path, str]()
     for product in front.products:
         if product.kind != "table" or not product.made:
@@ -140,7 +140,7 @@ def _build_figures(front: StudyFront) -> ReportPage | None:
 
 
 def _build_claims(results: ResultsOnDisk, study: Study) -> ReportPage | None:
-    sources = RunLinks(found=results, root=ROOT)
+    sources = RunLinks(results=results, root=ROOT)
     table = claims_page.build_table(results, study, sources, names_study=False)
     if table is None:
         return None

@@ -40,7 +40,7 @@ ASSETS = ("report.css", "report.js", "compare.js")
 class ReportSite:
     """A report while it is made: its pages are written to `folder`, which will replace the old report's as a whole."""
 
-    found: ResultsOnDisk
+    results: ResultsOnDisk
     folder: Path
     environment: Environment = field(init=False)
 
@@ -61,7 +61,7 @@ class ReportSite:
 
     def write(self, page: ReportPage, nav: list[ReportPage]) -> None:
         """Write one page, and copy the files that it links to; `nav`: the pages in the list of pages."""
-        banner = PresetWarning.of(self.found.project.name, self.found.texts(page.study))
+        banner = PresetWarning.of(self.results.project.name, self.results.texts(page.study))
         root = "../" * page.path.count("/")
         content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
         path = self.folder / page.path
@@ -84,7 +84,7 @@ def build_report(planned: Project, out: Path) -> int:
     results = ResultsOnDisk(project=planned)
     folder = out.parent.resolve()  # where a link leads: the link stays
     new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    site = ReportSite(found=results, folder=new_folder)
+    site = ReportSite(results=results, folder=new_folder)
     try:
         count = _write_pages(site)
         replace_folder(new_folder, folder)
@@ -94,7 +94,7 @@ def build_report(planned: Project, out: Path) -> int:
 
 
 def _write_pages(site: ReportSite) -> int:
-    results = site.found
+    results = site.results
     fronts = [study_front.gather_front(results, front) for front in results.studies.values()]
     studies = [page for front in fronts for page in study_page.build_pages(results, front)]
     other_pages = [

@@ -1,4 +1,5 @@
-"""Reads a user's own file that asks for a verdict: methods, what each is compared with, and how. Imports no torch.
+"""Reads a user's own file that asks for a verdict: methods, what each is compared with, and how,
+and results that others printed of them. Imports no torch.
 
 The file says ``extends:`` and is no study: its methods are trained as the runs of a study of the file's name, next to
 the runs of the study that it extends, which are used as they are where they are finished.
@@ -12,7 +13,9 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import make_relative
-from plumbline.specs import corpus, printed_results, study_config, sweep
+from plumbline.core.foreign_rows import split_rows
+from plumbline.specs import corpus, study_config, sweep
+from plumbline.specs.compared_metrics import METRICS
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.study_files import StudyFile, VerdictFile
@@ -92,10 +95,10 @@ class OwnMethodsFile:
         """The published results of these methods that the file names as a CSV, row by row.
 
         Raises:
-            PlumblineError: as `printed_results.read`.
+            PlumblineError: as `read_printed_results`.
         """
         scales = [self.scale, *([self.larger] if self.larger else [])]
-        return printed_results.read(self.asked["published"], self.path, self.compared, scales, root)
+        return read_printed_results(self.asked["published"], self.path, self.compared, scales, root)
 
     def runs(self, scale: str, method: str) -> list[Run]:
         """The runs of a method at a scale, in the order of the seeds."""
@@ -271,3 +274,56 @@ def _require_same_data(spec: RunSpec, other: RunSpec, path: str) -> None:
 
 
 _TRAIN = ("steps", "batch_tokens", "validate_every", "validation_sequences")
+
+
+PRINTED_COLUMNS = ("method", "metric", "scale", "value")
+
+
+def read_printed_results(
+    published: str, file: str, methods: list[str], scales: list[str], root: Path = ROOT
+) -> list[dict[str, str]]:
+    """Read the rows of the CSV `published`, in its order; none if no CSV is named.
+
+    It is read before any run is made, so that a slip of the pen is reported before hours of training.
+
+    Args:
+        file: the file that names the CSV, for messages.
+        methods, scales: what a row may be about.
+
+    Raises:
+        PlumblineError: there is no such file, it is not a CSV in UTF-8, or a row names something that these runs do not
+            have.
+    """
+    if not published:
+        return []
+    path, key = Path(published), f"{file}: published"
+    try:
+        text = (root / path).read_bytes().decode("utf-8-sig")  # Excel begins UTF-8 with a mark
+    except FileNotFoundError:
+        raise PlumblineError(f"{key}: there is no file {path}; name it relative to the folder of {file}") from None
+    except OSError as error:
+        raise PlumblineError(f"{key}: {path} cannot be read ({error.strerror}); name a CSV") from None
+    except UnicodeDecodeError as error:
+        raise PlumblineError(f"{key}: {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+    try:
+        lines = [(number, cells) for number, cells in split_rows(path, text, ",") if cells]
+    except PlumblineError as error:
+        raise PlumblineError(f"{key}: {error}") from None
+    columns = lines[0][1] if lines else []
+    if missing := [name for name in PRINTED_COLUMNS if name not in columns]:
+        raise PlumblineError(f"{key}: {path}: the column {missing[0]!r} is missing; it has {columns}")
+    numbered = []
+    for number, cells in lines[1:]:
+        if len(cells) != len(columns):
+            raise PlumblineError(f"{key}: {path}, line {number}: {len(cells)} cells under {len(columns)} columns")
+        numbered.append((number, dict(zip(columns, cells, strict=True))))
+    for number, row in numbered:
+        for column, allowed in (("method", methods), ("metric", list(METRICS)), ("scale", scales)):
+            if row[column] not in allowed:
+                raise PlumblineError(
+                    f"{key}: {path}, line {number}: {column}: {row[column]!r} is not here"
+                    f"{nearest(row[column], allowed)} (there are {allowed})"
+                )
+        if not row["value"].strip():
+            raise PlumblineError(f"{key}: {path}, line {number}: value: it is empty; give the printed value, or no row")
+    return [row for _, row in numbered]

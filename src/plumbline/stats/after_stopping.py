@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.noncentral_t import sigma_law
+from plumbline.stats.distributions import sigma_law
 from plumbline.stats.sequential.boundary import Boundary, boundary, integrate_paths
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.look import Look

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.noncentral_t import upper_tail
+from plumbline.stats.distributions import upper_tail
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.sequential.look import require_finite
 

@@ -36,12 +36,12 @@ class ErrorRates:
     Attributes:
         survivor: no method has an effect, and at least one is called different.
         improver: no method has an effect, and at least one is called better.
-        found: gain -> one method has it, the others have no effect, and that method is called better.
+        power: gain -> one method has it, the others have no effect, and that method is called better.
     """
 
     survivor: float
     improver: float
-    found: dict[float, float]
+    power: dict[float, float]
 
 
 def standard_error(share: float, worlds: int = WORLDS) -> float:
@@ -67,7 +67,7 @@ def simulate_protocol(
 
     Args:
         statistic: "normal" treats the reference's mean and spread as known; "prediction" is `NoiseFloor.prediction`.
-        gains: true gains for `ErrorRates.found`, in units of the spread.
+        gains: true gains for `ErrorRates.power`, in units of the spread.
 
     Raises:
         PlumblineError: no method, fewer than two runs of the reference, no world, alpha outside (0, 1).
@@ -95,7 +95,7 @@ def simulate_protocol(
     return ErrorRates(
         survivor=float(rejected_WM.any(axis=1).mean()),
         improver=float((rejected_WM & up_WM).any(axis=1).mean()),
-        found=detected,
+        power=detected,
     )
 
 

@@ -45,7 +45,7 @@ def find_repeated_curves(curves: Sequence[Mapping[int, float]]) -> list[CurvePai
 
 
 def find_nearest_curves(curves: Sequence[Mapping[int, float]]) -> CurvePair | None:
-    """Find the two curves (step -> value) that are nearest to each other; None where no distance can be compared."""
+    """Find the two curves (step -> value) that are nearest to each other; None if no distance can be compared."""
     shares = measure_shares(curves)
     if shares is None:
         return None
@@ -55,7 +55,7 @@ def find_nearest_curves(curves: Sequence[Mapping[int, float]]) -> CurvePair | No
 
 def measure_shares(curves: Sequence[Mapping[int, float]]) -> np.ndarray | None:
     """Compute, for each pair, its mean distance at the steps that both have over the median of all pairs; NaN of a pair
-    that shares too few. None where no distance can be compared.
+    that shares too few. None if no distance can be compared.
     """
     curves = curves[:MOST_CURVES]
     steps = sorted({step for curve in curves for step in curve})

@@ -2,6 +2,6 @@
 
 import sys
 
-from plumbline.specs.study_code import FINDER
+from plumbline.specs.study_parts import FINDER
 
 sys.meta_path.append(FINDER)

@@ -66,7 +66,7 @@ class TrainingLoop:
             if needs_losses and not self.catch_up():
                 return
             self.parts.saver.keep_point(self.step)
-            if due and self.state.metrics.validated(self.step) is None:
+            if due and self.state.metrics.find_validation_loss(self.step) is None:
                 self._validate()
             if self.step == steps and self._last_update_diverged():
                 return
@@ -95,8 +95,8 @@ class TrainingLoop:
         skip = self.deferred.add(
             self._gradients(step),
             parts.optimizer.clip(),
-            stop=parts.stop.asked,
-            save=parts.saver.wanted(),
+            stop=parts.stop.requested,
+            save=parts.saver.is_overdue(),
             step=step,
             learning_rate=learning_rate,
             random=self.state.random,
@@ -135,7 +135,7 @@ class TrainingLoop:
 
     def _last_update_diverged(self) -> bool:
         """Whether the last update made weights, or a held-out loss, not finite, which no later step detects."""
-        loss = self.state.metrics.validated(self.step)
+        loss = self.state.metrics.find_validation_loss(self.step)
         assert loss is not None
         finite = all_finite(self.parts.model, self.parts.ranks)
         if finite and math.isfinite(loss):

@@ -17,7 +17,7 @@ from plumbline.train.interventions import Intervention
 from plumbline.train.optimizers._base import undo_if
 
 
-def decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
+def is_decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
     """Whether weight decay applies to a parameter: to every matrix, to the others by the spec's flags.
 
     Biases, scalars and every method's own vectors go by `decay_scalars`.
@@ -46,7 +46,7 @@ class RunOptimizer:
         grouped: dict[tuple[bool, tuple[str | None, ...]], list[str]] = {}
         for name in self.parameters:
             labels = tuple(intervention.label(name, roles[name]) for intervention in interventions)
-            grouped.setdefault((decayed(roles[name], spec), labels), []).append(name)
+            grouped.setdefault((is_decayed(roles[name], spec), labels), []).append(name)
         groups: list[dict[str, Any]] = [
             {
                 "params": [self.parameters[name] for name in members],

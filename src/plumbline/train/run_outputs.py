@@ -157,6 +157,6 @@ def _file_facts(path: Path) -> dict[str, Any]:
 
 def _final_validation(metrics: RunMetrics, step: int) -> float | None:
     """The held-out loss after the last step; null if it is no number, which JSON does not have."""
-    loss = metrics.validated(step)
+    loss = metrics.find_validation_loss(step)
     assert loss is not None
     return loss if math.isfinite(loss) else None

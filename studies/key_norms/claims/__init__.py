@@ -5,6 +5,6 @@ from plumbline.results.claims.claim_registry import ClaimChecks
 from . import sizes_and_definitions, trained_models
 from .claim_evidence import Evidence
 
-CHECKS = ClaimChecks().merged(part.CHECKS for part in (sizes_and_definitions, trained_models))
+CHECKS = ClaimChecks().merge(part.CHECKS for part in (sizes_and_definitions, trained_models))
 
 __all__ = ["CHECKS", "Evidence"]

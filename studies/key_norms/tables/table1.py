@@ -113,7 +113,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         columns=columns(study),
         rows=rows,
         notes=describe_changes(study, norms),
-        published=published.shown("prose"),
+        published=published.format_path("prose"),
         demo=DEMO,
     )
 

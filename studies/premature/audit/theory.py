@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
 from plumbline.published.printed_number import MILLION, exact
 
-from . import counterexamples, decoder_sizes
+from . import decoder_sizes
 from .named_functions import rho_geglu, rho_swiglu
 
 
@@ -51,7 +53,7 @@ def check_constants(ledger: AuditRows) -> None:
         id, label = f"rho_{name.lower()}", f"energy ratio of {name} at init"
         check(id, label, "sec 6, theorem 2", prose(id), ratio(m, r, nu))
     label = "step at a quarter of R_P and equal C_t, over rho^2 times the other's: at most this"
-    ratio = exact(float(counterexamples.ratio_of_steps()), "ratio_of_steps")
+    ratio = exact(float(ratio_of_steps()), "ratio_of_steps")
     check("theorem_3_ratio", label, "sec 6, App B, theorem 3", exact(1), ratio)
     check("fourfold", "factor of the multiplier 0.25", "corollary 3", prose("fourfold"), 1 / prose("alpha"))
 
@@ -69,3 +71,33 @@ def check_table_12(ledger: AuditRows) -> None:
     ratios = [t12.column("locality_query"), t12.column("locality_key")]
     small = count(ratios[0] < below) + count(ratios[1] < below)
     check("locality", "locality ratios below one", "sec 6, table 12", exact(sum(map(len, ratios))), small)
+
+
+#: W_Q and W_K of a head of width one on a stream of width two; the projector chooses the first coordinate.
+QUERY, KEY = (Fraction(1), Fraction(-7, 4)), (Fraction(1), Fraction(0))
+
+
+def step_and_constant(chosen: Fraction, adjoint: Fraction) -> tuple[Fraction, Fraction]:
+    """Compute |dZ_P| over the rate, to first order, and C_t = bound / (rate R_P^2), at one token x = (chosen, 1).
+
+    dZ_P = -rate E x_P^3 (k_P (x k) + q_P (x q)), and the bound has the absolute values of both terms.
+    """
+    along_key = chosen * KEY[0] + KEY[1]
+    along_query = chosen * QUERY[0] + QUERY[1]
+    step = abs(adjoint) * chosen**3 * abs(KEY[0] * along_key + QUERY[0] * along_query)
+    bound = abs(adjoint) * chosen**3 * (abs(KEY[0] * along_key) + abs(QUERY[0] * along_query))
+    return step, bound / chosen**4
+
+
+def ratio_of_steps() -> Fraction:
+    """Compute |dZ_P| at a quarter of the energy R_P and equal C_t, over rho^2 = 1/16 times the other's: at most 1 by
+    Eq. 59.
+
+    Raises:
+        ValueError: the two heads do not have equal C_t.
+    """
+    single, single_constant = step_and_constant(Fraction(1), Fraction(1))
+    gated, gated_constant = step_and_constant(Fraction(1, 2), Fraction(1, 2))
+    if single_constant != gated_constant:
+        raise ValueError(f"C_t is {single_constant} and {gated_constant}")
+    return gated / (Fraction(1, 16) * single)

@@ -6,6 +6,6 @@ from . import architectures, control_experiments, downstream_tasks, losses, mech
 from .claim_evidence import Evidence
 
 PARTS = (losses, downstream_tasks, mechanism, architectures, control_experiments, release, theorems)
-CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
+CHECKS = ClaimChecks().merge(part.CHECKS for part in PARTS)
 
 __all__ = ["CHECKS", "Evidence"]

@@ -50,7 +50,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         columns=[*columns(PRINTED), *saved, *column_pair("tokens_saved_pct_sd", "± tokens saved (%)", ".2f"), *FACTS],
         rows=rows,
         notes=NOTES,
-        published=published.shown("table1"),
+        published=published.format_path("table1"),
     )
 
 

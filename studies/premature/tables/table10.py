@@ -44,7 +44,7 @@ def table10(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
             "Runs of the first seed. Displacement: Frobenius norm of each head's W_Q^T W_K less its start, mean over "
             "the upper half's heads."
         ],
-        published=published.shown("table10"),
+        published=published.format_path("table10"),
     )
 
 

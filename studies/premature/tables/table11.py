@@ -61,7 +61,7 @@ def table11(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         columns=[*columns(PRINTED), *early, *FACTS],
         rows=rows,
         notes=NOTES,
-        published=published.shown("table11"),
+        published=published.format_path("table11"),
     )
 
 

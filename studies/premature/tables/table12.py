@@ -47,5 +47,5 @@ def table12(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
             "P: the directions in which a layer's input still moves until the end, 90 % of that movement's energy. "
             "Calibrated: as many of them as hold 18 % of the input's energy, the printed share.",
         ],
-        published=published.shown("table12"),
+        published=published.format_path("table12"),
     )

@@ -91,6 +91,6 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "over seed averages. p: exact two-sided sign test over seeds, in the mean's row over all seeds and tasks.",
             f"The same test gives the printed {wins} wins of {of} a p of {sign_test(wins, of - wins):.2f}.",
         ],
-        published=published.shown("table2"),
+        published=published.format_path("table2"),
         scores=frames,
     )

@@ -71,5 +71,5 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=NOTES,
-        published=published.shown("table3"),
+        published=published.format_path("table3"),
     )

@@ -63,7 +63,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         notes=[
             "One pair of runs for each architecture (the first seed). Widths match in parameters but for the biases."
         ],
-        published=published.shown("table4"),
+        published=published.format_path("table4"),
     )
 
 

@@ -97,7 +97,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=NOTES,
-        published=published.shown("table5"),
+        published=published.format_path("table5"),
     )
 
 

@@ -44,7 +44,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers.",
             *_idle(rows),
         ],
-        published=published.shown("table6"),
+        published=published.format_path("table6"),
     )
 
 

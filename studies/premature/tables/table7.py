@@ -56,7 +56,7 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         notes=[
             "Runs of the first seed. The null beside a lower-copy score is what uniform attention gives on that text."
         ],
-        published=published.shown("table7"),
+        published=published.format_path("table7"),
     )
 
 

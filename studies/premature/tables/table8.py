@@ -78,7 +78,7 @@ def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         notes=_notes(
             run_values, keys, rules=[rule_of(run_values, keys[0], printed) for _, printed in print8.iterrows()]
         ),
-        published=published.shown("table8"),
+        published=published.format_path("table8"),
     )
 
 

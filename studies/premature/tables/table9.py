@@ -50,5 +50,5 @@ def table9(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         columns=[*setting_rows.columns(NAMES, ("final_ppl", "ppl_reduction", "tokens_saved_pct")), *release, *FACTS],
         rows=rows,
         notes=["Runs of the first seed, with the same multiplier and ramp. A release is forced at the window's end."],
-        published=published.shown("table9"),
+        published=published.format_path("table9"),
     )

@@ -79,7 +79,7 @@ def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "Theorem 3's square needs locality constants that stay; beside a mature rest the power is nearer to 3/2.",
             "Heads have no positions and no biases (interpretation theory_head).",
         ],
-        published=published.shown("claims", "yaml"),
+        published=published.format_path("claims", "yaml"),
         exact=True,
     )
 

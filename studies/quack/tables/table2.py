@@ -69,7 +69,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "two steps of one turn. Whole steps: forward, backward, Muon and what the method does; on random tokens.",
             "Time is saved if the ratio's quartiles lie below 1. The summary does not say what its percentage was of.",
         ],
-        published=published.shown("prose"),
+        published=published.format_path("prose"),
     )
 
 

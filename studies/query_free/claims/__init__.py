@@ -6,6 +6,6 @@ from . import basis_transfer, decoder_sizes, learning_rates, losses, theorems
 from .claim_evidence import Evidence
 
 PARTS = (losses, learning_rates, decoder_sizes, theorems, basis_transfer)
-CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
+CHECKS = ClaimChecks().merge(part.CHECKS for part in PARTS)
 
 __all__ = ["CHECKS", "Evidence"]

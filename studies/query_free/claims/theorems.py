@@ -89,7 +89,7 @@ def sigma_max_random(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, near=SQUARES, shown=numbers, limits={"growth": (numbers["growth"], GROWTH)})
 
 
-CHECKS.untested(
+CHECKS.mark_untested(
     {
         "albert_18x": "about the literature, not about these runs",
         "skipless_5x": "about the literature, not about these runs",

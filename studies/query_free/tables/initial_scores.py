@@ -50,7 +50,7 @@ def initial_scores(frames: RunFrames, study: Study, published: PrintedNumbers) -
             "With half the scale the reduced model starts flatter than the baseline, by the tenth that rounding 1.8 to "
             "2 makes. First layers start a hundredth below the formula: LayerNorm's epsilon beside small embeddings.",
         ],
-        published=published.shown("prose"),
+        published=published.format_path("prose"),
         exact=True,
     )
 

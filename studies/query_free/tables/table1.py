@@ -88,7 +88,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "Sections, not theorems, name the printed rows: 4.1 holds Propositions 4.1 (one head) and 4.2 (several), "
             "4.2 to 4.4 hold Theorems 4.1 to 4.3 (interpretation table_1_rows).",
         ],
-        published=published.shown("table1"),
+        published=published.format_path("table1"),
         exact=True,
     )
 

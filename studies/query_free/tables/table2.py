@@ -85,7 +85,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "The last two rows are no rows of the paper: it proposes such queries and does not run them.",
             _timing_note(values),
         ],
-        published=published.shown("table2"),
+        published=published.format_path("table2"),
     )
 
 

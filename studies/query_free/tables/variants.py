@@ -69,7 +69,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
             "The paper compares reduced models at rates that were searched for with baselines at a rate that was "
             "not; rows of the kind `rate` have both under the same schedules.",
         ],
-        published=published.shown("table2"),
+        published=published.format_path("table2"),
     )
 
 

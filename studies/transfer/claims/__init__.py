@@ -5,7 +5,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks
 from . import attention_weights, base_scale, kinds_of_methods, large_scale, losses_and_tasks, sizes_and_definitions
 from .claim_evidence import Evidence
 
-CHECKS = ClaimChecks().merged(
+CHECKS = ClaimChecks().merge(
     part.CHECKS
     for part in (base_scale, kinds_of_methods, large_scale, losses_and_tasks, attention_weights, sizes_and_definitions)
 )

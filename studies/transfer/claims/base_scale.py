@@ -295,7 +295,7 @@ def extra_runs_needed(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values={"runs": 2 * len(nominal)}, shown={"from": "printed z, two seeds more for each"})
 
 
-CHECKS.untested(
+CHECKS.mark_untested(
     {
         "narang_improvers": "about the literature, not about these runs",
         "softpick_original_scale": "about the literature, not about these runs",

@@ -89,7 +89,7 @@ def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     ends = []
     for statistic in STATISTICS:
         for n in DRAWN:
-            shares = worth(statistic, "bonferroni", study.m, n).found
+            shares = worth(statistic, "bonferroni", study.m, n).power
             width = 0.9 if n == min(DRAWN) else 2.0
             axes.plot(GAINS, [shares[gain] for gain in GAINS], color=COLOURS[statistic], linewidth=width, marker=".")
             ends.append((shares[GAINS[-1]], f"{n} seeds", COLOURS[statistic]))

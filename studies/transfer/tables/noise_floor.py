@@ -134,7 +134,7 @@ def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
             "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
             "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank."
         ],
-        published=published.shown("noise_floor"),
+        published=published.format_path("noise_floor"),
         scores=frames,
     )
 

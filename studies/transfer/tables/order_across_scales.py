@@ -105,7 +105,7 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
                 reference,
             )
         row |= published_cells(table2, method, {"z": "z"})
-        row |= published_cells(table3, method, {"delta_3b": "delta_3b"}, source=published.shown("table3"))
+        row |= published_cells(table3, method, {"delta_3b": "delta_3b"}, source=published.format_path("table3"))
         rows.append(row | context_cells(study, BASE, frames))
     return make_table(
         "order_across_scales",
@@ -117,7 +117,7 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
         rows=rows,
         notes=_notes(study, differences),
         warnings=lead(study, reference, base, differences[LARGE, LOSS.name], published),
-        published=published.shown("table2", "csv"),
+        published=published.format_path("table2", "csv"),
         scores=frames,
     )
 

@@ -47,7 +47,7 @@ def protocol_error(frames: RunFrames, study: Study, published: PrintedNumbers) -
             "preset": Cell(study.preset),
         }
         rows.append(
-            row | {f"power_at_{gain:g}_sigma": Cell(share, source=SOURCE) for gain, share in rates.found.items()}
+            row | {f"power_at_{gain:g}_sigma": Cell(share, source=SOURCE) for gain, share in rates.power.items()}
         )
     return make_table(
         "protocol_error",

@@ -80,7 +80,7 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
             "Improvers and failures: methods above and below the baseline at the base scale that complete the large.",
             "Printed values: section 5.2.",
         ],
-        published=published.shown("claims", "yaml"),
+        published=published.format_path("claims", "yaml"),
         scores=frames,
     )
 

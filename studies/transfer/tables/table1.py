@@ -64,5 +64,5 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         rows=rows,
         notes=[f"{name}: {count} here, {printed_counts.get(name, 0)} in the paper." for name, count in counts.items()]
         + ["Does not depend on the preset."],
-        published=published.shown("table1"),
+        published=published.format_path("table1"),
     )

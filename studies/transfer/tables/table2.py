@@ -37,8 +37,8 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.corpus import REPRODUCTION
 from plumbline.specs.study_config import Study
+from plumbline.stats.item_noise import RULE
 from plumbline.stats.pooling import combine_estimates, wider_power, wider_spread_p
-from plumbline.stats.significance import RULE
 
 from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
 from ..headline_runs import BASE, lead
@@ -135,7 +135,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             )
         }
         | published_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
-        | published_cells(print7, method, {"validation_loss": "val_loss"}, source=published.shown("table7"))
+        | published_cells(print7, method, {"validation_loss": "val_loss"}, source=published.format_path("table7"))
         for method, row in rows.cells.items()
     ]
     accuracy = lead(study, cells, chance_words(frames, study, behind), accuracy_resolves(rows, by_item, study.m))
@@ -150,7 +150,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         columns=columns(study),
         rows=cells,
         notes=[*_notes(study, rows, study.label(reference)), *_note_on_proxies(frames)],
-        published=published.shown("table2"),
+        published=published.format_path("table2"),
         warnings=accuracy if at_paper_size else [*loss, *accuracy],
         scores=frames,
         demo=DEMO if loss else PRESET_NOTES["demo"],

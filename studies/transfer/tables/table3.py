@@ -108,7 +108,7 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "Δ at the large scale is from its single-seed baseline: it has no noise floor of its own.",
             *(f"{statistic}: {text}." for statistic, text in _sentences(values, reference)),
         ],
-        published=published.shown("table3"),
+        published=published.format_path("table3"),
         scores=frames,
     )
 

@@ -122,7 +122,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             *([f"Stand-in: the second hardware is the same run with {change}."] if change else []),
             *([] if second.key else [f"This study has no run {ARM}."]),
         ],
-        published=published.shown("table5"),
+        published=published.format_path("table5"),
         scores=frames,
     )
 

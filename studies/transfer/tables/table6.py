@@ -94,7 +94,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             *([f"{ARM}: {PROVOKED}"] if ARM in study.definition.get("arms", {}) else []),
             *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
         ],
-        published=published.shown("table6"),
+        published=published.format_path("table6"),
     )
 
 

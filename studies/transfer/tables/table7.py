@@ -70,6 +70,6 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "The baseline's row is the mean of its seeds, its loss too; gaps are from that loss.",
             *([f"Printed, and no method of this study: {', '.join(left_out)}."] if left_out else []),
         ],
-        published=published.shown("table7"),
+        published=published.format_path("table7"),
         scores=frames,
     )

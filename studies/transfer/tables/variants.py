@@ -118,7 +118,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
     )
     there = [name for name in study.variants if len(world.runs(name))]
     prints = {name: published.table(name) for name in ("table2", "table4", "table7")}
-    files = {name: published.shown(name) for name in prints}
+    files = {name: published.format_path(name) for name in prints}
     rows = []
     for method in study.methods:
         own = [name for name in there if name.rpartition(".")[0] == method]
@@ -147,7 +147,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
             "ΔP at paper size is exact, by the modules on the meta device; the printed ΔP is the method's, whichever "
             "interpretation it was.",
         ],
-        published=published.shown("table2"),
+        published=published.format_path("table2"),
         scores=frames,
     )
 

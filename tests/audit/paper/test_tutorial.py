@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.audit.paper.audit_file import ModelPart, TrainingPart
-from plumbline.audit.paper.known_functions import TAKES, format_call
+from plumbline.audit.paper.evaluate import TAKES, format_call
 
 
 @pytest.fixture(scope="module")

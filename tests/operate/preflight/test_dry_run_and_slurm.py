@@ -74,10 +74,12 @@ def on_slurm(root: Path, account: str) -> DryRun:
     of_all = {"slurm_account": account, "slurm_partition": "all", "mem_mb": 8000, "threads": 1}
     train = of_all | {"nodes": 2, "gres": "gpu:8", "threads": 64, "launch": "srun"}
     jobs = [
-        JobToRun(rule="pretrain", wildcards=TRAIN.wildcards | {"method": method}, asked=train | {"runtime": minutes})
+        JobToRun(
+            rule="pretrain", wildcards=TRAIN.wildcards | {"method": method}, resources=train | {"runtime": minutes}
+        )
         for method, minutes in (("baseline", 95), ("softpick", 130))
     ]
-    jobs += [JobToRun(rule="audit", asked=of_all | {"runtime": 120, "gres": ""}), JobToRun(rule="copy_page")]
+    jobs += [JobToRun(rule="audit", resources=of_all | {"runtime": 120, "gres": ""}), JobToRun(rule="copy_page")]
     return dry_run(root, *jobs, executor="slurm", account=account)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.results.claims.claim_registry import ClaimCheck
 from plumbline.results.claims.claim_verdicts import judge_claims
-from plumbline.studies.premature import gradient_step_on_scores, logit_range, theorem_numbers
+from plumbline.studies.premature import gradient_step_on_scores, theorem_numbers
 from plumbline.studies.premature.claims import CHECKS, Evidence
 from tests.studies.premature.claims_made_false import FALSE, REVERSED, Change, world
 from tests.studies.premature.runs_with_false_claims import nothing_happens
@@ -140,7 +140,7 @@ SIZES, MOVED, WEAKENED, NEEDED = (
     theorem_numbers.sizes,
     gradient_step_on_scores.DirectedHead.score_change,
     gradient_step_on_scores.DirectedHead.weaken,
-    logit_range.least_range,
+    theorem_numbers.least_range,
 )
 
 #: Claim of arithmetic -> what is wrong in a world in which it must fail: owner, name, replacement.
@@ -158,7 +158,7 @@ WRONG = {
         lambda head, query, key: 2 * MOVED(head, query, key),
     ),
     "rho_squared": (gradient_step_on_scores.DirectedHead, "weaken", lambda head, share: WEAKENED(head, share**2)),
-    "logit_range": (logit_range, "least_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
+    "logit_range": (theorem_numbers, "least_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
 }
 
 

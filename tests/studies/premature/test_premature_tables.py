@@ -70,7 +70,7 @@ def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
         assert set(row) == set(names)
         for column in table.columns:
             value, key = row[column.name].value, str(row[table.key].value)
-            assert table.shown(row, column) != "" and not (isinstance(value, float) and math.isnan(value))
+            assert table.format_cell(row, column) != "" and not (isinstance(value, float) and math.isnan(value))
             if column.kind == "reproduced" and isinstance(value, (int, float)):
                 assert facts["cells"][key].get(column.name) or facts["sources"][key][column.name]
 

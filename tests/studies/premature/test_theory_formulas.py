@@ -19,7 +19,7 @@ from plumbline.studies.premature.gradient_step_on_scores import (
     random_head,
     sharp_head,
 )
-from plumbline.studies.premature.logit_range import least_range, slack
+from plumbline.studies.premature.theorem_numbers import least_range, slack
 
 SHAPE = {"tokens": 12, "width": 20, "head_width": 6, "rank": 4, "init_std": 0.2}
 

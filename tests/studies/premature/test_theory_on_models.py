@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from plumbline.model.decoder import Decoder, create
 from plumbline.specs.spec import ModelSpec
 from plumbline.studies.premature.gradient_step_on_scores import DirectedHead, causal_softmax, frobenius, suppression
-from plumbline.studies.premature.logit_range import slack
+from plumbline.studies.premature.theorem_numbers import slack
 from tests.model_specs import BASELINE
 
 BIASLESS = {"norm": {"name": "layer_norm"}, "ffn": {"name": "gelu"}}

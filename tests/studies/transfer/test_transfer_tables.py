@@ -61,7 +61,7 @@ def test_every_table_fits_a_terminal(published, tables, tmp_path, name):
     assert max(map(cell_len, text.replace(str(tmp_path), "").splitlines())) <= 80
     labels = [column for column in table.columns if column.kind == "label" and column.readable]
     names = next((column for column in labels if column.narrow), labels[0])
-    assert all(table.shown(row, names)[:6] in text for row in table.rows)
+    assert all(table.format_cell(row, names)[:6] in text for row in table.rows)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -74,7 +74,7 @@ def test_every_number_is_traceable_and_every_cell_is_filled(published, tables, n
         assert set(row) == set(names)
         for column in table.columns:
             value, key = row[column.name].value, str(row[table.key].value)
-            assert table.shown(row, column) != "" and not (isinstance(value, float) and math.isnan(value))
+            assert table.format_cell(row, column) != "" and not (isinstance(value, float) and math.isnan(value))
             if column.kind == "reproduced" and isinstance(value, (int, float)):
                 assert facts["cells"][key].get(column.name) or facts["sources"][key][column.name]
 

@@ -8,16 +8,66 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 from mpmath import iv
 from mpmath.libmp import ComplexResult
 
 from plumbline.audit.paper.grammar import CallNode, ChoiceNode, Node, NumberNode, ReferenceNode, SignNode
-from plumbline.audit.paper.known_functions import SHORT, TAKES, format_call, load_function
 from plumbline.audit.paper.paper_table import PaperTable, few
 from plumbline.core.errors import PlumblineError, UsageError, nearest
-from plumbline.published.expression import Expression, ExpressionOperand, lift
+from plumbline.published.expression import FUNCTIONS, Expression, ExpressionOperand, lift
 from plumbline.published.printed_number import PrintedColumn, PrintedNumber
+
+#: Name of a function -> what it takes: "1" a number, "n" a list; a last "*": any number of numbers.
+TAKES = {
+    "abs": "1",
+    "exact": "1",
+    **dict.fromkeys(("sqrt", "exp", "log", "log10", "arccos", "cos", "two_sided_p", "one_sided_p"), "1"),
+    **dict.fromkeys(("total", "mean", "largest", "smallest", "count", "rising", "falling", "sample_sd"), "n"),
+    "between": "*",
+    "softmax": "n1",
+    "rank": "1n",
+    "in_same_order": "nn",
+    "spearman_rho": "nn",
+    "p_of_rho": "11",
+    "t_two_sided_p": "11",
+    "t_one_sided_p": "11",
+    "bonferroni_survivors": "n11",
+    "holm_survivors": "n11",
+    "bh_survivors": "n11",
+    "bh_from_bonferroni": "n1",
+    "welch_p": "1111",
+    "welch_t_of_seeds": "nn",
+    "welch_p_of_seeds": "nn",
+}
+
+#: Functions that try all corners of a box, or all pairs: longest list together.
+SHORT = {"sample_sd": 12, "welch_t_of_seeds": 12, "welch_p_of_seeds": 12, "in_same_order": 200, "spearman_rho": 2000}
+
+#: Modules whose functions are registered when they are requested: they import scipy.
+_BY_MODULE = ("counting", "math_functions", "statistic_functions", "paper.paper_statistics")
+
+
+def format_call(name: str) -> str:
+    """Write how a function is called: its name and its parameters in order; lists as `x[:]`."""
+    if name in ("exact", "abs"):
+        return f"{name}(x)"
+    load_function(name)
+    if TAKES[name] == "*":
+        return f"{name}(x, y, ...)"
+    parameters = zip(FUNCTIONS[name].parameters, TAKES[name], strict=True)
+    return f"{name}({', '.join(parameter + '[:]' * (kind == 'n') for parameter, kind in parameters)})"
+
+
+def load_function(name: str) -> Callable[..., Expression]:
+    """Find a function of the audit by name; the module that defines it is imported when it is first needed."""
+    for module in _BY_MODULE:
+        if name in FUNCTIONS:
+            break
+        import_module(f"plumbline.audit.{module}")
+    return FUNCTIONS[name].call
+
 
 #: Largest number, and largest exponent and argument of `exp`.
 LARGEST, EXPONENT, EXP = iv.mpf("1e250"), 400, 500
@@ -109,7 +159,7 @@ class Evaluation:
         if isinstance(node, SignNode):
             return [*self._choices(node.left), *self._choices(node.right)]
         if isinstance(node, CallNode):
-            pairs = zip(node.given, self._takes(node), strict=True)
+            pairs = zip(node.arguments, self._takes(node), strict=True)
             return [choice for argument, kind in pairs if kind == "1" for choice in self._choices(argument)]
         return [node] if isinstance(node, ReferenceNode) and _list_choices(node) else []
 
@@ -118,7 +168,7 @@ class Evaluation:
         if isinstance(node, SignNode):
             return self._has_others(node.left) or self._has_others(node.right)
         if isinstance(node, CallNode):
-            return any(map(self._has_others, node.given))
+            return any(map(self._has_others, node.arguments))
         return isinstance(node, ReferenceNode) and any(by.kind == "others" for by in _list_choices(node))
 
     def _takes(self, node: CallNode) -> str:
@@ -128,10 +178,10 @@ class Evaluation:
                 node, f"there is no function {node.name!r}{nearest(node.name, TAKES)} (there are {', '.join(TAKES)})"
             )
         # What takes a list takes several numbers too: mean(a, b).
-        several = signature == "*" or (signature == "n" and len(node.given) > 1)
-        takes = "1" * len(node.given) if several else str(signature)
-        if len(takes) != len(node.given) or not node.given:
-            self.fail(node, f"write {format_call(node.name)}; it is given {len(node.given)}")
+        several = signature == "*" or (signature == "n" and len(node.arguments) > 1)
+        takes = "1" * len(node.arguments) if several else str(signature)
+        if len(takes) != len(node.arguments) or not node.arguments:
+            self.fail(node, f"write {format_call(node.name)}; it is given {len(node.arguments)}")
         return takes
 
     def _value(self, node: Node | None, row: _Row | None, before: int = 0) -> ExpressionOperand:
@@ -180,7 +230,7 @@ class Evaluation:
 
     def _call(self, node: CallNode, row: _Row | None, before: int) -> ExpressionOperand:
         arguments: list[ExpressionOperand] = []
-        for argument, kind in zip(node.given, self._takes(node), strict=True):
+        for argument, kind in zip(node.arguments, self._takes(node), strict=True):
             inside = replace(row, listing=True) if row is not None and self._has_others(argument) else None
             arguments.append(self._value(argument, row if kind == "1" else inside, before))
             before += len(self._choices(argument)) if kind == "1" else 0

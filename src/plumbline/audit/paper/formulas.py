@@ -24,7 +24,7 @@ class Formula:
 
     Attributes:
         text: a sentence of it, with the names in it.
-        words: words of a name that state it; `units`: units of its numbers that do.
+        pattern: words of a name that state it; `units`: units of its numbers that do.
         ordered: whether the order of the two matters.
         pairs, baseline: whether it is tried of two lines, and against a row.
         unsaid: whether it is tried where no name states it.
@@ -34,7 +34,7 @@ class Formula:
     """
 
     text: str
-    words: str
+    pattern: str
     compute: Callable[..., float]
     express: Callable[..., Given]
     units: frozenset[str] = frozenset()
@@ -49,7 +49,7 @@ class Formula:
 
     def says(self, line: Line) -> bool:
         """Whether a line's name or unit states the formula."""
-        return line.says(self.words) or bool(self.units & line.units)
+        return line.says(self.pattern) or bool(self.units & line.units)
 
     def ends(self, operands: Sequence[Ends]) -> Ends | None:
         """Ends of its value, from those of what it is given; None if it has none."""
@@ -92,7 +92,7 @@ def _sum(values: Sequence[float]) -> float:
 FORMULAS = (
     Formula(
         text="{0} is {2} less {1}",
-        words=CHANGE,
+        pattern=CHANGE,
         compute=lambda a, b: b - a,
         express=lambda a, b: b - a,
         unsaid=True,
@@ -100,14 +100,14 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {2} less {1}, in points of a hundred",
-        words=f"{CHANGE}|pp|points|%",
+        pattern=f"{CHANGE}|pp|points|%",
         compute=lambda a, b: 100 * (b - a),
         express=lambda a, b: 100 * (b - a),
         linear=True,
     ),
     Formula(
         text="{0} is what {2} is above {1}, in per cent of it",
-        words=f"{CHANGE}|{_PERCENT}",
+        pattern=f"{CHANGE}|{_PERCENT}",
         units=frozenset("%"),
         divides=0,
         compute=lambda a, b: 100 * (b - a) / a,
@@ -115,7 +115,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is what {2} is below {1}, in per cent of it",
-        words=f"{CHANGE}|{_PERCENT}",
+        pattern=f"{CHANGE}|{_PERCENT}",
         units=frozenset("%"),
         divides=0,
         compute=lambda a, b: 100 * (a - b) / a,
@@ -123,7 +123,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {2} in per cent of {1}",
-        words=_PERCENT,
+        pattern=_PERCENT,
         units=frozenset("%"),
         divides=0,
         compute=lambda a, b: 100 * b / a,
@@ -131,7 +131,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {2} over {1}",
-        words=_RATIO,
+        pattern=_RATIO,
         units=frozenset(("x", "×")),
         divides=0,
         compute=lambda a, b: b / a,
@@ -139,7 +139,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {1} over {2}",
-        words=_RATIO,
+        pattern=_RATIO,
         units=frozenset(("x", "×")),
         divides=1,
         compute=lambda a, b: a / b,
@@ -147,7 +147,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {1} times {2}",
-        words="total|tokens|flops|cost|budget",
+        pattern="total|tokens|flops|cost|budget",
         compute=lambda a, b: a * b,
         express=lambda a, b: a * b,
         ordered=False,
@@ -155,7 +155,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {1} and {2} together",
-        words=f"{_SUM}|overall",
+        pattern=f"{_SUM}|overall",
         compute=lambda a, b: a + b,
         express=lambda a, b: a + b,
         ordered=False,
@@ -166,7 +166,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {1} less {2}",
-        words=CHANGE,
+        pattern=CHANGE,
         compute=lambda a, b: a - b,
         express=lambda a, b: a - b,
         pairs=False,
@@ -174,7 +174,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is {2} less {1}, without its sign",
-        words=CHANGE,
+        pattern=CHANGE,
         compute=lambda a, b: abs(b - a),
         express=lambda a, b: abs(b - a),
         ordered=False,
@@ -184,8 +184,8 @@ FORMULAS = (
 )
 
 #: Differences, in whichever direction a name may mean them.
-DIFFERENCES = tuple(formula for formula in FORMULAS if formula.words == CHANGE)
+DIFFERENCES = tuple(formula for formula in FORMULAS if formula.pattern == CHANGE)
 
 #: Formulas of several neighbouring lines.
-MEANS = Formula(text="{0} is the mean of {1}", words=MEAN, compute=_mean, express=mean, linear=True)
-SUMS = Formula(text="{0} is the sum of {1}", words=_SUM, compute=_sum, express=total, linear=True, adds=True)
+MEANS = Formula(text="{0} is the mean of {1}", pattern=MEAN, compute=_mean, express=mean, linear=True)
+SUMS = Formula(text="{0} is the sum of {1}", pattern=_SUM, compute=_sum, express=total, linear=True, adds=True)

@@ -63,10 +63,10 @@ class SignNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class CallNode(Node):
-    """A named function and what it is given."""
+    """A named function and its arguments."""
 
     name: str
-    given: tuple[Node, ...]
+    arguments: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class Ledger:
         self.doubted: list[str] = []
         self.tested: set[Cell] = set()
         #: Cells that a check of the audit file tests: no relation tests them again.
-        self.told: frozenset[Cell] = frozenset()
+        self.stated_cells: frozenset[Cell] = frozenset()
         self._ids: list[str] = []
 
     def add(
@@ -72,7 +72,7 @@ class Ledger:
 
     def hold(self, table: str, line: str, description: str, rows: Iterable[RelationRow], verb: str = "agree") -> None:
         """Check every row of a relation, and make those that do not agree one finding."""
-        open_rows = [row for row in rows if not self.told.intersection(row.printed.cells)]
+        open_rows = [row for row in rows if not self.stated_cells.intersection(row.printed.cells)]
         if not open_rows:
             return
         id, broken, reasons, count = self.free_id(f"{table}.{line}"), [], [], 0
@@ -96,7 +96,7 @@ class Ledger:
         others may be wrong.
         """
         keys = [key for key in computed if key in target.numbers]
-        if not keys or all(self.told.intersection(target.numbers[key].cells) for key in keys):
+        if not keys or all(self.stated_cells.intersection(target.numbers[key].cells) for key in keys):
             return
         off = [key for key in keys if not meets(target.ends[key], computed[key])]
         examples = [

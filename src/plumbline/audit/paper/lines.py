@@ -114,7 +114,7 @@ class Lines:
         )
 
     @cached_property
-    def levels(self) -> tuple[str, ...]:
+    def level_keys(self) -> tuple[str, ...]:
         """Keys but those of a spread or of a change of others, by their name or as all their numbers have a sign."""
         return tuple(key for key in self.linear if not (self._is(is_change, key) or self._is_signed(key)))
 

@@ -53,8 +53,8 @@ def check_marks(
     everywhere = {lines.along: _list_always_bold(lines) for lines in (by_column, by_row)}
     tried = []
     for lines, across in ((by_column, by_row), (by_row, by_column)):
-        keys = set(lines.levels) - everywhere[across.along] - set(explained[across.along])
-        without = {line.name for line in lines.lines if line.name not in across.levels} | everywhere[lines.along]
+        keys = set(lines.level_keys) - everywhere[across.along] - set(explained[across.along])
+        without = {line.name for line in lines.lines if line.name not in across.level_keys} | everywhere[lines.along]
         for grouped in (False, True):
             if not grouped or len(set(lines.groups.values())) > 1:
                 tried.append((lines, list(_collect_marks(lines, part, keys, without, grouped=grouped))))

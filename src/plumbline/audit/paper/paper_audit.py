@@ -45,7 +45,7 @@ class PaperAudit:
     tables: list[PaperTable]
     rows: list[Row]
     findings: list[Finding]
-    told: int
+    stated: int
     relations: list[str]
     dropped: list[str]
     doubted: list[str]
@@ -63,7 +63,7 @@ class PaperAudit:
         """The rows that do not hold of a relation that no name states, or that something else may explain."""
         return [
             row
-            for row in self.rows[self.told :]
+            for row in self.rows[self.stated :]
             if row["verdict"] == MISMATCH and row["evidence_kind"] != CONTRADICTION
         ]
 
@@ -102,7 +102,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     _make_stated_checks(settings, Names(tables=tables, numbers=numbers), ledger)
     check_sizes(settings, numbers, ledger)
     stated_rows = len(ledger.rows.rows)
-    ledger.told = frozenset(ledger.tested)
+    ledger.stated_cells = frozenset(ledger.tested)
     if untold:
         for table in tables.values():
             check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
@@ -119,7 +119,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         tables=list(tables.values()),
         rows=rows,
         findings=ledger.findings,
-        told=stated_rows,
+        stated=stated_rows,
         relations=ledger.relations,
         dropped=ledger.dropped,
         doubted=ledger.doubted,

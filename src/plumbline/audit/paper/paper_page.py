@@ -75,10 +75,10 @@ def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]
     """Write the audit for a terminal: what was read and checked, each contradiction in two lines, the files."""
     tables = len(audit.tables)
     counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
-    untold = len(audit.rows) - audit.told
+    untold = len(audit.rows) - audit.stated
     lines = [
         f"{audit.folder}: {_count(tables, 'table')}, {_count(audit.printed, 'number')}; checks read {audit.read}",
-        f"{_count(len(audit.rows), 'check')}: {audit.told} told, {untold} found without being told",
+        f"{_count(len(audit.rows), 'check')}: {audit.stated} told, {untold} found without being told",
         "  ".join(f"{name} {counts[name]}" for name in VERDICTS),
     ]
     lines += _list_broken(audit.contradictions)
@@ -154,7 +154,7 @@ def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], cod
             }
             for table in audit.tables
         ],
-        "checks": {"told": audit.told, "found": len(audit.rows) - audit.told},
+        "checks": {"told": audit.stated, "found": len(audit.rows) - audit.stated},
         "verdicts": {name: sum(row["verdict"] == name for row in audit.rows) for name in VERDICTS},
         "answer": audit.answer,
         "contradictions": [{key: row.get(key, "") for key in keys} for row in audit.contradictions],

@@ -45,7 +45,7 @@ class Candidate:
     """
 
     target: Line
-    words: str
+    sentence: str
     spoken: bool
     small: bool
     plain: bool
@@ -53,7 +53,7 @@ class Candidate:
     computed: dict[str, Ends]
     formula: Callable[[str], Given]
     of: Formula
-    given: tuple[Line, ...] = ()
+    operands: tuple[Line, ...] = ()
 
     def measure(self) -> Agreement:
         """How many rows agree."""
@@ -64,7 +64,7 @@ class Candidate:
             return replace(agreement, chance=1.0)  # near in most rows, and the rounded mean in few: a weighted one
         if self.of is MEANS and len(keys) >= 2 and MEANS.says(self.target):
             # A column that is called a mean has a narrow span; what another mean of its row could be is wider.
-            values = [[line.ends[key][1] for line in self.given] for key in keys]
+            values = [[line.ends[key][1] for line in self.operands] for key in keys]
             return replace(agreement, chance=min(agreement.chance, chance_of_a_mean(printed, computed, values)))
         return agreement
 
@@ -73,13 +73,13 @@ class Candidate:
         an operand that is nearly one number, or nothing, is not evidence."""
         agreement, keys = self.measure(), list(self.computed)
         printed = [self.target.ends[key] for key in keys]
-        for moved in range(len(self.given) if len(self.given) == 2 else 0):
+        for moved in range(len(self.operands) if len(self.operands) == 2 else 0):
             hits = tries = 0
             for shift in range(1, min(len(keys), 12)):
                 for n, key in enumerate(keys):
                     other = keys[(n + shift) % len(keys)]
                     ends = self.of.ends(
-                        [line.ends[other if place == moved else key] for place, line in enumerate(self.given)]
+                        [line.ends[other if place == moved else key] for place, line in enumerate(self.operands)]
                     )
                     hits, tries = hits + (ends is not None and meets(printed[n], ends)), tries + 1
             agreement = replace(agreement, chance=max(agreement.chance, hits / tries))
@@ -165,7 +165,7 @@ def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines
     if spoken:
         best, agreement = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
         doubted = _is_doubted(agreement, tries) and agreement.rows - agreement.agree > len(_find_doubts(best, lines))
-        ledger.drop(lines.table.name, best.words, best.target, best.computed, doubted=doubted)
+        ledger.drop(lines.table.name, best.sentence, best.target, best.computed, doubted=doubted)
 
 
 def _is_doubted(agreement: Agreement, tries: int) -> bool:
@@ -179,7 +179,7 @@ def _is_doubted(agreement: Agreement, tries: int) -> bool:
 
 
 def _find_doubts(candidate: Candidate, lines: Lines) -> dict[str, Doubt]:
-    return find_doubts(candidate.target, candidate.of, candidate.given, candidate.computed, lines)
+    return find_doubts(candidate.target, candidate.of, candidate.operands, candidate.computed, lines)
 
 
 def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) -> None:
@@ -189,7 +189,7 @@ def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) 
     for key, doubt in doubts.items():
         if doubt.explains:
             text = f"not {key} (printed {target.numbers[key]}): {doubt.reason}"
-            ledger.dropped.append(f"{table}: {candidate.words}: {text}")
+            ledger.dropped.append(f"{table}: {candidate.sentence}: {text}")
     explained = {key for key, doubt in doubts.items() if doubt.explains}
     keys = [key for key in candidate.computed if key in target.ends and key not in explained]
     names = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
@@ -204,7 +204,7 @@ def _check(candidate: Candidate, lines: Lines, ledger: Ledger, *, stated: bool) 
         )
         for key in keys
     ]
-    ledger.hold(table, target.name, candidate.words, rows)
+    ledger.hold(table, target.name, candidate.sentence, rows)
 
 
 def _list_candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget, stated: bool) -> Iterator[Candidate]:
@@ -281,7 +281,7 @@ def _relate_lines(
     places = [line.place for line in operands]
     yield Candidate(
         target=target,
-        words=formula.sentence(target.name, [line.name for line in operands], lines.along),
+        sentence=formula.sentence(target.name, [line.name for line in operands], lines.along),
         spoken=formula in (FORMULAS[0], MEANS, SUMS),
         small=formula is MEANS,
         plain=formula is MEANS and places == _list_before(target, lines) and _are_alike(operands, keys),
@@ -289,7 +289,7 @@ def _relate_lines(
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in operands]),
         of=formula,
-        given=tuple(operands),
+        operands=tuple(operands),
     )
 
 
@@ -360,7 +360,7 @@ def _relate_to_baseline(
                 computed = {key: ends for key in keys if (ends := formula.ends([line.ends[base[key]], line.ends[key]]))}
                 yield Candidate(
                     target=target,
-                    words=formula.sentence(
+                    sentence=formula.sentence(
                         target.name, [BASELINE.format(name) if name else GROUP_FIRST, line.name], lines.along
                     ),
                     spoken=formula in DIFFERENCES,

@@ -28,7 +28,7 @@ class _Way:
     """A way to give a number: its formula, and the text that is added to the row's label."""
 
     formula: Given
-    words: str = ""
+    addition: str = ""
 
 
 def check_sizes(settings: AuditFile, numbers: dict[str, PrintedNumber], ledger: Ledger) -> None:
@@ -72,7 +72,7 @@ def check_sizes(settings: AuditFile, numbers: dict[str, PrintedNumber], ledger: 
         ]
         trained_tokens = tokens or tokens_of_steps
         if counts and trained_tokens is not None:
-            ways = [_Way(formula=6 * count * trained_tokens, words=f", N {count.name}") for count in counts]
+            ways = [_Way(formula=6 * count * trained_tokens, addition=f", N {count.name}") for count in counts]
             _check(ledger, "training_flops", "training operations: 6 N D", where, flops, ways)
 
 
@@ -85,12 +85,14 @@ def _check(ledger: Ledger, id: str, quantity: str, where: str, printed: PrintedN
     right = [way for verdict_sought in (MATCH, "") for way, verdict in zip(ways, verdicts, strict=True)
              if verdict == verdict_sought or (not verdict_sought and verdict != MISMATCH)]  # fmt: skip
     chosen = right[0] if right else min(ways, key=lambda way: abs(_compute(way) - printed.value))
-    if ledger.add(id, f"{quantity}{chosen.words}", where, printed, chosen.formula) == MISMATCH:
+    if ledger.add(id, f"{quantity}{chosen.addition}", where, printed, chosen.formula) == MISMATCH:
         text = f"{quantity}: {printed} is printed, and its parts give another number."
         if len(ways) > 1:
             nearest, first = _format_number(_compute(chosen)), _format_number(_compute(ways[0]))
-            text = f"{quantity}: {printed} is printed. Nearest of {len(ways)} ways to count: {nearest}{chosen.words}; "
-            text += f"the first: {first}{ways[0].words}."
+            text = (
+                f"{quantity}: {printed} is printed. Nearest of {len(ways)} ways to count: {nearest}{chosen.addition}; "
+            )
+            text += f"the first: {first}{ways[0].addition}."
         ledger.find(id, text, [id])
 
 
@@ -126,7 +128,7 @@ def _list_ways(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
             *([] if len(embeddings) == 1 else [counted]),
         ]
         description = ", ".join(parts)
-        yield _Way(formula=exact(number, f"count ({description})"), words=f", counted with {description}")
+        yield _Way(formula=exact(number, f"count ({description})"), addition=f", counted with {description}")
 
 
 def _make_decoder(model: ModelPart, *, biases: bool, norm_vectors: int, tied: bool) -> DecoderSize:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from plumbline.audit.math_functions import exp
 from plumbline.audit.paper.audit_file import TablePart
+from plumbline.audit.paper.evaluate import load_function
 from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, meets, rate_agreement, tail
-from plumbline.audit.paper.known_functions import load_function
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import CHANGE, is_spread
@@ -50,14 +50,14 @@ def _choose_formula(
     """The formula that most rows agree with, if it holds: its sentence, the formula, the rows."""
     scores: list[tuple[float, int]] = []
     for place, (_, computed, _) in enumerate(tried):
-        keys = [key for key in lines.levels if key in computed and key in target.ends]
+        keys = [key for key in lines.level_keys if key in computed and key in target.ends]
         fit = rate_agreement([target.ends[key] for key in keys], [computed[key] for key in keys]) if keys else None
         if fit is not None and fit.holds(len(tried), stated=True):
             scores.append((fit.agree / fit.rows, place))
     if not scores:
         return None
     sentence, computed, formula = tried[max(scores, key=lambda score: (score[0], -score[1]))[1]]
-    return sentence, formula, [key for key in lines.levels if key in computed and key in target.ends]
+    return sentence, formula, [key for key in lines.level_keys if key in computed and key in target.ends]
 
 
 def _check(
@@ -95,7 +95,7 @@ def _check_perplexity(lines: Lines, ledger: Ledger) -> None:
             # Two names alone state this one, without the vote of most rows; but a perplexity of words, or in bits, is
             # e to the loss in none.
             sentence, computed, formula = same[0]
-            keys = [key for key in lines.levels if key in computed and key in target.ends]
+            keys = [key for key in lines.level_keys if key in computed and key in target.ends]
             agree = sum(meets(target.ends[key], computed[key]) for key in keys)  # type: ignore[arg-type]
             if 2 * agree >= len(keys) > 0:
                 best = sentence, formula, keys
@@ -208,7 +208,7 @@ def _check_whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
 
 
 def _check_means(target: Line, counts: dict[str, int], lines: Lines, ledger: Ledger, *, stated: bool) -> None:
-    keys = [key for key in lines.levels if key in target.numbers and 1 <= counts.get(key, 0) < ITEMS]
+    keys = [key for key in lines.level_keys if key in target.numbers and 1 <= counts.get(key, 0) < ITEMS]
     hundred = "%" in target.units or target.says("%|percent|pct")
     shares = target.says(_SHARE) and any(abs(target.ends[key][1]) > 1 for key in keys)
     scale = 100 if hundred or shares else 1

@@ -1,7 +1,10 @@
-"""Counts the jobs that a Snakemake has run and is running, from the records of its log. Knows no terminal."""
+"""Counts the jobs that a Snakemake has run and is running, from the records of its log, and reads how
+far a run has come. Knows no terminal."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import time
@@ -11,11 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.files import read_json
+from plumbline.core.files import parse_json, read_json
 from plumbline.core.formats import rough_duration
 from plumbline.operate.console.forecast import Forecast
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, order, stage
-from plumbline.operate.console.run_progress import events, tail
 
 #: The line of a traceback that states what was raised, of any rank; torchrun's own has no reason.
 _RAISED = re.compile(r"(?:\[rank\d+\]: ?)?((?!\S*ChildFailedError)(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")
@@ -83,7 +85,7 @@ class StartedJob:
         """
         if self.state is not None and time.monotonic() - self.looked >= LOOK_EVERY:
             self.looked = time.monotonic()
-            progress = [event for event in events(self.state) if event["time"] >= self.since]
+            progress = [event for event in read_events(self.state) if event["time"] >= self.since]
             if progress and progress[-1]["step"]:
                 self.last = {"step": progress[-1]["step"], "steps": progress[-1]["steps"]}
                 if losses := [event["loss"] for event in progress if event["event"] == "step" and event["loss"]]:
@@ -102,10 +104,10 @@ class StartedJob:
 
     def fault(self, executor_message: str | None) -> str:
         """Explain why a job failed: the error in its logs, or its executor's message, or the last line of its logs."""
-        lines = [line.strip() for log in self.logs for line in tail(Path(log)).splitlines() if line.strip()]
+        lines = [line.strip() for log in self.logs for line in read_tail(Path(log)).splitlines() if line.strip()]
         if errors := [line for line in lines if line.startswith("error: ")]:
             return errors[-1]
-        last = events(self.state)[-1:] if self.state else []
+        last = read_events(self.state)[-1:] if self.state else []
         if last and last[0]["event"] == "stopped" and last[0]["time"] >= self.since:
             return f"{ASKED_TO_STOP}; its state is saved at step {last[0]['step']}"
         if raised := [match[1] for line in lines if (match := _RAISED.match(line))]:
@@ -233,3 +235,30 @@ def _split_command(command: str | None) -> list[str]:
 def _find_option(arguments: list[str], name: str) -> Path | None:
     """The value of an option of the job's command; where a training keeps state and outputs is no field of a record."""
     return Path(arguments[arguments.index(name) + 1]) if name in arguments[:-1] else None
+
+
+#: The file in a run's state directory; `plumbline.train.monitoring.progress` writes it.
+PROGRESS_FILE = "progress.jsonl"
+#: Bytes of its end that are read.
+_TAIL = 65536
+
+
+def read_events(state: Path) -> list[dict[str, Any]]:
+    """Read the last events of a run's progress file in its state directory; lines that are not whole are left out."""
+    rows = []
+    for line in read_tail(state / PROGRESS_FILE).splitlines():
+        try:
+            rows.append(parse_json(line))
+        except json.JSONDecodeError:
+            continue
+    return [event for event in rows if isinstance(event, dict)]
+
+
+def read_tail(path: Path) -> str:
+    """Read the end of a text file, from within a line if it is long; empty if it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            handle.seek(max(0, os.fstat(handle.fileno()).st_size - _TAIL))
+            return handle.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -92,8 +92,8 @@ def _fit_time(options: argparse.Namespace, project: Project, study: Study, metho
     fit = fit_to_time.fit_budget(
         project, study, method, against, options.time_budget, runs=bank + most, scale=options.scale
     )
-    print(fit.words, file=sys.stderr)
-    return fit.given
+    print(fit.message, file=sys.stderr)
+    return fit.options
 
 
 def _choose_sizes(options: argparse.Namespace) -> tuple[int, int]:

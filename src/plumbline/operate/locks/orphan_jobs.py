@@ -85,7 +85,7 @@ def after(rule: str, wildcards: Sequence[Any]) -> str:
     """Spell the sbatch option that lets a job begin only when an earlier Snakemake's jobs for the same output have
     ended.
 
-    Empty where there are none, where there is no SLURM (a dry run on a laptop), and inside a job.
+    Empty if there are none, where there is no SLURM (a dry run on a laptop), and inside a job.
     """
     if "SLURM_JOB_ID" in os.environ or shutil.which("squeue") is None:
         return ""

@@ -51,12 +51,12 @@ def group_jobs(jobs: Iterable[JobToRun]) -> dict[str, list[JobToRun]]:
     """
     groups: dict[tuple[Any, ...], list[JobToRun]] = defaultdict(list)
     for job in jobs:
-        if job.asked:
-            groups[job.rule, *(job.asked.get(name) for name in OPTIONS.values() if name != "runtime")].append(job)
+        if job.resources:
+            groups[job.rule, *(job.resources.get(name) for name in OPTIONS.values() if name != "runtime")].append(job)
     named_groups: dict[str, list[JobToRun]] = {}
     for (rule, *_), alike in groups.items():
-        alike.sort(key=lambda job: _minutes(job.asked), reverse=True)
-        resources = alike[0].asked
+        alike.sort(key=lambda job: _minutes(job.resources), reverse=True)
+        resources = alike[0].resources
         devices = f" {resources['nodes']} x" if resources.get("nodes") else ""
         name = f"{rule}{devices} {resources.get('gres', '')}".strip()
         named_groups[f"{name} ({len(named_groups) + 1})" if name in named_groups else name] = alike
@@ -78,7 +78,7 @@ def spell_command(resources: dict[str, Any]) -> list[str]:
 def ask(jobs: list[JobToRun]) -> tuple[State, str]:
     """Ask SLURM about the longest of the jobs of one kind; returns a state and SLURM's answer."""
     try:
-        done = subprocess.run(spell_command(jobs[0].asked), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(spell_command(jobs[0].resources), capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return UNKNOWN, f"sbatch did not answer ({problem})"
     lines = [line.removeprefix("sbatch: ") for line in done.stderr.strip().splitlines()]
@@ -92,12 +92,12 @@ def report_answers(groups: dict[str, list[JobToRun]]) -> list[CheckResult]:
     results, refused = [], defaultdict[tuple[State, str], list[str]](list)
     for (kind, jobs), (state, message) in zip(groups.items(), at_once(ask, groups.values()), strict=True):
         if state == OK:
-            message = f"{len(jobs)} to do, {_minutes(jobs[0].asked):,} minutes at most: {message}"
+            message = f"{len(jobs)} to do, {_minutes(jobs[0].resources):,} minutes at most: {message}"
             results.append(CheckResult(state=OK, subject=f"SLURM: {kind}", message=message))
         else:
             refused[state, message].append(kind)
     for (state, message), kinds_of in refused.items():
-        requests = [groups[kind][0].asked for kind in kinds_of]
+        requests = [groups[kind][0].resources for kind in kinds_of]
         common = [
             name
             for name in OPTIONS.values()

@@ -24,13 +24,13 @@ HERE = ("local", "dryrun", "touch")
 class JobToRun:
     """A job that is to do. `memory`: MB that it asks for.
 
-    `asked`: its resources and `threads`, if it goes to the executor; empty if it is run where Snakemake is.
+    `resources`: its resources and `threads`, if it goes to the executor; empty if it is run where Snakemake is.
     """
 
     rule: str
     wildcards: dict[str, str] = field(default_factory=dict)
     memory: int = 0
-    asked: dict[str, Any] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_job(cls, job: Any) -> JobToRun:
@@ -40,7 +40,9 @@ class JobToRun:
             rule=job.rule.name,
             wildcards={key: str(value) for key, value in job.wildcards.items()},
             memory=memory if isinstance(memory, int) else 0,
-            asked={} if snakemake_internals.stays_here(job) else dict(job.resources.items()) | {"threads": job.threads},
+            resources={}
+            if snakemake_internals.stays_here(job)
+            else dict(job.resources.items()) | {"threads": job.threads},
         )
 
 

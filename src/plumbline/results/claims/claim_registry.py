@@ -92,13 +92,13 @@ class ClaimChecks(dict[str, ClaimCheck]):
 
         return register
 
-    def untested(self, reasons: dict[str, str]) -> None:
+    def mark_untested(self, reasons: dict[str, str]) -> None:
         """Register claims that nothing here can check, with the reason."""
         for name, reason in reasons.items():
             assert name not in self, f"{name} is checked twice"
             self[name] = ClaimCheck(untested=reason)
 
-    def merged(self, others: Iterable[ClaimChecks]) -> ClaimChecks:
+    def merge(self, others: Iterable[ClaimChecks]) -> ClaimChecks:
         """Add the checks of other registers to this one, and return it."""
         for other in others:
             assert not set(self) & set(other), sorted(set(self) & set(other))

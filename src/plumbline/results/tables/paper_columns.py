@@ -56,7 +56,7 @@ def _pair_columns(columns: list[Column]) -> list[list[Column]]:
 
 def longest_cell(table: Table, column: Column) -> int:
     """Count the signs of a column's longest cell."""
-    return max((len(table.shown(row, column)) for row in table.rows), default=0)
+    return max((len(table.format_cell(row, column)) for row in table.rows), default=0)
 
 
 def break_heading(heading: str, signs: int) -> list[str]:
@@ -87,6 +87,6 @@ def write_cells(table: Table, columns: list[Column]) -> list[list[str]]:
     values = [{name: cell.value for name, cell in row.items()} for row in table.rows]
     repeated = find_repeating_rows([column.name for column in table.columns if column.once], values)
     return [
-        ["" if repeats and column.once else table.shown(row, column) for column in columns]
+        ["" if repeats and column.once else table.format_cell(row, column) for column in columns]
         for row, repeats in zip(table.rows, repeated, strict=True)
     ]

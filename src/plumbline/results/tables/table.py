@@ -107,7 +107,7 @@ class Table:
         """Find the cell of a row, which is named by its value in the key column."""
         return next(cells[column] for cells in self.rows if cells[self.key].value == row)
 
-    def shown(self, row: dict[str, Cell], column: Column) -> str:
+    def format_cell(self, row: dict[str, Cell], column: Column) -> str:
         """Write a cell as people read it."""
         cell = row[column.name]
         if cell.text or cell.value is None:

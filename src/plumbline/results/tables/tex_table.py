@@ -177,14 +177,14 @@ def _plan_columns(table: Table, columns: list[Column], *, line: float, share: fl
         if not long[place]:
             continue
         heads[place] = break_heading(_single_heading(column, whole[column.name]), HEADING)
-        texts = [word for row in table.rows for word in table.shown(row, column).replace("_", " ").split()]
+        texts = [word for row in table.rows for word in table.format_cell(row, column).replace("_", " ").split()]
         least = max(len(word) for word in (*texts, *heads[place]))
         points = max(least * sign, room_left * parts[place] / sum(parts) - GAP)
         letters[-1] = rf">{{\raggedright\arraybackslash}}p{{{points:.0f}pt}}"
         wide += points + GAP - full[place]
         for row_number, row in enumerate(table.rows):
             lines[row_number] = max(
-                lines[row_number], math.ceil(len(table.shown(row, column)) * sign / (0.85 * points))
+                lines[row_number], math.ceil(len(table.format_cell(row, column)) * sign / (0.85 * points))
             )
     return _Layout(columns=columns, letters=letters, heads=heads, broken=long, wide=wide, lines=sum(lines))
 

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from plumbline.stats.noncentral_t import log_ratio
+from plumbline.stats.distributions import log_ratio
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.t_path_law import (
     NODES,

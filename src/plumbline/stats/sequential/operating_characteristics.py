@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.stats.noncentral_t import log_ratio
+from plumbline.stats.distributions import log_ratio
 from plumbline.stats.sequential.boundary import integrate_paths
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.t_path_law import IntegrationGrid, RunArrival, null_density, r_of, z_of_t

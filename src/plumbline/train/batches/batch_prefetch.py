@@ -29,7 +29,7 @@ class BatchReader:
     """Reads one rank's sequences for each step. They follow from the step alone, so that they can be read ahead."""
 
     def __init__(self, pack: Pack, spec: RunSpec, batching: MicroBatching, ranks: RankGroup, *, ahead: bool) -> None:
-        """`ahead`: a thread reads the next step's sequences; otherwise they are read when they are asked for."""
+        """`ahead`: a thread reads the next step's sequences; otherwise they are read when they are requested."""
         self.pack, self.spec, self.device = pack, spec, ranks.device
         self.places = batching.micro_batches(ranks.rank)
         self._thread = ThreadPoolExecutor(1, "next batch", initializer=self._on_device) if ahead else None

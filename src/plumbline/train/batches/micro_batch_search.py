@@ -28,7 +28,7 @@ SPARE = 2**30
 
 
 class TooLarge(Exception):
-    """Raised where a micro-batch that nobody asked for did not fit, and one of `smaller` sequences is to be tried."""
+    """Raised where a micro-batch that nobody requested did not fit, and one of `smaller` sequences is to be tried."""
 
     def __init__(self, smaller: int) -> None:
         super().__init__(f"out of memory in the first step; {smaller} sequence{'s' * (smaller > 1)} at a time next")
@@ -43,7 +43,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def next_smaller(error: BaseException, batching: MicroBatching | None, requested: int | None) -> int | None:
     """What to try after an error in the first step: the next smaller micro-batch that divides a rank's share.
 
-    None where a micro-batch was asked for, there are several ranks, or the error is not a lack of memory.
+    None if a micro-batch was requested, there are several ranks, or the error is not a lack of memory.
     """
     if requested is not None or batching is None or batching.ranks > 1 or not is_out_of_memory(error):
         return None
@@ -52,7 +52,7 @@ def next_smaller(error: BaseException, batching: MicroBatching | None, requested
 
 
 def needs_search(requested: int | None, device: str, strategy: Strategy) -> bool:
-    """Whether the micro-batch is found by trying: nobody asked for one, and each rank has a GPU with a whole model.
+    """Whether the micro-batch is found by trying: nobody requested one, and each rank has a GPU with a whole model.
 
     A trial holds a whole model, which shards need not have room for.
     """

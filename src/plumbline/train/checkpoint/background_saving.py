@@ -187,14 +187,14 @@ class BackgroundThread:
 
     @property
     def busy(self) -> bool:
-        """Whether the thread is at work."""
+        """Whether the thread is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, work: Callable[[], None]) -> None:
         """Start `work` in the thread as soon as the work before it has ended.
 
         Raises:
-            Exception: what the work before it raised, which nobody has asked for yet.
+            Exception: what the work before it raised, which nobody has fetched yet.
         """
         self.wait()
         self._thread = threading.Thread(target=self._run, args=(work,), name=self.name, daemon=True)

@@ -20,7 +20,7 @@ lie in its state directory, written and named like rolling checkpoints; with the
 the outputs, by a hard link where both are on one file system. The state keeps them, so that outputs that were deleted
 can be given again. The last step's point is the run's own ``model.safetensors``.
 
-``points/index.json`` names every point that was asked for; of a run that diverged, also those that it never reached.
+``points/index.json`` names every requested point; of a run that diverged, also those that it never reached.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RollingCheckpoints:
     """Writes and finds the checkpoints of one state directory. Used by rank 0 only."""
 
     def __init__(
-        self, directory: Path, keep: int | None, require: Callable[[Path, dict[str, Any]], None] = lambda *of: None
+        self, directory: Path, keep: int | None, require: Callable[[Path, dict[str, Any]], None] = lambda *_: None
     ) -> None:
         """`keep` newest checkpoints stay, and the newest finite one in any case; None keeps all.
 
@@ -144,7 +144,7 @@ class RollingCheckpoints:
     def newest(self) -> CompleteCheckpoint | None:
         """Find the newest whole checkpoint. Damaged ones are renamed ``….damaged`` and named on stderr.
 
-        None where there is none; `has_any` tells whether there ever was one.
+        None if there is none; `has_any` tells whether there ever was one.
 
         Raises:
             UnreadableFile: the file system does not give checkpoints back, or denies them to this user, and no earlier
@@ -179,7 +179,7 @@ class RollingCheckpoints:
         return None
 
     def newest_finite(self) -> CompleteCheckpoint | None:
-        """Find the newest whole checkpoint whose weights are all finite; None where there is none."""
+        """Find the newest whole checkpoint whose weights are all finite; None if there is none."""
         for path in self._newest_first():
             try:
                 metadata = read_whole(path)
@@ -330,7 +330,7 @@ class ProbeCheckpoints:
         write(temporary / MODEL)
         self.kept.finish(temporary, step, metadata, check=check)
 
-    def lost(self, step: int, diverged: bool) -> list[int]:
+    def list_lost(self, step: int, diverged: bool) -> list[int]:
         """List the steps of points that are missing and that a run which continues after `step` cannot make any
         more.
 

@@ -64,7 +64,7 @@ class CheckpointSaver:
         every = self.directory.settings.checkpoint_steps
         return every is not None and step % every == 0
 
-    def wanted(self) -> bool:
+    def is_overdue(self) -> bool:
         """Whether rank 0 wants a checkpoint because enough time has passed since the last one."""
         if not self.directory.ranks.leader or self.directory.settings.checkpoint_steps is not None:
             return False

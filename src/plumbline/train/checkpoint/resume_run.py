@@ -172,7 +172,7 @@ class RunResumer:
     ) -> Path | None:
         """Restore everything from the checkpoint that was found, whoever saved it on however many ranks.
 
-        Returns its path. None where there is no checkpoint.
+        Returns its path. None if there is no checkpoint.
         """
         if self._checkpoint is None:
             return None
@@ -223,7 +223,11 @@ class RunResumer:
             raise PlumblineError(
                 f"{place}: none of its checkpoints is intact ({faults}); restore a copy, or {how_to_restart(place)}"
             )
-        lost = directory.points.lost(checkpoint.step, checkpoint.metadata["diverged"]) if checkpoint is not None else []
+        lost = (
+            directory.points.list_lost(checkpoint.step, checkpoint.metadata["diverged"])
+            if checkpoint is not None
+            else []
+        )
         if lost:
             raise PlumblineError(
                 f"{place}: the weights of its probe point at step {lost[0]} are lost, and only "

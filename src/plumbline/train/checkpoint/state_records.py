@@ -264,7 +264,7 @@ def read_save_time(directory: Path) -> float | None:
 def read_holder(directory: Path) -> dict[str, Any] | None:
     """Read which process has the lock of a run, as `process_record.read` gives it.
 
-    Empty where the record is broken, None if nobody has it.
+    Empty if the record is broken, None if nobody has it.
     """
     return process_record.read(directory / run_lock.NAME)
 

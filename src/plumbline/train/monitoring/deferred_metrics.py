@@ -66,7 +66,7 @@ class DeferredMetrics:
 
     Attributes:
         late: how many there may be.
-        skip: on the device, float32: 1 from the first step on that is not finite, before that 0; None where every step
+        skip: on the device, float32: 1 from the first step on that is not finite, before that 0; None if every step
             is read before its update.
     """
 

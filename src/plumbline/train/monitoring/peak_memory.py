@@ -48,7 +48,7 @@ def report_peak(ranks: RankGroup, packages: int, *, alone: bool = False) -> dict
 
 
 def find_largest_peak(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Find the largest memory that a run's starts recorded; None where none did, one that was killed for instance."""
+    """Find the largest memory that a run's starts recorded; None if none did, one that was killed for instance."""
     recorded_starts = [entry for entry in starts if entry.get(_KEYS[0]) is not None]
     largest = max(recorded_starts, key=lambda entry: entry[_KEYS[0]], default={})
     return {key: largest.get(key) for key in _KEYS}

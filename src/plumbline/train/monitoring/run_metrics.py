@@ -44,7 +44,7 @@ class RunMetrics:
         """Add the validation loss (nats a token) after a step."""
         self.rows.append((step, "validation", loss, float("nan"), learning_rate, tokens))
 
-    def validated(self, step: int) -> float | None:
+    def find_validation_loss(self, step: int) -> float | None:
         """Look up the validation loss after `step`; None if it was not read."""
         for row in reversed(self.rows):
             if row[0] < step:
@@ -54,7 +54,7 @@ class RunMetrics:
         return None
 
     def last_finite_train(self) -> tuple[Any, ...] | None:
-        """Find the last training row whose loss and gradient norm are finite numbers; None where there is none."""
+        """Find the last training row whose loss and gradient norm are finite numbers; None if there is none."""
         return next(
             (row for row in reversed(self.rows) if row[1] == "train" and np.isfinite(row[2]) and np.isfinite(row[3])),
             None,

@@ -151,7 +151,7 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
     on_read = torch.from_numpy(Pack(training).rows(batch_indices(Pack(training), 0, 0, 96)))
     honest = finished_run_checks.check_gain_elsewhere([fit_rows(work, spec, on_read, "honest")], start, work)
     assert honest.leak is None
-    assert honest.words == (
+    assert honest.text == (
         "its gain was looked for on 24 held-out sequences behind those of the loss and 84 training sequences that no "
         "run was to read"
     )
@@ -172,16 +172,16 @@ def test_a_gain_elsewhere_is_chance_in_most_worlds_and_few_sequences_say_nothing
 
 
 def test_code_that_a_component_replaces_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = checks_report.list_code()
-    assert checks_report.find_replaced(before) is None
+    before = checks_report.list_functions()
+    assert checks_report.describe_replaced(before) is None
     other: Any = lambda *_: None  # noqa: E731
     with monkeypatch.context() as patched:
         patched.setattr(decoder, "next_token_loss", other)
-        assert "plumbline.model.decoder.next_token_loss is replaced" in (checks_report.find_replaced(before) or "")
+        assert "plumbline.model.decoder.next_token_loss is replaced" in (checks_report.describe_replaced(before) or "")
     with monkeypatch.context() as patched:
         patched.setattr(Decoder, "logits", other)
-        assert "plumbline.model.decoder.Decoder.logits is replaced" in (checks_report.find_replaced(before) or "")
+        assert "plumbline.model.decoder.Decoder.logits is replaced" in (checks_report.describe_replaced(before) or "")
     with monkeypatch.context() as patched:
         patched.setattr(torch.nn.functional, "cross_entropy", other)
-        assert "torch.nn.functional.cross_entropy is replaced" in (checks_report.find_replaced(before) or "")
-    assert checks_report.find_replaced(before) is None
+        assert "torch.nn.functional.cross_entropy is replaced" in (checks_report.describe_replaced(before) or "")
+    assert checks_report.describe_replaced(before) is None

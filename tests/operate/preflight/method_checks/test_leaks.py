@@ -264,7 +264,7 @@ def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) 
     assert "changes with every call" in model_checks.run_checks(tiny(), tiny())[0]["repeatable"]
 
 
-def check_trained(work: Path) -> finished_run_checks.TrainedLook:
+def check_trained(work: Path) -> finished_run_checks.TrainedCheck:
     """Check the run of the fixture `trained`."""
     spec = run_spec()
     return finished_run_checks.check_run(work / "out", spec, finished_run_checks.locate_held_out_pack(work, spec))
@@ -290,8 +290,8 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: C
     assert trained_size_checks.run_checks(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
     result = check_trained(work)
     assert result.leak is None
-    assert "32 tokens of its held-out sequences, in batches of 8 rows" in result.words
-    assert "and all 10 sequences of its validation loss have it again" in result.words
+    assert "32 tokens of its held-out sequences, in batches of 8 rows" in result.text
+    assert "and all 10 sequences of its validation loss have it again" in result.text
     _open(work / "out")
     assert "causality: token 1 of the 2 tokens" in (check_trained(work).leak or "")
 

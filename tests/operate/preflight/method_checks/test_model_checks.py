@@ -281,11 +281,11 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
 def test_too_many_parameters_are_flagged_with_the_width_that_restores_parity() -> None:
     parity = cost_parity.compare("base", small(ffn_width=208), small(ffn_width=176), tolerance=1.0)
     assert parity.flagged and parity.ffn_width == 176 and parity.restored == parity.baseline
-    assert "model.ffn_width: 176 would leave +0.00 % and +0.00 %" in parity.words
+    assert "model.ffn_width: 176 would leave +0.00 % and +0.00 %" in parity.text
     gated = cost_parity.compare("base", small(output={"name": "head_gate"}), small(), tolerance=1.0)
     assert gated.flagged and gated.ffn_width is not None and gated.ffn_width < 176
     assert gated.restored is not None and abs(gated.restored.parameters / gated.baseline.parameters - 1) < 0.005
-    assert not cost_parity.compare("base", small(query_key={"name": "qk_norm"}), small(), tolerance=1.0).words
+    assert not cost_parity.compare("base", small(query_key={"name": "qk_norm"}), small(), tolerance=1.0).text
 
 
 def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +302,7 @@ def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch)
     looped = cost_parity.count_cost(spec)
     assert (looped.parameters, looped.operations) == (baseline.parameters, baseline.operations)
     parity = cost_parity.CostParity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
-    assert parity.flagged and parity.run > 100 and "as they run: a weight is used more than once" in parity.words
+    assert parity.flagged and parity.run > 100 and "as they run: a weight is used more than once" in parity.text
 
 
 @pytest.mark.parametrize(

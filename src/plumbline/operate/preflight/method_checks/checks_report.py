@@ -29,12 +29,12 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, staticmethod, class
 Names = dict[str, Any]
 
 
-def list_code() -> Names:
+def list_functions() -> Names:
     """Note what every function and method stands for, by its whole name."""
     return dict(_list_functions())
 
 
-def find_replaced(before: Names) -> str | None:
+def describe_replaced(before: Names) -> str | None:
     """Name the first function that another one stands for since; None if all are as they were."""
     for name, value in _list_functions():
         if before.get(name, value) is not value:
@@ -76,7 +76,7 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
 
     torch.set_num_threads(1)  # small models: more threads wait for each other
     methods: dict[str, Any] = {}
-    specs, names = list_checked_models(mine), list_code()
+    specs, names = list_checked_models(mine), list_functions()
     for method, against in mine.against.items():
         (small, whole), (small_baseline, whole_baseline) = specs[method], specs[against]
         sizes = list_trained_sizes(mine, method)
@@ -85,15 +85,15 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
         entry["starts_as"] = None
         if train is not None and "build" not in raised:
             train(mine, method, small, small_baseline, entry)
-        if (message := find_replaced(names)) is not None:
-            failed[REPLACED_CODE], names = message, list_code()
+        if (message := describe_replaced(names)) is not None:
+            failed[REPLACED_CODE], names = message, list_functions()
         if not failed:
             entry["starts_as"] = model_checks.starts_as_baseline(small.model, small_baseline.model)
             for scale, model in whole.items():
                 parity = cost_parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
                 entry["parity"][scale] = dataclasses.asdict(parity)
-                if parity.words:
-                    entry["flagged"][f"parity at {scale}"] = parity.words
+                if parity.text:
+                    entry["flagged"][f"parity at {scale}"] = parity.text
         methods[method] = entry
     small, whole = specs[mine.compared[0]]
     size = small.model

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from plumbline.model.decoder import on_meta
-from plumbline.model.flops import measured, operations
+from plumbline.model.flops import measure_operations, operations
 from plumbline.specs.spec import ModelSpec
 
 
@@ -74,7 +74,7 @@ class CostParity:
         return abs(self.excess) > self.tolerance
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A sentence that states what is flagged, and what would restore parity; empty if nothing is."""
         if not self.flagged:
             return ""
@@ -97,7 +97,7 @@ def count_cost(spec: ModelSpec) -> ModelCount:
     """Count parameters and operations of a model of any size, on the meta device."""
     model = on_meta(spec)
     try:
-        run = measured(spec)
+        run = measure_operations(spec)
     except Exception:  # a component may read values, which there are none of without memory: the first count stays
         run = None
     parameters = sum(value.numel() for value in model.parameters())

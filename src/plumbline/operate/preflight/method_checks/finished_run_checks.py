@@ -110,7 +110,7 @@ class TrainedModel:
             if message := decoded_losses.describe_early_tokens(
                 self.select_tokens(tokens_BT, mode), decoded, half=mode.half
             ):
-                return f"{message}{mode.words}"
+                return f"{message}{mode.text}"
         return None
 
     def loss(self, tokens_BT: torch.Tensor) -> tuple[str | None, str]:
@@ -185,7 +185,7 @@ def describe_missing_gain(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) ->
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainedLook:
+class TrainedCheck:
     """What was seen of finished runs: the leak, as text, or none; and words for the page that say what was read.
 
     `key`: the run with the leak, or the one that was examined.
@@ -193,10 +193,10 @@ class TrainedLook:
 
     key: str
     leak: str | None = None
-    words: str = ""
+    text: str = ""
 
 
-def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
+def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedCheck:
     """Check all runs of an arm: the first whole, the others' losses, and what they gained elsewhere.
 
     Args:
@@ -208,28 +208,28 @@ def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | Non
     """
     if runs[0].spec.model.width <= NARROW:
         torch.set_num_threads(1)  # small products: more threads wait for each other
-    before = checks_report.list_code()
+    before = checks_report.list_functions()
     first, *others = runs
     result = check_run(first.folder, first.spec, locate_held_out_pack(work, first.spec))
     if result.leak is not None:
         return result
-    sentences = [result.words]
+    sentences = [result.text]
     for run in others:
         if wrong := _check_loss_alone(run, locate_held_out_pack(work, run.spec)):
-            return TrainedLook(key=run.spec.key, leak=wrong)
+            return TrainedCheck(key=run.spec.key, leak=wrong)
     if others:
         sentences.append(f"the losses of {len(others)} more of its runs were computed again")
     if baseline is not None:
         elsewhere = check_gain_elsewhere(runs, baseline, work)
         if elsewhere.leak is not None:
             return elsewhere
-        sentences.append(elsewhere.words)
-    if replaced := checks_report.find_replaced(before):
-        return TrainedLook(key=first.spec.key, leak=f"{checks_report.REPLACED_CODE}: {replaced}")
-    return TrainedLook(key=first.spec.key, words="; ".join(filter(None, sentences)))
+        sentences.append(elsewhere.text)
+    if replaced := checks_report.describe_replaced(before):
+        return TrainedCheck(key=first.spec.key, leak=f"{checks_report.REPLACED_CODE}: {replaced}")
+    return TrainedCheck(key=first.spec.key, text="; ".join(filter(None, sentences)))
 
 
-def check_run(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
+def check_run(folder: Path, spec: RunSpec, pack: Path) -> TrainedCheck:
     """Look for a leak of a finished run's model.
 
     Held-out tokens are decoded before anything is read at once, so that nothing can remember what follows them.
@@ -251,19 +251,19 @@ def check_run(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
     pair_leak = _find_leak_in_pairs(model, text_BT) or _find_leak_in_batches(
         model, [trained.validated, trained.trained], text_BT, rows
     )
-    leak = f"{pair_leak.check}: {pair_leak.words}" if pair_leak else f"causality: {early}" if early else wrong
+    leak = f"{pair_leak.check}: {pair_leak.text}" if pair_leak else f"causality: {early}" if early else wrong
     if leak is not None:
-        return TrainedLook(key=spec.key, leak=leak)
+        return TrainedCheck(key=spec.key, leak=leak)
     whose = "its held-out sequences" if pack_exists else "sequences like text (its pack is not there)"
     batch = f"batches of {rows:,}" + (f" of the {at_once:,} rows that it read at once" if rows < at_once else " rows")
     sentence = (
         f"held at {context:,} tokens of {whose}, in {batch}, as validated and as trained ({spec.key}), with the loss "
         f"of the same tokens read one after another{loss_text}"
     )
-    return TrainedLook(key=spec.key, words=sentence)
+    return TrainedCheck(key=spec.key, text=sentence)
 
 
-def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Path) -> TrainedLook:
+def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Path) -> TrainedCheck:
     """Look for what each run gained on sequences of which no validation loss is computed, and that nothing trained on.
 
     Raises:
@@ -272,7 +272,7 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
     spec = runs[0].spec
     held_out = open_pack(locate_held_out_pack(work, spec), spec)
     if held_out is None:
-        return TrainedLook(key=spec.key)
+        return TrainedCheck(key=spec.key)
     most, first = max(1, MORE_TOKENS // spec.model.context), spec.train.validation_sequences
     own = held_out.rows(np.arange(min(first, most, held_out.sequences)))
     others = {"held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])}
@@ -281,7 +281,7 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
         others["training sequences that no run was to read"] = training.rows(unread[:most])
     others = {name: rows for name, rows in others.items() if len(rows) >= 2 * BLOCKS}
     if not others or len(own) < 2 * BLOCKS:
-        return TrainedLook(key=spec.key)
+        return TrainedCheck(key=spec.key)
     groups = [torch.from_numpy(each) for each in (own, *others.values())]
     theirs = [TrainedModel(baseline).compute_losses(each) for each in groups]
     for run in runs:
@@ -289,13 +289,13 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
         gains = [base_S - trained.compute_losses(each) for base_S, each in zip(theirs, groups, strict=True)]
         for name, elsewhere_S in zip(others, gains[1:], strict=True):
             if (short := describe_missing_gain(gains[0], elsewhere_S)) is not None:
-                return TrainedLook(
+                return TrainedCheck(
                     key=run.spec.key,
                     leak=f"held-out tokens: its gain over {baseline.spec.key} is {short} {name}: the sequences of the "
                     "loss were read in training, by a component that may not read them",
                 )
     counts = [f"{len(rows):,} {name}" for name, rows in others.items()]
-    return TrainedLook(key=spec.key, words=f"its gain was looked for on {' and '.join(counts)}")
+    return TrainedCheck(key=spec.key, text=f"its gain was looked for on {' and '.join(counts)}")
 
 
 def _check_loss_alone(run: TrainedRun, pack: Path) -> str | None:
@@ -348,5 +348,5 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
                     f"{mine.path}: {arm}: with the weights that it was trained to ({check.key}), {check.leak}; it has "
                     "no verdict: what it gained may be the tokens that it was to predict"
                 )
-            looks[f"{scale}/{arm}"] = check.words
+            looks[f"{scale}/{arm}"] = check.text
     return looks

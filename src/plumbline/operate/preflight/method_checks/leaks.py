@@ -113,7 +113,7 @@ class Mode:
     compiled: bool = False
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """What a message adds; empty for the plainest way: evaluation, without gradients, in float32."""
         parts = {
             "in training mode": self.training,
@@ -159,7 +159,7 @@ class Leak:
     """A leak: which check it fails (`causality` or `rows`), and words with the input that shows it."""
 
     check: str
-    words: str
+    text: str
 
 
 def create_moved_model(spec: ModelSpec) -> Decoder:
@@ -183,7 +183,7 @@ def _look_once(
     """
     tokens_BT = tokens_BT.to(model.embedding.device)
     rows = len(tokens_BT)
-    how = f"{mode.words} in a batch of {rows}" if rows > 1 else mode.words
+    how = f"{mode.text} in a batch of {rows}" if rows > 1 else mode.text
     with mode.of(model):
         embedded_BTD, hidden_BTD = _call(model, mode, tokens_BT)
         read_BTD = hidden_BTD.detach()
@@ -218,7 +218,7 @@ def find_leak_in_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, othe
         changed_BT[row, place:] = others_BT[row, place:]
         if changed_BT[row, place] == tokens_BT[row, place]:
             changed_BT[row, place] = (changed_BT[row, place] + 1) % model.spec.vocabulary
-    how = f"{mode.words} in a batch of {rows}"
+    how = f"{mode.text} in a batch of {rows}"
     with mode.of(model):
         embedded_BTD, hidden_BTD = _call(model, mode, tokens_BT)
         changed_BTD = _call(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
@@ -265,7 +265,7 @@ def _find_beside_others(
         f"row {row} of a batch of {len(tokens_BT)}, {describe_tokens(tokens_BT[row])}, has other logits at token "
         f"{off[0]}"
     )
-    return Leak("rows", f"{text} than alone (off by {off[1]:.2g}){mode.words}")
+    return Leak("rows", f"{text} than alone (off by {off[1]:.2g}){mode.text}")
 
 
 def _find_by_gradient(

@@ -107,7 +107,7 @@ def find_leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
                 decoded_losses.compute_losses_at_once(model, text_BT), decoded_losses_of_text
             )
         if difference is not None:
-            return Leak("causality", f"{difference}{mode.words}")
+            return Leak("causality", f"{difference}{mode.text}")
     return None
 
 
@@ -141,7 +141,7 @@ def check_loss(model: Decoder, size: TrainedSize) -> str | None:
     ):
         return None
     return (
-        f"a batch of 2, the first {leaks.describe_tokens(tokens_BT[0])}, has the loss {training_loss:.6g}{mode.words}, "
+        f"a batch of 2, the first {leaks.describe_tokens(tokens_BT[0])}, has the loss {training_loss:.6g}{mode.text}, "
         f"and its logits' cross-entropy is {expected:.6g}"
     )
 
@@ -153,11 +153,11 @@ def run_checks(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = 
     """
     model = leaks.create_moved_model(make_reduced_spec(spec, size))
     if leak := find_leak(model, size):
-        return {leak.check: leak.words}
+        return {leak.check: leak.text}
     deeper = choose_deep_spec(spec, size, whole)
     if deeper is not None and (leak := find_leak_in_depth(deeper, size)):
         wide = f" of the width {deeper.width}" if deeper in whole else ""
-        return {leak.check: f"{leak.words}, with the {size.layers} layers{wide} that are trained"}
+        return {leak.check: f"{leak.text}, with the {size.layers} layers{wide} that are trained"}
     results = {"prefill = decode": check_decoding(model, size), "loss": check_loss(model, size)}
     return {
         name: f"{message}, at the trained context of {size.context:,}" for name, message in results.items() if message

@@ -52,5 +52,5 @@ def losses(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         key="method",
         columns=COLUMNS,
         rows=rows,
-        published=published.shown("losses"),
+        published=published.format_path("losses"),
     )
