@@ -18,8 +18,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-#: Where the tests of a kind lie: the Makefile runs them from these folders, so that no others are imported for them.
-FOLDERS = {"cluster": ("tests/cluster/",), "workflow": ("tests/operate/", "tests/plan/", "tests/workflow/")}
+#: Where the tests of a kind lie: the Makefile runs them from this folder, so that no others are imported for them.
+FOLDERS = {"cluster": ("tests/cluster/",)}
 
 #: Files that take longest, longest first: a worker takes file after file, and one of these at the end would leave the
 #: other worker idle. Of those that share the finished project, who leaves something to be made anew comes late.

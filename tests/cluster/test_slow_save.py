@@ -22,7 +22,7 @@ from plumbline.operate import gpu_queue
 from tests.model_specs import run_spec
 from tests.train.small_runs import make_packs, products
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 SAVE_SECONDS = 40
 #: Sharded, so that every rank writes; the checkpoint of step 4 is being written when the signal comes.
 OPTIONS = ["--device", "cpu", "--strategy", "fsdp", "--checkpoint-steps", "4"]

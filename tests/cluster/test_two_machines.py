@@ -15,7 +15,7 @@ from tests.train.small_runs import products, read
 from tests.train.test_network_folder import start, two
 
 __all__ = ["packs", "two"]
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 
 def recorded(starts: Path) -> int:

@@ -21,7 +21,7 @@ from tests.workflow.project_copy import Project, jobs_by_rule, write_corpus
 
 SIXTH = Path(__file__).with_name("sixth_study")
 FOLDER = "studies/widths"
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def git(project: Project, *arguments: str) -> str:

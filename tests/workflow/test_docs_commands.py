@@ -13,7 +13,7 @@ from plumbline.model import hf_export
 from plumbline.model.finished_run import FinishedRun
 from tests.workflow.project_copy import Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
 

@@ -14,7 +14,7 @@ from tests.workflow.conftest import PRODUCTS, SMOKE, products
 from tests.workflow.project_copy import STUDY, Project, jobs_by_log, jobs_by_rule
 
 TARGET = "results/table2.csv"
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def rows(project: Project) -> dict[str, dict[str, str]]:

@@ -28,7 +28,7 @@ COMMAND = (
     "--config", "preset=smoke", "data={source: local}",
     "--set-resources", "pretrain:trainer_flags='--checkpoint-steps 20'",
 )  # fmt: skip
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.workflow.project_copy import Project
 #: Exit codes of keep, discard and undecided.
 DECIDED = (0, 10, 11)
 
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def test_a_new_study_gets_its_table_figure_and_claims(finished_copy: Project) -> None:

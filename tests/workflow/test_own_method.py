@@ -14,7 +14,7 @@ from tests.workflow.conftest import SMOKE
 from tests.workflow.project_copy import Project, jobs_by_rule
 
 TRANSFER = ("table2", "noise_floor", "table7")
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def blocks(language: str, repository: Path) -> list[str]:

@@ -14,7 +14,7 @@ from plumbline.verdict import ledger
 from plumbline.verdict.ledger import LedgerEntry
 from tests.workflow.project_copy import Project, jobs_by_rule
 
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 LEAKY = '''
 """Sees the next token's value too."""

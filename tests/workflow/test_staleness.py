@@ -24,7 +24,7 @@ LOCAL = (*SMOKE, "data={source: local}")
 CORPUS = {"documents": 1, "tokenizer": 1, "tokenize": 4, "pack": 2}
 #: What is made of scores, of the targets that are built here.
 OF_SCORES = {"evaluate": 26, "table": 4, "figure": 1, "copy_table": 1}
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 @contextmanager

@@ -21,7 +21,7 @@ CORPUS = "config/corpora/climbmix.yaml"
 MADE = "work/smoke/corpora/climbmix"
 LOCAL = ("--config", "preset=smoke", "data={source: local}", "studies=[transfer]")
 PACKS = (f"{MADE}/packs/context64/train", f"{MADE}/packs/context64/validation")
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def example(project: Project, language: str) -> str:

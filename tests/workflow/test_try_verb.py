@@ -10,7 +10,7 @@ import pytest
 from plumbline.verdict import ledger
 from tests.workflow.project_copy import Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def test_a_try_trains_decides_and_is_not_run_twice(finished_copy: Project) -> None:
