@@ -61,6 +61,7 @@ def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -
     assert mine.planned(*targets, *SMOKE) == {}, "the reproduced study does not notice"
 
 
+@pytest.mark.slow
 def test_the_tests_are_green(mine: Project) -> None:
     """Of those that know methods or components by name, the quick ones; each was red once because a method had come."""
     names = ("components", "yaml_files", "study_config", "duplicate_runs")
