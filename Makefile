@@ -9,7 +9,7 @@ export HF_DATASETS_OFFLINE ?= 1
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
-.PHONY: test compiled test-units test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
+.PHONY: test test-slow compiled test-here test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
 
 # A missing interpreter gets its own message, before its version is checked.
 FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
@@ -124,20 +124,24 @@ lint-studies: setup
 # File after file to whoever is free, in the order of tests/conftest.py: the longest first.
 TWO_WORKERS = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# The cluster's tests mostly wait, so the others run beside them; the workflow's, two files at a time, run whole Snakemakes.
+# The cluster's tests mostly wait, so all others run beside them: in one session, since each collects and imports anew.
+# So do those of them that need no SLURM, which its own group of tests has to itself.
 test: lint compiled
-	$(MAKE) --jobs=2 --output-sync=target test-units test-cluster
-	$(TWO_WORKERS) -m "workflow and not cluster" --durations=15 tests/workflow tests/operate tests/plan
+	$(MAKE) --jobs=2 --output-sync=target test-here test-cluster
+
+# What holds at a larger size what a test of the above holds at a small one.
+test-slow: compiled
+	$(TWO_WORKERS) -m slow --durations=15
 
 # Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process that a test starts would compile it again.
 compiled: setup
 	@$(BIN)/python -m compileall -qq -j 2 src studies benchmarks
 
-test-units: setup
-	$(TWO_WORKERS) -m "not workflow and not cluster"
+test-here: setup
+	$(TWO_WORKERS) -m "not cluster and not slow" --durations=25
 
 test-cluster: setup
-	$(BIN)/python -m pytest -m cluster --durations=5 tests/cluster
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "cluster and not slow" --durations=5 tests/cluster
 
 # The kernels, interpreted and compiled for GPUs, with a Triton that a GPU machine may bring: make test-triton TRITON=3.6.0
 # Its wheel (180 MB) stands before the pinned one; interpreters before 3.7 know no numpy since 2.4.

@@ -18,24 +18,29 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-#: Where the tests of a kind lie: the Makefile runs them from these folders, so that no others are imported for them.
-FOLDERS = {"cluster": ("tests/cluster/",), "workflow": ("tests/operate/", "tests/plan/", "tests/workflow/")}
+#: Where the tests of a kind lie: the Makefile runs them from this folder, so that no others are imported for them.
+FOLDERS = {"cluster": ("tests/cluster/",)}
 
 #: Files that take longest, longest first: a worker takes file after file, and one of these at the end would leave the
-#: other worker idle. Of those that share the finished project, who leaves something to be made anew comes late.
+#: other worker idle. The first one makes the finished project that others share; until it is there, the other worker
+#: has files that need none.
 LONGEST = (
     "workflow/test_docs_commands.py",
+    "workflow/test_faults.py",
+    "workflow/test_wheel.py",
+    "workflow/test_dry_run.py",
     "workflow/test_adding_a_study.py",
     "workflow/test_own_method.py",
     "workflow/test_end_to_end.py",
-    "workflow/test_dry_run.py",
-    "workflow/test_faults.py",
     "workflow/test_own_verdict.py",
-    "workflow/test_staleness.py",
+    "workflow/test_new_files.py",
     "workflow/test_configuration.py",
+    "workflow/test_preflight.py",
+    "workflow/test_staleness.py",
+    "plan/test_plan_rule.py",
     "workflow/test_token_files.py",
     "workflow/test_two_snakemakes.py",
-    "workflow/test_preflight.py",
+    "plan/test_job_resources.py",
     "golden/test_golden_losses.py",
     "fake_device/test_fake_steps.py",
     "operate/experiments/test_try_in_a_folder.py",

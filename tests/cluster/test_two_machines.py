@@ -15,7 +15,7 @@ from tests.train.small_runs import products, read
 from tests.train.test_network_folder import start, two
 
 __all__ = ["packs", "two"]
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 
 def recorded(starts: Path) -> int:
@@ -30,7 +30,7 @@ def test_a_run_that_two_machines_take_from_each_other(packs: Path, two: dict[str
     """Each is killed, the other one takes over when it hears no heartbeat; the last one is left alone."""
     whole, chance, steps = tmp_path / "whole", random.Random(27), 150
     alone = start("one", packs, whole, steps)
-    alone.join(120)
+    alone.join(300)
     starts = two["one"] / "state/starts.json"
     for turn in range(6):
         name = ("one", "other")[turn % 2]
@@ -41,7 +41,7 @@ def test_a_run_that_two_machines_take_from_each_other(packs: Path, two: dict[str
         if turn < 5:
             time.sleep(chance.uniform(0, 1))
             os.kill(trainer.pid, signal.SIGKILL)
-        trainer.join(120)
+        trainer.join(300)
     assert trainer.exitcode == 0 and products(two["one"]) == products(whole)
     assert [entry["machine"] for entry in read(starts)] == ["one", "other"] * 3
     at = [entry["step"] for entry in read(starts)]

@@ -35,15 +35,12 @@ def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
     ("text", "says"),
     [
         ("{", "is not the manifest of a run"),
-        ("[]", "is not the manifest of a run"),
         ('{"run_id": "RUN"}', "has no 'wall_seconds'"),
         ('{"run_id": "RUN", "wall_seconds": "30"}', "has no 'wall_seconds'"),
         ("[" * 100_000, "is not the manifest of a run"),
         (READ % ("30.0", "0"), "has a 'world_size' of 0"),
-        (READ % ("30.0", "-1"), "has a 'world_size' of -1"),
         (READ % ("30.0", "true"), "has no 'world_size'"),
         (READ % ("30.0", "9" * 400), "has a 'world_size' of 999"),
-        (READ % ("Infinity", "1"), "has a 'wall_seconds' of inf"),
         (READ % ("NaN", "1"), "has a 'wall_seconds' of nan"),
         (READ % ("0", "1"), "has a 'wall_seconds' of 0"),
     ],
@@ -97,9 +94,7 @@ def test_a_run_that_diverged_at_its_first_step_is_done(demo: Project) -> None:
 NUMBERS = ["Infinity", "-Infinity", "NaN", "0", "-3", "9" * 400, '"inf"']
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"s": null}', '{"h:m:s": "0:00:09"}', "[" * 100_000, *(f'{{"s": {one}}}' for one in NUMBERS)]
-)
+@pytest.mark.parametrize("text", ["[]", '{"h:m:s": "0:00:09"}', "[" * 100_000, *(f'{{"s": {one}}}' for one in NUMBERS)])
 def test_a_damaged_benchmark_file(demo: Project, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0)

@@ -146,7 +146,7 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
         "import sys; from plumbline.plan.run_estimate import estimator;"
         "from plumbline.specs.yaml_files import load_config;"
         "from plumbline.project import load;"
-        f"whole = load(load_config() | {{'preset': 'paper', 'work': {str(tmp_path)!r}}});"
+        f"whole = load(load_config() | {{'preset': 'paper', 'studies': ['quack'], 'work': {str(tmp_path)!r}}});"
         "priced = estimator(whole); [priced.pretrain_minutes(run) for run in whole.runs.values()];"
         "print(priced.exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"
     )
@@ -157,7 +157,7 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
         return done.stdout.strip()
 
     assert run_code() == "False []"
-    whole = load(load_config() | {"preset": "paper", "work": str(tmp_path)})
+    whole = load(load_config() | {"preset": "paper", "studies": ["quack"], "work": str(tmp_path)})
     counts = model_counts.update(Path(whole.paths.counts), whole.runs.values())
     assert run_code() == "True []"
     assert json.loads((tmp_path / "counts.json").read_text()) == counts

@@ -11,6 +11,7 @@ from plumbline.plan import data_stage, model_counts, step_memory, target_costs
 from plumbline.plan.data_stage import DataRule
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import Project
+from tests.plan.counted_models import look_up_counts
 from tests.plan.finished_run_files import by_target
 
 
@@ -21,8 +22,7 @@ def page(repository: Path) -> str:
 
 @pytest.fixture
 def priced(paper: Project) -> RunEstimator:
-    sizes = model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), paper.runs.values()))
-    return estimator(paper, sizes=sizes)
+    return estimator(paper, sizes=look_up_counts())
 
 
 def rules(paper: Project, pack: str) -> dict[str, DataRule]:

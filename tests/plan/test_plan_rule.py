@@ -21,33 +21,17 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     return Project.copy(repository, tmp_path_factory.mktemp("plan") / "project")
 
 
-def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
-    paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
-    done = project.snakemake("plan", "--cores", "1", *paper)
-    assert done.returncode == 0, done.stdout[-3000:]
-    folder = project.root / "results" / "paper"
-    rows = {row["target"]: row for row in csv.DictReader((folder / "plan.csv").open())}
-    assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_estimated"]) == ("26", "0")
-    assert "## Next to the paper's own figures" in (folder / "plan.md").read_text()
-    assert project.planned("plan", *paper) == {}
-    assert project.planned("plan") == {"plan": 1}
-
-
 def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwise(project: Project) -> None:
-    paper = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
-    priced = estimator(
-        load(
-            load_config()
-            | {"preset": "paper", "work": str(project.root / "work"), "machine": "h100", "studies": ["transfer"]}
-        )
-    )
-    runs = priced.project.studies["transfer"].group("base", "noise_floor")
-    evaluations = {priced.evaluate_minutes(run) for run in runs}
-    done = project.snakemake("-n", "results/table2.csv", *paper)
-    assert set(minutes(done.stdout)) == {priced.pretrain_minutes(run) for run in runs} | evaluations
+    paper = {"preset": "paper", "work": str(project.root / "work"), "machine": "h100", "studies": ["transfer"]}
+    priced = estimator(load(load_config() | paper))
+    (run, *_) = priced.project.studies["transfer"].group("base")
+    scores = f"work/paper/scores/{run.key}/scores.parquet"
+    arguments = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
+    done = project.snakemake("-n", scores, *arguments)
+    assert minutes(done.stdout) == [priced.pretrain_minutes(run), priced.evaluate_minutes(run)]
     assert "plan" not in jobs_by_rule(done.stdout)
-    done = project.snakemake("-n", "results/table2.csv", *paper, "--set-resources", "pretrain:runtime=7")
-    assert set(minutes(done.stdout)) == {7} | evaluations
+    done = project.snakemake("-n", scores, *arguments, "--set-resources", "pretrain:runtime=7")
+    assert minutes(done.stdout) == [7, priced.evaluate_minutes(run)]
 
 
 def minutes(output: str) -> list[int]:
@@ -57,9 +41,10 @@ def minutes(output: str) -> list[int]:
     return [int(number) for job in of_runs for number in re.findall(r"runtime=(\d+)", job)]
 
 
-def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository: Path, tmp_path: Path) -> None:
-    """As CONTRIBUTING says: a file, and a study that extends. A dry run reckons, a plan counts, the next one knows."""
-    own = Project.copy(repository, tmp_path / "project")
+def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(project: Project) -> None:
+    """As CONTRIBUTING says: a file, and a study that extends. A dry run reckons, a plan counts and is made anew where
+    it would change, the next dry run knows."""
+    own = project
     (own.root / "src" / "plumbline" / "model" / "mixers" / "warmed.py").write_text(WARMED)
     study = own.root / "studies" / "warm" / "study.yaml"
     study.parent.mkdir()
@@ -76,6 +61,7 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
     rows = {row["target"]: row for row in csv.DictReader((own.root / "results" / "paper" / "plan.csv").open())}
     assert int(rows["table2"]["runs_to_do"]) > 3 and rows["table2"]["runs_estimated"] == "0"
     assert rows["table2"]["not_counted"] == ""
+    assert own.planned("plan", *paper) == {} and own.planned("plan", "--config", "studies=[warm]") == {"plan": 1}
     assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(estimated, rel=0.1)
     code = (
         "from pathlib import Path; from plumbline.plan import model_counts; from plumbline.project import load;"

@@ -38,7 +38,6 @@ def test_the_number_of_runs_is_the_plans(repository: Path, tmp_path: Path) -> No
     assert {name: figures(runs) for name, (runs, _, _) in rows(repository).items()} == numbers
 
 
-@pytest.mark.slow
 def test_hours_are_the_plans(repository: Path, tmp_path: Path) -> None:
     """Of counted models, as `make plan` has them."""
 

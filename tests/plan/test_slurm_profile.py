@@ -161,8 +161,9 @@ def test_a_dry_run_evaluates_it_so(repository: Path, tmp_path: Path) -> None:
     """Snakemake itself; `--cores`, since a dry run caps threads by it."""
     copy = Project.copy(repository, tmp_path / "project")
     for preset, sizes in (("paper", {"gpu:8": 64}), ("mini", {"gpu:1": 8})):
-        args = ("-n", "results/table3.csv", "--profile", "slurm", "--cores", "100", "--config", f"preset={preset}")
-        done = copy.snakemake(*args, "machine=h100")
+        targets = [f"work/{preset}/runs/transfer/{scale}/baseline/s42/outcome.json" for scale in ("base", "large")]
+        args = ("-n", *targets, "--profile", "slurm", "--cores", "100", "--config", f"preset={preset}")
+        done = copy.snakemake(*args, "machine=h100", "studies=[transfer]")
         assert done.returncode == 0, done.stdout[-3000:]
         blocks = [block for block in done.stdout.split("\n[") if "\nrule pretrain:" in block]
         jobs = {

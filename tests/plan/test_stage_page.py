@@ -19,6 +19,7 @@ from plumbline.plan.target_costs import make_table, training_jobs
 from plumbline.project import Project, load
 from plumbline.specs.yaml_files import load_config
 from tests import run_in_process
+from tests.plan.counted_models import copy_counts
 from tests.plan.finished_run_files import BASELINE, by_target, finish
 
 LARGE = "transfer/large/baseline/s42"
@@ -164,6 +165,8 @@ def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.Monk
 
 
 def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> None:
+    copy_counts(tmp_path)
+
     def print_plan(*args: str) -> str:
         config = ("--config", f"work={tmp_path}", "studies=[transfer]")
         done = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *args, cwd=repository)

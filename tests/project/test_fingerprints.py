@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import dataclasses
 import json
@@ -15,7 +14,7 @@ import msgspec
 import pytest
 
 from plumbline.project import Project, fingerprints, load
-from plumbline.specs import code_hash
+from plumbline.specs import code_facts, code_hash
 from plumbline.specs.study_config import overlay
 from plumbline.specs.yaml_files import ROOT, load_config
 from tests.forget_caches import forget
@@ -177,12 +176,11 @@ def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: P
 @pytest.fixture
 def edit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """A file of the package is read as one with a line more."""
-    parse = code_hash.parse
+    read = code_facts.read_source
 
     def edit_file(file: str) -> None:
-        line = ast.parse("EDITED = 1").body
-        other = {code_hash.PACKAGE / file: ast.Module([*parse(code_hash.PACKAGE / file).body, *line], [])}
-        monkeypatch.setattr(code_hash, "parse", lambda path: other.get(path) or parse(path))
+        edited = code_hash.PACKAGE / file
+        monkeypatch.setattr(code_facts, "read_source", lambda path: read(path) + b"\nEDITED = 1\n" * (path == edited))
         forget(code_hash, fingerprints)
 
     yield edit_file

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,12 @@ import pytest
 import yaml
 
 from plumbline.bundle import archive, description
-from plumbline.data.loader import Pack
 from tests.workflow.conftest import SMOKE
 from tests.workflow.project_copy import Project, jobs_by_rule, write_corpus
 
 SIXTH = Path(__file__).with_name("sixth_study")
 FOLDER = "studies/widths"
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def git(project: Project, *arguments: str) -> str:
@@ -35,23 +34,20 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def sixth(finished: Project) -> Iterator[Project]:
-    """The project with a sixth study, and what `snakemake` made of it; taken out again at the end."""
-    git(finished, "init", "-q")
-    git(finished, "add", "-A")
-    git(finished, "commit", "-qm", "before")
-    shutil.copytree(SIXTH, finished.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+def sixth(finished_copy: Project) -> Project:
+    """The project with a sixth study, and what `snakemake` made of it."""
+    git(finished_copy, "init", "-q")
+    git(finished_copy, "add", "-A")
+    git(finished_copy, "commit", "-qm", "before")
+    shutil.copytree(SIXTH, finished_copy.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     product_files = [
         f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")
     ]
-    done = finished.snakemake(*product_files, "results/audit.csv", *SMOKE)
+    done = finished_copy.snakemake(*product_files, "results/audit.csv", *SMOKE)
     assert done.returncode == 0, done.stdout[-6000:]
     jobs = jobs_by_rule(done.stdout)
     assert (jobs["pretrain"], jobs["measure"]) == (4, 1), "a swept method is a run for each point"
-    yield finished
-    shutil.rmtree(finished.root / FOLDER)
-    shutil.rmtree(finished.root / ".git")
-    finished.snakemake("results/audit.csv", *SMOKE)
+    return finished_copy
 
 
 def test_nothing_else_is_touched(sixth: Project) -> None:
@@ -158,7 +154,7 @@ def test_its_report_shows_it_and_is_then_up_to_date(sixth: Project) -> None:
 
 
 def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Path, tmp_path: Path) -> None:
-    """One DAG; each run reads the pack of its own corpus, context and tokenizer."""
+    """One DAG; each run is given the packs of its own corpus, context and tokenizer."""
     project = Project.copy(repository, tmp_path / "project")
     settings = {"early": (300, 32), "late": (600, 64)}
     for seed, (name, (vocabulary, context)) in enumerate(settings.items()):
@@ -169,16 +165,18 @@ def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Pa
         study["scales"]["tiny"]["smoke"]["model"] |= {"vocabulary": vocabulary, "context": context}
         write(project.root / f"studies/{name}/study.yaml", study)
     runs = {name: f"work/smoke/runs/{name}/tiny/narrow/s1" for name in settings}
-    done = project.snakemake(*(f"{run}/outcome.json" for run in runs.values()), *SMOKE)
+    done = project.snakemake("-n", *(f"{run}/outcome.json" for run in runs.values()), *SMOKE)
     assert done.returncode == 0, done.stdout[-4000:]
     assert jobs_by_rule(done.stdout) == {"documents": 2, "tokenizer": 2, "tokenize": 8, "pack": 4, "pretrain": 2}
+    lines = re.findall(r"^Shell command: (.*)$", done.stdout, re.M)
     for name, (vocabulary, context) in settings.items():
-        manifest = project.read(f"{runs[name]}/manifest.json")
-        pack = Pack(project.root / f"work/smoke/corpora/{name}/packs/context{context}/train/base.json")
-        assert manifest["data_fingerprint"] == pack.fingerprint
-        assert (pack.context, pack.vocabulary) == (context, vocabulary)
-        assert manifest["spec"]["data"]["corpus"] == name
-    assert len({project.read(f"{run}/manifest.json")["data_fingerprint"] for run in runs.values()}) == 2
+        made = f"work/smoke/corpora/{name}"
+        (training,) = [line for line in lines if f"--out {runs[name]}" in line]
+        assert re.findall(r"--\w+-pack (\S+)/\w+\.json", training) == [
+            f"{made}/packs/context{context}/{split}" for split in ("train", "validation")
+        ]
+        (tokenizer,) = [line for line in lines if f"--out {made}/tokenizer/tokenizer.json" in line]
+        assert f"--vocabulary-size {vocabulary} " in tokenizer
 
 
 def corpus(name: str, vocabulary: int) -> dict[str, Any]:

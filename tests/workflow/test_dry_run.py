@@ -79,16 +79,8 @@ def test_the_gpu_checks_sequences_are_as_long_as_the_papers(project: Project) ->
     assert planned["pack"] == 2, done.stderr
 
 
-def test_profile_slurm_plans_the_paper_preset_to_the_letter(project: Project) -> None:
-    done = project.snakemake("results/table2.csv", "--profile", "slurm", "-n")
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert jobs_by_rule(done.stdout)["pretrain"] == 26
-    assert "work/paper/runs/transfer/base/softpick/s42/outcome.json" in done.stdout
-    assert set(re.findall(r"(?<!/)\bwork/(\w+)/", done.stdout)) == {"paper"}
-
-
 def test_a_dry_run_of_hundreds_of_jobs_is_a_page_and_imports_no_torch(project: Project) -> None:
-    """As README has it; each job by itself is requested with -p, as above."""
+    """As README has it; each job by itself is requested with -p."""
     done = project.python("-X", "importtime", "-m", "snakemake", "results/table2.csv", "--profile", "slurm", "-n")
     assert done.returncode == 0, done.stdout[-3000:]
     lines = done.stdout.splitlines(keepends=True)
@@ -96,7 +88,7 @@ def test_a_dry_run_of_hundreds_of_jobs_is_a_page_and_imports_no_torch(project: P
     assert "plumbline.specs.study_config" in imported
     assert not HEAVY & {name.split(".")[0] for name in imported}
     output = "".join(line for line in lines if not line.startswith("import time"))
-    assert jobs_by_rule(output)["tokenize"] == 512
+    assert jobs_by_rule(output)["tokenize"] == 512 and jobs_by_rule(output)["pretrain"] == 26
     page = output[output.index("Building DAG") :].splitlines()
     assert len(page) < 50 and "rule pretrain:" not in output and "Reasons:" not in output
     table = page[page.index("What each job would ask for (?: known when its inputs are there):") :]
@@ -127,29 +119,22 @@ def test_the_paper_preset_plans_from_a_folder_in_hub_layout(project: Project) ->
     (project.root / "copies/mix/data/train-00000-of-00001.jsonl").write_text('{"text": "A text."}\n')
     documents = "work/paper/corpora/climbmix/documents/documents.json"
     project.edit("config/corpora/climbmix.yaml", "path: OptimalScale/ClimbMix", "path: copies/mix")
-    done = project.snakemake("-n", "-p", documents, "results/table2.csv", "--config", "preset=paper")
+    done = project.snakemake("-n", "-p", documents, "--config", "preset=paper")
     project.edit("config/corpora/climbmix.yaml", "path: copies/mix", "path: OptimalScale/ClimbMix")
-    assert jobs_by_rule(done.stdout)["pretrain"] == 26
+    assert jobs_by_rule(done.stdout) == {"documents": 1}
     assert "copies/mix/data/train-00000-of-00001.jsonl" in done.stdout
     assert re.search(r"--hub-dataset copies/mix .* --token-budget \d+ --tokenizer-kind byte_level_bpe", done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ("model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}", "did you mean 'softpick'?"),
-        ("  probes: [{name: attention_concentration,", "  probes: [{name: query_key_norm,", "'query_key_norms'?"),
-    ],
-    ids=["model", "probe"],
-)
-def test_a_mistake_is_told_before_anything_runs(project: Project, before: str, after: str, says: str) -> None:
+def test_a_mistake_is_told_before_anything_runs(project: Project) -> None:
     """A misspelt name of anything chosen by name must not cost a job. (Every kind of it: tests/specs.)"""
+    before, after = "model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}"
     project.edit(STUDY, before, after)
     done = project.snakemake("-n", "results/table2.csv")
     project.edit(STUDY, after, before)
     assert done.returncode == 1
-    assert STUDY in done.stdout and says in done.stdout and "Traceback" not in done.stdout
+    assert STUDY in done.stdout and "did you mean 'softpick'?" in done.stdout and "Traceback" not in done.stdout
 
 
 def test_the_target_smoke_is_for_its_preset(project: Project) -> None:
-    assert project.planned("smoke", "--config", "preset=smoke")["pretrain"] > 0
+    assert project.planned("smoke", "--config", "preset=smoke", "studies=[key_norms]")["pretrain"] > 0

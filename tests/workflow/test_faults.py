@@ -28,7 +28,7 @@ COMMAND = (
     "--config", "preset=smoke", "data={source: local}",
     "--set-resources", "pretrain:trainer_flags='--checkpoint-steps 20'",
 )  # fmt: skip
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +111,7 @@ def test_kill_9_of_the_whole_group_then_the_same_command(frozen: tuple[Project, 
     assert sha256_file(project.root / WEIGHTS) == expected
 
 
+@pytest.mark.slow
 def test_a_truncated_shard_fails_by_name_and_the_others_finish(packed: Project) -> None:
     """The second shard belongs to the large pack alone, of which the base pack is a prefix."""
     shard = next((packed.root / "work/smoke/corpora/climbmix/packs/context64").rglob("shard-00001.bin"))
@@ -126,6 +127,7 @@ def test_a_truncated_shard_fails_by_name_and_the_others_finish(packed: Project) 
     assert (packed.root / base).exists() and not (packed.root / large).exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_before_it_ends(packed: Project) -> None:
     """A terminal's Ctrl-C goes to Snakemake and to its trainer alike."""
     expected = sha256_file(packed.root / WEIGHTS)

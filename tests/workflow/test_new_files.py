@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 
 import pytest
 
+from plumbline.verdict import ledger
 from tests.workflow.conftest import SMOKE
 from tests.workflow.project_copy import Project
 
 #: Exit codes of keep, discard and undecided.
 DECIDED = (0, 10, 11)
 
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 def test_a_new_study_gets_its_table_figure_and_claims(finished_copy: Project) -> None:
@@ -32,16 +35,30 @@ def test_a_new_study_gets_its_table_figure_and_claims(finished_copy: Project) ->
     assert project.planned(*product_files, *SMOKE) == {}
 
 
-def test_a_new_built_in_method_can_be_tried_at_once(finished_copy: Project) -> None:
+def test_a_new_built_in_method_is_tried_decided_and_not_run_twice(finished_copy: Project) -> None:
     project = finished_copy
     done = project.python("-m", "plumbline", "new", "method", "quite_new", "--slot", "ffn", "--built-in")
     assert done.returncode == 0 and "wrote src/plumbline/model/ffn/quite_new.py" in done.stdout, done.stdout
     done = project.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/model/test_quite_new.py")
     assert done.returncode == 0, done.stdout[-3000:]
     tried = ("-m", "plumbline", "try", "quite_new", "--study", "quite_new", "--preset", "smoke")
-    done = project.python(*tried, "--baseline-runs", "2", "--max-runs", "2")
+    arguments = (*tried, "--baseline-runs", "2", "--max-runs", "2", "--json")
+    done = project.python(*arguments)
     assert done.returncode in DECIDED and "`quite_new`" in done.stdout, done.stdout[-3000:]
-    result = project.python("-m", "plumbline", "try", "quite_new", "--preset", "smoke")
-    assert result.returncode == 1 and "add --study quite_new" in result.stdout
+    summary = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert summary["exit_code"] == done.returncode and summary["sentence"]
+    seeds = [run["seed"] for run in summary["runs"]]
+    assert seeds == [42, 43, 1042, 1043][: len(seeds)]
+    ledger_lines = ledger.read(project.root / "results/smoke/verdict/ledger.jsonl")
+    assert [entry.verdict for entry in ledger_lines.entries] == ["", summary["verdict"]]
+    assert re.search(r"-quite_new-against-baseline-[0-9a-f]{8}\.md$", summary["page"])
+    assert (project.root / summary["page"]).read_text().startswith("# `quite_new` against `baseline`")
+    again = project.python(*arguments)
+    assert again.returncode == done.returncode
+    assert "decided already" in again.stdout and " train " not in again.stdout
+    assert "quite_new" in project.python("-m", "plumbline", "log", "--preset", "smoke").stdout
+    for mistake, remedy in (("quite_new", "add --study quite_new"), ("softpik", "did you mean 'softpick'")):
+        refused = project.python("-m", "plumbline", "try", mistake, "--preset", "smoke")
+        assert refused.returncode == 1 and remedy in refused.stdout
     again = project.python("-m", "plumbline", "new", "method", "quite_new", "--built-in")
     assert again.returncode == 1 and "'quite_new' is the name of a study; did you mean" in again.stdout

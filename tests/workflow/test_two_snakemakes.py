@@ -32,7 +32,7 @@ rule other:
     shell:
         "touch {output}"
 """
-pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture(scope="module")

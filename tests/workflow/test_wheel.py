@@ -122,8 +122,8 @@ def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environm
     installed("-m", "plumbline", "new", "method", "cooler", cwd=project)
     _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", "--editable", project / "my/cooler")
     try:
-        tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "studies/normed_heads/tests", "my/cooler/tests")
-        assert f"{7 + 8} passed" in installed(*tests, cwd=project), "the study's, and the method's"
+        tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "studies/normed_heads/tests")
+        assert "7 passed" in installed(*tests, cwd=project), "the study's; a method's: tests/cli/test_new.py"
         tried = installed("-m", "plumbline", "try", "cooler", "--study", "cooler", "--dry-run", cwd=project)
         assert tried.startswith("cooler against baseline: ")
     finally:

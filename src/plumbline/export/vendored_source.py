@@ -126,7 +126,9 @@ def _find_imports(path: Path) -> Iterator[_Import]:
                 )
             if whole:
                 yield _Import(node, None, whole)
-        elif isinstance(node, ast.ImportFrom) and (module := code_hash.resolve_import(node, path, own)):
+        elif isinstance(node, ast.ImportFrom) and (
+            module := code_hash.resolve_import(node.level, node.module, path, own)
+        ):
             whole = {
                 alias.name: _stand_in(file)
                 for alias in node.names

@@ -25,6 +25,7 @@ from plumbline.project.study_targets import StudyTargets
 from plumbline.project.unknown_paths import UnknownPaths
 from plumbline.project.verdict_pages import VerdictPages
 from plumbline.specs import (
+    code_facts,
     corpus,
     duplicate_runs,
     experiment_runs,
@@ -161,6 +162,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     Raises:
         PlumblineError: the configuration or a study's file cannot be meant.
     """
+    code_facts.keep_facts_at_exit()
     config = config | {"experiment": experiment_runs.convert_numbers(config.get("experiment", {}))}
     check(config, ConfigFile, "config/config.yaml (with --config)")
     require_work(config, root)

@@ -18,11 +18,11 @@ import json
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.specs.code_facts import parse_source, read_facts, read_source
 from plumbline.specs.installed_packages import STUDIES
 from plumbline.specs.study_folders import is_study
 
@@ -30,19 +30,6 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 #: Hashes that golden losses proved equal: ``{"mixers.softmax": {hash: class}}``.
 CLASSES = Path(__file__).with_name("code_classes.json")
-
-#: What may begin with a docstring.
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-#: The names of a node's fields in order, without whether a text was written with a u in front.
-FIELDS = {
-    kind: sorted(name for name in kind._fields if name != "kind")
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
-
-#: A text in JSON.
-_QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 
 #: Digits of a hash that are kept.
 DIGITS = 16
@@ -52,7 +39,7 @@ def tree_hash(files: Iterable[Path]) -> str:
     """Hash the syntax trees of `files`, ordered by path; files of other packages come last, so that it does not matter
     where they are installed."""
     ordered = sorted(files, key=lambda path: (not _is_in_package(path), path))
-    trees = [[path.name, _read(path)] for path in ordered]
+    trees = [[path.name, read_facts(path).tree] for path in ordered]
     return sha256_text(canonical_json(trees))[:DIGITS]
 
 
@@ -63,7 +50,7 @@ def component_files(path: Path) -> list[Path]:
     def part(file: Path) -> bool:
         if not _is_in_package(file):
             return True
-        return file.name != "__init__.py" and (file.name[0] == "_" or _is_component(file))
+        return file.name != "__init__.py" and (file.name[0] == "_" or read_facts(file).is_component)
 
     return _list_closure(path, part)
 
@@ -120,39 +107,24 @@ def _list_closure(start: Path, is_part: Callable[[Path], bool]) -> list[Path]:
     return sorted(files)
 
 
-def _is_component(path: Path) -> bool:
-    """Whether a file holds something marked ``@component``."""
-    marks = [mark for node in parse(path).body for mark in getattr(node, "decorator_list", [])]
-    return any(isinstance(mark, ast.Name) and mark.id == "component" for mark in marks)
-
-
 @cache
 def _imports(path: Path) -> tuple[Path, ...]:
     """Files of this package, and of the one that the file is in, or next to it where it is in none, that a file imports
     anywhere, inside functions too."""
     own = package_of(path)
     names: set[str] = set()
-    for node in _list_statements(parse(path)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (module := resolve_import(node, path, own)):
+    for statement in read_facts(path).imports:
+        if statement.level is None:
+            names |= set(statement.names)
+        elif module := resolve_import(statement.level, statement.module, path, own):
             # What is imported may be a module itself, or a name of one.
-            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and is_study(own):
+            names |= {module} | {f"{module}.{name}" for name in statement.names}
+        elif is_study(own):
             raise PlumblineError(
-                f"{path}:{node.lineno}: the import leads out of {own}, the study's folder; a study imports the engine "
-                "and its own modules, so copy what another one has"
+                f"{path}:{statement.line}: the import leads out of {own}, the study's folder; a study imports the "
+                "engine and its own modules, so copy what another one has"
             )
     return tuple(file for name in sorted(names) if (file := file_of(name, own)) is not None)
-
-
-def _list_statements(tree: ast.Module) -> list[ast.AST]:
-    """All statements, those inside others too: a tenth of what `ast.walk` visits."""
-    statements: list[ast.AST] = [tree]
-    for node in statements:
-        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-            statements += getattr(node, name, ())
-    return statements
 
 
 def package_of(path: Path) -> Path:
@@ -174,19 +146,21 @@ def _is_in_package(path: Path) -> bool:
     return path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / package_data.COPY)
 
 
-def resolve_import(node: ast.ImportFrom, path: Path, own: Path) -> str:
+def resolve_import(level: int, module: str | None, path: Path, own: Path) -> str:
     """The full name of the module in ``from MODULE import ...``; empty if a relative import leads out of its
     package.
 
     Args:
+        level: the dots before the module's name.
+        module: that name; None after dots alone.
         path: the file that has the import.
         own: the folder of the outermost package that holds the file (`package_of`).
     """
-    if node.level == 0:
-        return node.module or ""
+    if level == 0:
+        return module or ""
     around = path.parent.relative_to(own.parent).parts
-    around = around[: max(0, len(around) - node.level + 1)]
-    return ".".join([*around, *([node.module] if node.module else [])]) if around else ""
+    around = around[: max(0, len(around) - level + 1)]
+    return ".".join([*around, *([module] if module else [])]) if around else ""
 
 
 def file_of(module: str, own: Path) -> Path | None:
@@ -220,43 +194,4 @@ def parse(path: Path) -> ast.Module:
     Raises:
         PlumblineError: the file cannot be read, or is not Python.
     """
-    return parse_now(path)
-
-
-def parse_now(path: Path) -> ast.Module:
-    """As `parse`, of the file as it is now.
-
-    Raises:
-        PlumblineError: as `parse`.
-    """
-    try:
-        return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    except OSError as error:
-        raise PlumblineError(f"{path} cannot be read: {error.strerror}") from error
-    except SyntaxError as error:
-        raise PlumblineError(f"{path}:{error.lineno} is not Python: {error.msg}") from error
-    except (ValueError, RecursionError, MemoryError) as error:  # nested too deeply, or no text
-        raise PlumblineError(f"{path} is not Python: {error}") from error
-
-
-@cache
-def _read(path: Path) -> str:
-    return sha256_text(_text(parse(path)))
-
-
-def _text(node: Any) -> str:
-    """A tree as canonical JSON that is the same under every version of Python: empty fields are left out, like
-    docstrings. Written at once: lists for it would be a million objects at every start of Snakemake."""
-    if isinstance(node, list):
-        return f"[{','.join([_text(item) for item in node])}]"
-    if not isinstance(node, ast.AST):
-        return _QUOTED(f"{type(node).__name__} {node!r}")
-    parts = [f'"{type(node).__name__}"']
-    for name in FIELDS[type(node)]:
-        value = getattr(node, name, None)
-        if value is None or value == []:
-            continue
-        if name == "body" and isinstance(node, DOCUMENTED) and ast.get_docstring(node):
-            value = value[1:]
-        parts.append(f'["{name}",{_text(value)}]')
-    return f"[{','.join(parts)}]"
+    return parse_source(read_source(path), path)

@@ -154,7 +154,7 @@ def _read_inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, Com
     package = code_hash.package_of(path)
     for node in code_hash.parse(path).body:
         if isinstance(node, ast.ImportFrom) and base in (alias.name for alias in node.names):
-            file = code_hash.file_of(code_hash.resolve_import(node, path, package), package)
+            file = code_hash.file_of(code_hash.resolve_import(node.level, node.module, path, package), package)
             if file is not None:
                 for definition in code_hash.parse(file).body:
                     if isinstance(definition, ast.ClassDef) and definition.name == base:

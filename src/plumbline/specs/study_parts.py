@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import code_hash, study_folders
+from plumbline.specs import code_facts, study_folders
 from plumbline.specs.study_folders import folder
 from plumbline.specs.yaml_files import ROOT
 
@@ -174,7 +174,7 @@ def _require_module(study: str, kind: str, root: Path) -> Path:
 
 
 def _read_body(path: Path) -> list[ast.stmt]:
-    return code_hash.parse_now(path).body
+    return code_facts.parse_source(code_facts.read_source(path), path).body
 
 
 def _list_defined(path: Path) -> set[str]:
