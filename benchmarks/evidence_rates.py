@@ -67,7 +67,7 @@ def power(page: RatesPage) -> None:
     for title, gain, numbers in (("after wild ones", "2", list(REAL)), ("after wild ones", "0", others)):
         rows.append((title, gain, *_format_rates(rates, np.ix_(calm, numbers))))
     rows.append(("a wild one", "0", *_format_rates(rates, np.s_[:, list(WILD)])))
-    tame = run_sessions(sessions, gains)
+    tame = run_sessions(page.worlds, gains)
     for gain, numbers in (("2", list(REAL)), ("0", others)):
         rows.append(("the same without wild ones", gain, *_format_rates(tame, np.s_[:, numbers])))
     page.table(
