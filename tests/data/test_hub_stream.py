@@ -8,8 +8,6 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +17,9 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, pack, read_cache, shard_writer, sources, tokenize, tokenizer
+from plumbline.data import documents, hub_reading, pack, read_cache, shard_writer, sources, split, tokenize, tokenizer
 from plumbline.data.document import START, Document, StreamPosition
+from tests.data.forked_process import run_in_fork
 
 CONTEXT, VOCABULARY = 16, 300
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
@@ -166,25 +165,29 @@ def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, sta
     assert {path.stat().st_nlink for path in kept_there if path.suffix == ".jsonl"} == {2}, "no room on the disk"
 
 
-KILLED = """
-import os, signal, sys
-from plumbline.data import documents, hub_reading, split, read_cache
-read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
-after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
-def killed(**given):
-    for number, document in enumerate(read(**given)):
-        if number == after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield document
-hub_reading.hub.documents = killed
-documents.main()
-"""
+def fetch_and_be_killed(args: list[str], owner: Any, name: str, after: int) -> None:
+    """Fetch in another process, which kills itself when an iterator has given so many."""
+
+    def fetch_in_parts() -> None:
+        read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
+        inner = getattr(owner, name)
+
+        def outer(*arguments: Any, **options: Any) -> Iterator[Any]:
+            for number, element in enumerate(inner(*arguments, **options)):
+                if number == after:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield element
+
+        setattr(owner, name, outer)
+        documents.main(args)
+
+    done = run_in_fork(fetch_in_parts)
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def test_a_killed_fetch_goes_on_to_the_same_bytes(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     args = arguments(data_set, tmp_path / "out")
-    done = subprocess.run([sys.executable, "-c", KILLED, "1700", *args], capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    fetch_and_be_killed(args, hub_reading.hub, "documents", 1700)
     assert not any((tmp_path / "out" / name).exists() for name in FILES)
     fetch(data_set, tmp_path / "out")
     assert starts[-1].number > 1300, "on from where it was saved last"
@@ -192,27 +195,11 @@ def test_a_killed_fetch_goes_on_to_the_same_bytes(data_set: Path, tmp_path: Path
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
 
-KILLED_WRITING = """
-import os, signal, sys
-from plumbline.data import documents, split, read_cache
-read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
-sorted_lines = split.DocumentShuffle.lines
-def killed(shuffle, *given, **more):
-    for number, line in enumerate(sorted_lines(shuffle, *given, **more)):
-        if number == 900:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield line
-split.DocumentShuffle.lines = killed
-documents.main()
-"""
-
-
 @ONE_KIND
 def test_a_fetch_killed_while_writing(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     """A time limit may come in the hours that sorting takes, after the hours that reading took."""
     args = arguments(data_set, tmp_path / "out")
-    done = subprocess.run([sys.executable, "-c", KILLED_WRITING, *args], capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    fetch_and_be_killed(args, split.DocumentShuffle, "lines", 900)
     assert not any((tmp_path / "out" / name).exists() for name in FILES)
     fetch(data_set, tmp_path / "out")
     assert starts[-1].number == 2000, "behind the last row"

@@ -6,47 +6,46 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from plumbline.data import documents, read_cache, split
+from plumbline.data import documents, read_cache, shard_writer, split
 from tests.data.conftest import corpus, write_jsonl
+from tests.data.forked_process import run_in_fork
 
 #: Text between two saves, and the documents that it is; a shard of the shuffle is smaller.
 SAVED, DOCUMENTS = 20_000, 3000
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
 
-#: Kills itself at a document that is taken or at a line that is written; states how many of both there were.
-PROCESS = f"""
-import os, signal, sys
-from plumbline.data import documents, read_cache, shard_writer, split
-read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = {SAVED}, 5_000, 30_000
-at = {{"taken": int(sys.argv.pop(1)), "written": int(sys.argv.pop(1))}}
-count = {{"taken": 0, "written": 0}}
-def counted(owner, name, what):
-    inner = getattr(owner, name)
-    def outer(*given):
-        count[what] += 1
-        if count[what] == at[what]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return inner(*given)
-    setattr(owner, name, outer)
-counted(documents.DocumentSplitter, "take", "taken")
-counted(shard_writer._ShardWriter, "take", "written")
-documents.main()
-print("COUNTED", count["taken"], count["written"])
-"""
-
 
 def gather(texts: Path, out: Path, *, reads: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
-    """The documents of a folder in a separate process, killed where the numbers say."""
+    """The documents of a folder in a fork of this process, which kills itself at a document that is taken or at a line
+    that is written; it states how many of both there were."""
     args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
-    args += ["--validation-percent", "10"]
-    return subprocess.run(
-        [sys.executable, "-c", PROCESS, str(reads), str(written), *args], capture_output=True, text=True
-    )
+
+    def count_and_gather() -> None:
+        read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = SAVED, 5_000, 30_000
+        taken = count_calls(documents.DocumentSplitter, "take", reads)
+        lines = count_calls(shard_writer._ShardWriter, "take", written)  # noqa: SLF001
+        documents.main([*args, "--validation-percent", "10"])
+        print("COUNTED", *taken, *lines)
+
+    return run_in_fork(count_and_gather)
+
+
+def count_calls(owner: type, name: str, last: int) -> list[int]:
+    """Count the calls of a method; the `last` of them kills the process."""
+    inner, count = getattr(owner, name), [0]
+
+    def outer(*arguments: object) -> object:
+        count[0] += 1
+        if count[0] == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return inner(*arguments)
+
+    setattr(owner, name, outer)
+    return count
 
 
 def read_counts(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:

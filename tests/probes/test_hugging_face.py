@@ -220,7 +220,6 @@ def test_the_help_names_every_family_that_is_read() -> None:
     assert [kind for kind in LAYOUTS if kind.replace("_", "") not in text] == []
 
 
-@pytest.mark.slow
 def test_nothing_is_fetched_to_read_a_model(tmp_path: Path) -> None:
     """In a separate process, where a name is looked up or a connection is opened by no one."""
     folder = save_model("llama", tmp_path / "model")

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.audit.__main__ import main
+from tests import run_in_process
+
 SOUND = {"t.csv": "name,a,b,sum of both\nx,1.0,2.0,3.0\ny,2.00,3.00,5.00\n"}
 SHAPE = "[model]\nlayers = 2\nwidth = 8\nheads = 2\nffn_width = 8\nvocabulary = 9\n"
 CHECK = "[checks]\ns = 't[:].\"sum of both\" = t[:].a + t[:].b'\n"
@@ -23,8 +26,7 @@ def folder_of(path: Path, files: dict[str, str]) -> Path:
 
 
 def audit(*args: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "plumbline", "audit", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return run_in_process.run(main, *args, cwd=Path.cwd())
 
 
 def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> None:
@@ -86,11 +88,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
         (SOUND | {"audit.toml": '"\\"=".' + "a." * 4000 + "b = 1"}, [], "a key has more than 20 parts"),
         ({"t.csv": "Model;Acc;Loss\nA;1.0;2.0\nB;3,0;4\n"}, [], "has one column: are its cells parted by commas?"),
         ({"t.csv": "Model\tAcc\nA\t1.0\n"}, [], "has one column: are its cells parted by commas?"),
-        (
-            {"t.csv": "Model,Acc\nA,n/a\nB,1.0 / 2.0\n"},
-            [],
-            "no number could be read in t.csv; a cell",
-        ),
+        ({"t.csv": "Model,Acc\nA,n/a\nB,1.0 / 2.0\n"}, [], "no number could be read in t.csv; a cell"),
         ({"t.csv": "a,b\n1,2,3\n"}, [], "t.csv: line 2 ('1') has 3 cells, and the head 2"),
         ({"t.csv": 'a,b\n"1,2\n'}, [], "t.csv, line 2: unexpected end of data"),
         ({"t.csv": "a" + ",b" * 300 + "\n"}, [], "at most 2000 and 200 are read"),

@@ -65,16 +65,19 @@ def test_perplexity_needs_no_vote_where_names_say_it_and_half_the_rows_agree(tmp
     assert audit_table(tmp_path, "m,train loss,val loss,test ppl\nx,3.20,3.3,24.53\ny,3.10,3.2,23.20\n").rows == []
 
 
-@pytest.mark.slow
-def test_200_sound_tables_have_no_finding(tmp_path: Path) -> None:
-    pairs = audits(tmp_path / "t", sound, 1, 200)
+TABLES = pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+
+
+@TABLES
+def test_sound_tables_have_no_finding(tmp_path: Path, count: int) -> None:
+    pairs = audits(tmp_path / "t", sound, 1, count)
     alarms = [(table.text(), audit.contradictions) for table, audit in pairs if audit.contradictions]
-    assert sum(len(audit.relations) for _, audit in pairs) > 150  # it does look
+    assert sum(len(audit.relations) for _, audit in pairs) > 0.75 * count  # it does look
     assert len(alarms) == 0, alarms[0]
 
 
-@pytest.mark.slow
-def test_of_200_tables_with_one_fault_most_are_found(tmp_path: Path) -> None:
-    pairs = audits(tmp_path / "t", faulty, 2, 200)
-    count = sum(bool(audit.contradictions) for _, audit in pairs)
-    assert count >= 180, count
+@TABLES
+def test_of_tables_with_one_fault_most_are_found(tmp_path: Path, count: int) -> None:
+    pairs = audits(tmp_path / "t", faulty, 2, count)
+    seen = sum(bool(audit.contradictions) for _, audit in pairs)
+    assert seen >= 0.9 * count, seen
