@@ -111,11 +111,12 @@ class Repository:
         Raises:
             PlumblineError: there is no such commit.
         """
-        commit = self._commit(reference)
+        # What a commit has never changes, and an arm is asked for before and after each run.
+        place = str(self.top), self.prefix, reference
+        commit = reference if place in _TREES else self._commit(reference)
         if not commit:
             raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them")
-        # What a commit has never changes, and an arm is asked for before and after each run.
-        place = str(self.top), self.prefix, commit
+        place = *place[:2], commit
         if place not in _TREES:
             with self._own_index() as environment:
                 self._run("read-tree", commit, environment=environment)
