@@ -143,9 +143,7 @@ def own_words(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str], l
     return done.returncode, *lines
 
 
-@pytest.mark.parametrize(
-    "args", [("--dry-run",), ("--lint",), ("--rulegraph", "--forceall"), ("--quiet", "all")], ids=" ".join
-)
+@pytest.mark.parametrize("args", [("--dry-run",), ("--lint",), ("--quiet", "all")], ids=" ".join)
 def test_snakemakes_own_words_are_as_ever_where_they_are_asked_for(snakemake, folder: Path, args) -> None:
     with_console = own_words(snakemake(*args))
     if args == ("--dry-run",):

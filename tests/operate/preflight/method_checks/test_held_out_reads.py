@@ -131,7 +131,7 @@ def fit_rows(work: Path, spec: RunSpec, rows_BT: torch.Tensor, name: str) -> Tra
     weights = load_file(work / "out/model.safetensors")
     model.load_state_dict(weights)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(150):
+    for _ in range(80):
         optimizer.zero_grad()
         (model(rows_BT, loss=True) / rows_BT[:, 1:].numel()).backward()
         optimizer.step()
