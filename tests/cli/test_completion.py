@@ -86,7 +86,7 @@ def test_verbs_options_and_files(offered: Offered, repository: Path, monkeypatch
         assert offered(*args) == ["examples/cosine.yaml"], args
 
 
-@pytest.mark.parametrize("line", ["try soft", "train tra", "train ", "claims "])
+@pytest.mark.parametrize("line", ["try soft", "train "])
 def test_it_takes_no_second_and_no_torch(repository: Path, tmp_path: Path, line: str) -> None:
     code = (
         "import sys\nfrom plumbline.cli import main\n"
@@ -94,7 +94,7 @@ def test_it_takes_no_second_and_no_torch(repository: Path, tmp_path: Path, line:
         "finally: print(sorted({'torch', 'numpy', 'pandas', 'snakemake'} & set(sys.modules)))"
     )
     seconds = []
-    for _ in range(3):
+    for _ in range(2):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         settings = os.environ | environment(tmp_path / "offered", *line.split(" "))
         done = subprocess.run(

@@ -79,16 +79,18 @@ def test_a_leak_in_a_new_method_is_found_before_it_is_trained(project: Path, tmp
     assert done.returncode == 13 and "fresh: causality: " in done.stderr + done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.slow
-def test_a_method_of_every_slot_passes_its_own_tests(project: Path, repository: Path, tmp_path: Path) -> None:
-    names = {slot: f"fresh_{slot}" for slot in SLOTS}
+@pytest.mark.parametrize("slots", [("mixer",), pytest.param(SLOTS, marks=pytest.mark.slow)], ids=["one", "every"])
+def test_a_method_of_every_slot_passes_its_own_tests(
+    project: Path, repository: Path, tmp_path: Path, slots: tuple[str, ...]
+) -> None:
+    names = {slot: f"fresh_{slot}" for slot in slots}
     for slot, name in names.items():
         new.write(new.render_method(name, slot, project), project)
         packages = install_package(project / "my" / name, tmp_path / "packages")
     passes_ruff(project, repository, "my")
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "my")
     done = python(project, *tests, packages=packages)
-    assert done.returncode == 0 and f"{8 * len(SLOTS)} passed" in done.stdout, done.stdout[-3000:]
+    assert done.returncode == 0 and f"{8 * len(slots)} passed" in done.stdout, done.stdout[-3000:]
 
 
 def test_a_new_study_is_of_the_repositorys_style(project: Path, repository: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests import run_in_process
+from tests import run_in_process, warm_runs
 from tests.kept_verdicts.carry_out import ENVIRONMENT, UNSET, run
 
 HERE = Path(__file__).parent
@@ -29,6 +29,12 @@ ANSWERS: Mapping[str, Mapping[str, Any]] = {
     for kind, answers in tomllib.loads((HERE / "answers.toml").read_text()).items()
     for name, answer in answers.items()
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warm() -> Iterator[None]:
+    with warm_runs.start_warm():
+        yield
 
 
 def list_folders() -> Iterator[str]:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests import warm_runs
 from tests.kept_verdicts.carry_out import carry_out
 from tests.kept_verdicts.inputs import INPUTS
 from tests.kept_verdicts.write import EXPECTED, difference
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warm() -> Iterator[None]:
+    with warm_runs.start_warm():
+        yield
 
 
 @pytest.mark.parametrize("name", INPUTS)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from plumbline.operate.experiments import setup_trainer
-from tests import run_in_process
+from tests import run_in_process, warm_runs
 from tests.operate.experiments.trainer_folder import TRAINER, Done, plumbline, repository_of
+
+
+@pytest.fixture(autouse=True, scope="package")
+def warm() -> Iterator[None]:
+    """Runs of this process start warm; those of a command line of its own are real."""
+    with warm_runs.start_warm():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -20,13 +20,22 @@ RESUMES = TRAINER + (
 )
 
 
-@pytest.fixture
-def writing(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that is set up, whose runs write a checkpoint and a log, which nothing ignores."""
-    folder = repository_of(tmp_path / "own", RESUMES)
-    done = run_in_process.run(setup_trainer.main, "python train.py {flags} | tee run.log", cwd=folder)
+    folder = repository_of(tmp_path_factory.mktemp("writing") / "own", RESUMES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+        done = run_in_process.run(setup_trainer.main, "python train.py {flags} | tee run.log", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def writing(set_up: Path, tmp_path: Path) -> Path:
+    copy = Path(shutil.copytree(set_up, tmp_path / "own"))
+    assert plumbline(copy, "try", "-n", "-m", "x", "--trust", "--", "--worse", "1").returncode == 0
+    return copy
 
 
 def leave(folder: Path, text: str) -> None:

@@ -44,7 +44,6 @@ class Loop:
         script.write_text(script.read_text().replace("CHANGES = [", f"CHANGES = [{entry}, "))
 
 
-@pytest.mark.slow
 def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> None:
     decide = f"sh {loop.files}/decide.sh"
     loop.change("0.06")
@@ -67,7 +66,6 @@ def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> No
     ]
 
 
-@pytest.mark.slow
 def test_hooks_of_pi_autoresearch_block_a_keep_that_was_not_decided(loop: Loop) -> None:
     (loop.folder / ".auto").mkdir()
     (loop.folder / ".gitignore").write_text(".auto/\n")

@@ -147,7 +147,7 @@ def test_a_file_below_the_project_is_named_from_there(tmp_path: Path) -> None:
     assert format_path("/home/somebody/caps.yaml", tmp_path) == "…/caps.yaml"
 
 
-def test_every_number_has_its_run(tmp_path: Path) -> None:
+def test_every_number_has_its_run_and_the_picture_shows_the_values_and_the_interval(tmp_path: Path) -> None:
     case = Made(tmp_path, gain=0.05)
     case.write()
     numbers = case.numbers()
@@ -159,6 +159,11 @@ def test_every_number_has_its_run(tmp_path: Path) -> None:
     last = curve_of[(curve_of["split"] == "validation") & (curve_of["step"] >= 33)]["loss"].mean()
     assert numbers["runs"]["transfer/base/baseline/s45"]["validation_loss"] == pytest.approx(last)
     assert numbers["methods"]["capped"]["baseline"]["45"] == pytest.approx(last)
+    picture, gain = case.page.with_suffix(".svg").read_text(), numbers["methods"]["capped"]
+    assert picture.count('<circle class="baseline"') == 5 and picture.count('<circle class="candidate"') == 3 + 1
+    for end in ("gain", "low", "high"):
+        assert f"{gain[end]:.4f}" in picture
+    assert "95 % interval" in picture
 
 
 def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> None:
@@ -168,6 +173,10 @@ def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> N
     assert first["tries"] == 1 and verdict(["--check-page", str(case.page)]) == 0
     case.write()
     assert case.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
+    assert "The recipe is that of the study" in section(case, "Limits")
+    other = LedgerEntry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
+    ledger.append(case.root / "verdict/ledger.jsonl", [other])
+    assert verdict(["--check-page", str(case.page)]) == 0, "another family's entry"
     for name in ("other/a", "other/b"):
         same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
         ledger.append(
@@ -190,20 +199,33 @@ def test_a_method_of_which_a_seed_diverged_has_no_gain(tmp_path: Path) -> None:
     assert case.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]} and case.numbers()["methods"] == {}
     assert ">2 runs, 1 diverged<" in case.page.with_suffix(".svg").read_text()
     assert len(ledger.read(case.root / "verdict/ledger.jsonl")) == 1, "it was a try"
+    assert "Diverged seeds leave nothing to compare" in case.page.read_text()
 
 
-def test_a_missing_run_or_failed_check_enters_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_run_a_failed_check_or_a_page_that_cannot_be_written_enters_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = Made(tmp_path)
+
+    def full(*_: object) -> None:
+        raise PlumblineError("the disk is full")
+
     with monkeypatch.context() as patched:
         patched.setattr(
             checks_report, "require_no_failure", lambda found, path: (_ for _ in ()).throw(PlumblineError("not causal"))
         )
         with pytest.raises(PlumblineError, match="not causal"):
             case.write()
-    (case.world.root / "runs/caps/base/capped/s43/outcome.json").unlink()
+    outcome = case.world.root / "runs/caps/base/capped/s43/outcome.json"
+    aside = outcome.rename(outcome.with_name("aside"))
     with pytest.raises(PlumblineError, match=r"caps/base/capped/s43 is not there \(1 of 10 runs are not\): snakemake"):
         case.write()
     assert not (case.root / "verdict").exists()
+    aside.rename(outcome)
+    monkeypatch.setattr(verdict_page, "atomic_write_text", full)
+    with pytest.raises(PlumblineError, match="full"):
+        case.write()
+    assert len(ledger.read(case.root / "verdict/ledger.jsonl")) == 0
 
 
 def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
@@ -302,22 +324,6 @@ def test_a_recipe_of_its_own_is_named_and_the_cost_of_more_seeds_told(tmp_path: 
     assert f"`capped`: {needed} seeds of each take about {hours} device-hours" in section(case, "By study targets")
 
 
-def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
-    case = Made(tmp_path)
-    case.write()
-    assert "The recipe is that of the study" in section(case, "Limits")
-    other = LedgerEntry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
-    ledger.append(case.root / "verdict/ledger.jsonl", [other])
-    assert verdict(["--check-page", str(case.page)]) == 0
-
-
-def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None:
-    case = Made(tmp_path)
-    case.world.diverged("base", "capped", 43, 20, history("sudden", 20))
-    case.write()
-    assert "Diverged seeds leave nothing to compare" in case.page.read_text()
-
-
 def test_a_baseline_of_which_a_seed_diverged(tmp_path: Path) -> None:
     case = Made(tmp_path, gain=0.05)
     case.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
@@ -349,26 +355,3 @@ def test_what_a_verdict_stands_on_is_told_and_copies_of_one_run_have_none(tmp_pa
         copies.run("base", "capped", seed, 4.951)
     assert "`capped` cannot be judged: the seed has no effect: runs 42, 43 and 44" in copies.write()
     assert copies.numbers()["methods"] == {} and list(copies.numbers()["not judged"]) == ["capped"]
-
-
-def test_the_picture_shows_the_values_and_the_interval_of_the_verdict(tmp_path: Path) -> None:
-    case = Made(tmp_path, gain=0.05)
-    case.write()
-    picture, gain = case.page.with_suffix(".svg").read_text(), case.numbers()["methods"]["capped"]
-    assert picture.count('<circle class="baseline"') == 5 and picture.count('<circle class="candidate"') == 3 + 1
-    for end in ("gain", "low", "high"):
-        assert f"{gain[end]:.4f}" in picture
-    assert "95 % interval" in picture
-
-
-def test_a_page_that_cannot_be_written_costs_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = Made(tmp_path)
-
-    def full(*_: object) -> None:
-        raise PlumblineError("the disk is full")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(verdict_page, "atomic_write_text", full)
-        with pytest.raises(PlumblineError, match="full"):
-            case.write()
-    assert len(ledger.read(case.root / "verdict/ledger.jsonl")) == 0

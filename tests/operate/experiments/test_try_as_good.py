@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from plumbline.verdict.decision.outcome import BASELINE
 from tests.operate.experiments.trainer_folder import banked, change, plumbline
 
 
-@pytest.mark.slow
 def test_a_refactor_with_equal_values_is_as_good_and_is_the_baseline(folder: Path) -> None:
     change(folder, "GAIN = 0.0  # a refactor")
     done = plumbline(folder, "try", "-m", "refactor", "--as-good-as", "1sigma", "--json")
@@ -30,7 +27,6 @@ def test_a_refactor_with_equal_values_is_as_good_and_is_the_baseline(folder: Pat
     assert len(banked(folder)) == runs
 
 
-@pytest.mark.slow
 def test_too_few_runs_are_refused_with_their_number_before_they_are_made(folder: Path) -> None:
     change(folder, "GAIN = given.seed * 1e-9", "GAIN = 0.0")
     planned = plumbline(folder, "try", "-n", "-m", "other", "--as-good-as", "1sigma")

@@ -30,7 +30,6 @@ def raise_stopped(*_: object) -> None:
     raise PlumblineError("stopped")
 
 
-@pytest.mark.slow
 def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> None:
     change(folder)
     before = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
@@ -86,7 +85,6 @@ def test_a_constant_is_no_gain(folder: Path) -> None:
     assert done.returncode == 13 and answer["answer"] == "refuses", done.stderr
 
 
-@pytest.mark.slow
 def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
     edit, why = "GAIN = 0.2; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"
     change(folder, edit)
@@ -105,7 +103,6 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
     assert done.returncode == 0 and "sound against baseline" in done.stderr, done.stderr
 
 
-@pytest.mark.slow
 def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_second_try(folder: Path) -> None:
     change(folder, "GAIN = 0.2 * (given.seed in (1042, 1043))")
     done = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
@@ -131,7 +128,6 @@ def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_secon
     assert banked(folder) == runs and "was kept" in plumbline(folder, "confirm").stderr
 
 
-@pytest.mark.slow
 def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path) -> None:
     change(folder)
     args = ("try", "-m", "better")
@@ -152,7 +148,6 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
     assert "worse against better" in plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").stderr
 
 
-@pytest.mark.slow
 def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
     change(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -170,7 +165,6 @@ def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
     assert {run["seed"] for run in plan["runs"] if run["arm"] == BASELINE} == fresh
 
 
-@pytest.mark.slow
 def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
     change(folder, "GAIN = 1.0")
     args = ("try", "-m", "too good", "--commit")
@@ -196,6 +190,8 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
     done = plumbline(folder, "try", "-m", "better", "--commit")
     assert done.returncode == 1 and "git commit says: nothing; a hook may have refused it" in done.stderr
     assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
+    done = plumbline(folder, "try", "-m", "better", "--commit", "--json")
+    assert done.returncode == 1 and "a hook may have refused it" in json.loads(done.stdout)["error"]
     hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
     assert done.returncode == 0 and "Committed: better (with plumbline.toml, which was new)" in done.stderr
@@ -252,7 +248,6 @@ def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
     assert remark[:40] in again.stdout and remark in " ".join(plumbline(folder, "page").stdout.split())
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(folder)
     real, budget = os.fsync, [3]
@@ -285,7 +280,6 @@ def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_
     assert len(banked(folder)) == 5
 
 
-@pytest.mark.slow
 def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     args = ("try", "-m", "worse", "--", "--worse", "1")
     results = sorted((folder / ".plumbline/runs").glob("*.result.json"))
@@ -311,7 +305,6 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     assert plan["runs_at_most"] == 0 and plan["plan"].startswith("decided already as `worse`")
 
 
-@pytest.mark.slow
 def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
     text = (folder / "plumbline.toml").read_text()
     (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_tries = 5'))

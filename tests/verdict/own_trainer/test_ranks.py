@@ -80,7 +80,6 @@ def test_which_rank_counts(texts: dict[int, dict[str, str]], value: float, remar
     assert read.value == value and remark in text and bool(remark) == bool(text)
 
 
-@pytest.mark.slow
 def test_ranks_of_torchrun(tmp_path: Path) -> None:
     command = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 train.py"
     _, result = run(tmp_path / "mine", command, OF_TORCH)

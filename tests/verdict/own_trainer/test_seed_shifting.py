@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from numpy.random import RandomState, default_rng
 
 from plumbline.verdict.own_trainer.run_environment import CHILD
@@ -50,7 +49,6 @@ def run_script(folder: Path, seed: int, *options: str) -> tuple[list[float], dic
     return json.loads(done.stdout), contents["shifted"]
 
 
-@pytest.mark.slow
 def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_given(tmp_path: Path) -> None:
     fixed, shifted = run_script(tmp_path, 1, "fix")
     new = 42 + 2 * 1_000_003

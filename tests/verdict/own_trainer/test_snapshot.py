@@ -14,7 +14,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.own_trainer import git_call, snapshot
 from plumbline.verdict.own_trainer.snapshot import Repository
-from tests.verdict.own_trainer.trainers import decide, git, make, trainer, write_toml
+from tests.verdict.own_trainer.trainers import TRAIN, decide, git, make, trainer, write_toml
 
 
 def everything(folder: Path) -> dict[str, str]:
@@ -78,6 +78,9 @@ def test_an_arm_is_its_code_and_its_flags_and_not_its_commit_or_what_is_plumblin
     assert repository.candidate(["--lr", "3"]).method != first.method
     with pytest.raises(PlumblineError, match=r"nothing is there to try"):
         trainer(folder)
+    (folder / "train.py").write_text(f"{TRAIN}\n")
+    git(folder, "commit", "-qam", "other code")
+    assert Repository(folder).arm("HEAD").method != first.method == repository.arm(first.commit).method
     assert trainer(folder, "--gain", "1").run_id("candidate", 1) != trainer(folder, "--gain", "2").run_id(
         "candidate", 1
     )

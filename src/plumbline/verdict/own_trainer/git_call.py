@@ -9,6 +9,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
@@ -82,7 +83,7 @@ def fill_submodules(top: Path, commit: str, copy: Path) -> None:
     Raises:
         PlumblineError: one has not the commit that is wanted.
     """
-    for path, pinned in _list_submodules(top, "ls-tree", "-r", "-z", "--full-tree", commit):
+    for path, pinned in _list_submodules_of(top, commit):
         there = top / path
         if not (there / ".git").exists():
             continue
@@ -96,6 +97,12 @@ def fill_submodules(top: Path, commit: str, copy: Path) -> None:
                 )
             prefix = f"--prefix={copy / path}{os.sep}"
             git(there, "checkout-index", "--all", "--force", prefix, environment=environment)
+
+
+@cache
+def _list_submodules_of(top: Path, commit: str) -> list[tuple[str, str]]:
+    """The submodules of a commit, which never change."""
+    return _list_submodules(top, "ls-tree", "-r", "-z", "--full-tree", commit)
 
 
 def _list_submodules(top: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> list[tuple[str, str]]:

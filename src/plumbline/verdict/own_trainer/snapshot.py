@@ -34,6 +34,8 @@ NOT_OF_AN_ARM = (FOLDER, ROWS, AUTO, NAME)
 MOST_UNTRACKED = 256 * 2**20
 #: What git's letter for a change adds to its lines.
 _KINDS = {"A": " (new)", "D": " (removed)"}
+#: Top, folder below it and commit -> the tree of its code.
+_TREES: dict[tuple[str, str, str], str] = {}
 _AUTHOR = {
     f"GIT_{who}_{what}": text
     for who in ("AUTHOR", "COMMITTER")
@@ -109,13 +111,17 @@ class Repository:
         Raises:
             PlumblineError: there is no such commit.
         """
-        commit = self._commit(reference)
+        # What a commit has never changes, and an arm is asked for before and after each run.
+        place = str(self.top), self.prefix, reference
+        commit = reference if place in _TREES else self._commit(reference)
         if not commit:
             raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them")
-        with self._own_index() as environment:
-            self._run("read-tree", commit, environment=environment)
-            tree = self._code(environment)
-        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=label or commit[:7])
+        place = *place[:2], commit
+        if place not in _TREES:
+            with self._own_index() as environment:
+                self._run("read-tree", commit, environment=environment)
+                _TREES[place] = self._code(environment)
+        return Arm(commit=commit, tree=_TREES[place], flags=tuple(flags), words=label or commit[:7])
 
     def has(self, reference: str) -> bool:
         """Whether something names a commit."""
@@ -286,10 +292,11 @@ class Repository:
         Raises:
             PlumblineError: what is to be shared is not there.
         """
-        self.remove(copy)
+        if os.path.lexists(copy):
+            self.remove(copy)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._run("worktree", "add", "--detach", "--force", str(copy), commit)
+        try:  # forced twice, as git may still know a copy that is gone, and hold it as one that is begun
+            self._run("worktree", "add", "--detach", "--force", "--force", str(copy), commit)
             return self._fill_copy(commit, copy, share, output)
         except BaseException:
             self.remove(copy)

@@ -36,9 +36,10 @@ from tests.operate.preflight.method_checks.test_leaks import (
     tiny,
     trained,
     uses,
+    works,
 )
 
-__all__ = ["trained", "uses"]  # fixtures
+__all__ = ["trained", "uses", "works"]  # fixtures
 
 
 class InAWindowAtTheTrainedWidth(Leak):
@@ -70,11 +71,13 @@ class AtOnePlaceOfTheTrainedContext(Standard):
 
 def test_a_window_of_places_at_the_trained_width_is_refused_before_training(uses: Callable[[type], None]) -> None:
     uses(InAWindowAtTheTrainedWidth)
-    whole = small(layers=6, width=64, heads=4, head_width=16, context=160, vocabulary=1024)
-    assert not set(range(101, 112)) & set(leaks.list_cuts(160))
+    whole = small(layers=6, width=64, heads=4, head_width=16, context=SIZE.context, vocabulary=1024)
+    assert not set(range(101, 112)) & set(leaks.list_cuts(SIZE.context))
     assert trained_size_checks.run_checks(tiny(), SIZE) == {}
     failures = trained_size_checks.run_checks(tiny(), SIZE, [whole])
-    assert "of row 0 in a batch of 18 is predicted otherwise from 160 tokens" in failures["causality"]
+    assert (
+        f"of row 0 in a batch of {SIZE.rows} is predicted otherwise from {SIZE.context} tokens" in failures["causality"]
+    )
     assert failures["causality"].endswith("with the 6 layers of the width 64 that are trained")
 
 
@@ -128,7 +131,7 @@ def fit_rows(work: Path, spec: RunSpec, rows_BT: torch.Tensor, name: str) -> Tra
     weights = load_file(work / "out/model.safetensors")
     model.load_state_dict(weights)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(150):
+    for _ in range(80):
         optimizer.zero_grad()
         (model(rows_BT, loss=True) / rows_BT[:, 1:].numel()).backward()
         optimizer.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from tests.model_specs import run_spec, small
 from tests.train import small_runs
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, conduct, noisy
 
-SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
+SIZE = TrainedSize(context=124, rows=10, half=True, layers=6)
 
 
 class Leak(Softmax):
@@ -241,8 +242,8 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (From64InTraining, "causality", "in training mode"),
         (RowsFromFour, "rows", "row 0 of a batch of 4, the 2 tokens"),
         (OnlyWhileCompiled, "causality", "while it is compiled"),
-        (OnlyAtTheTrainedContext, "causality", "of the 160 tokens"),
-        (OnlyInTheTrainedBatch, "causality", "in a batch of 18"),
+        (OnlyAtTheTrainedContext, "causality", "of the 124 tokens"),
+        (OnlyInTheTrainedBatch, "causality", "in a batch of 10"),
         (TooSmallToBeSeenInLogits, "causality", "have a gradient by token"),
         (WithoutAGradient, "causality", "in training mode"),
         (InTheFifthLayer, "causality", "with the 6 layers that are trained"),
@@ -270,16 +271,30 @@ def check_trained(work: Path) -> finished_run_checks.TrainedCheck:
     return finished_run_checks.check_run(work / "out", spec, finished_run_checks.locate_held_out_pack(work, spec))
 
 
+@pytest.fixture(scope="module")
+def works() -> dict[type, Path]:
+    """The folders of trained runs, by the mixer."""
+    return {}
+
+
 @pytest.fixture
-def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Path]:
-    """Train a run with a mixer; the folder of its preset, with its packs where those of a preset are."""
+def trained(
+    uses: Callable[[type], None],
+    works: dict[type, Path],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[type], Path]:
+    """Train a run with a mixer, once a mixer; a folder of its preset, with its packs where those of a preset are."""
 
     def train(mixer: type) -> Path:
         uses(mixer)
-        packs = finished_run_checks.locate_held_out_pack(tmp_path, run_spec()).parent
-        packs.mkdir(parents=True)
-        small_runs.train(run_spec(), small_runs.settings(small_runs.make_packs(packs), tmp_path))
-        return tmp_path
+        if mixer not in works:
+            work = tmp_path_factory.mktemp("trained")
+            packs = finished_run_checks.locate_held_out_pack(work, run_spec()).parent
+            packs.mkdir(parents=True)
+            small_runs.train(run_spec(), small_runs.settings(small_runs.make_packs(packs), work))
+            works[mixer] = work
+        return Path(shutil.copytree(works[mixer], tmp_path, dirs_exist_ok=True))
 
     return train
 
