@@ -106,6 +106,8 @@ def _try(verbs: Any) -> None:
     )
     budget.add_argument("--steps", type=command_line.positive, metavar="N", help="steps of a run")
     budget.add_argument("--quick", action="store_true", help="a first look: 3 runs of each at most")
+    text = "whether a gain goes on at other budgets: --max-runs of each arm at each, with fresh seeds; keeps nothing"
+    budget.add_argument("--at", metavar="1x,2x,4x", help=text)
     decide = parser.add_argument_group("what decides; fixed before the first run")
     decide.add_argument(
         "--baseline-runs", type=command_line.positive, metavar="M", help="runs of the baseline (default: 5)"
