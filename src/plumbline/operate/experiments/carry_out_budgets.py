@@ -92,6 +92,10 @@ class BudgetSource(Protocol):
         """The runs that are known, first read when the folder is held."""
 
     @property
+    def most_at_once(self) -> int:
+        """How many runs are asked for together: an even number, since arms are in turn."""
+
+    @property
     def baseline_name(self) -> str:
         """What the ledger calls what candidates are compared with."""
 
@@ -145,8 +149,12 @@ def describe_rule(terms: BudgetTerms) -> str:
     )
 
 
-def print_plan(source: BudgetSource, seconds: float | None) -> int:
-    """Print what would be run; `seconds`: what a run of 1x takes, None if that is not known."""
+def print_plan(source: BudgetSource, seconds: float | None, expected: str = "") -> int:
+    """Print what would be run.
+
+    `seconds`: what a run of 1x takes; None if that is not known. `expected`: what all runs are expected to take, where
+    that is known otherwise.
+    """
     terms = name_page(source.terms, source.record)
     show = command_line.print_plan
     if (decision := find_decision(source, terms)) is not None:
@@ -162,13 +170,13 @@ def print_plan(source: BudgetSource, seconds: float | None) -> int:
         if source.bank.find_run(trainer.run_id(*pair)) is None
     ]
     took = None if seconds is None else seconds * sum(missing)
-    how_long = "how long one takes is not known yet"
+    how_long = expected or "how long one takes is not known yet."
     if took is not None:
-        how_long = f"{rough_duration(took)}, if a run takes as long as its budget says"
+        how_long = f"{rough_duration(took)}, if a run takes as long as its budget says."
     budgets = "; ".join(f"{label}: {budget}" for label, budget in zip(terms.labels, terms.budgets))
     text = (
         f"{terms.candidate} against {terms.baseline} at {budgets}. {describe_rule(terms)} "
-        f"{format_count(len(missing), 'run')} to be made: {how_long}."
+        f"{format_count(len(missing), 'run')} to be made: {how_long}"
     )
     more: dict[str, Any] = {"runs_at_most": len(missing), "seconds_at_most": took, "units_of_1x": sum(missing)}
     return show(text, as_json=source.options.json, candidate=terms.candidate, baseline=terms.baseline, **more)
@@ -296,8 +304,9 @@ def _take_runs(
     missing = [pair for pair in pairs if pair not in runs]
     if runs:
         tell(f"{format_count(len(runs), 'run')} at {label} {'are' if len(runs) > 1 else 'is'} there")
-    size = max(2, trainer.at_once + trainer.at_once % 2)  # pairs, so that a candidate that breaks costs no more
     while missing and all(run.has_value for run in runs.values()):
+        # The first pair comes alone, so that an arm that breaks costs no more.
+        size = source.most_at_once if runs else max(2, trainer.at_once + trainer.at_once % 2)
         together, missing = missing[:size], missing[size:]
         for run in trainer.run(together):
             bank.append(trainer.group, trainer.method(run.arm), run, f"{BUDGETS}:{terms.name}")

@@ -104,6 +104,11 @@ class FolderBudgets:
         return self.baseline.trainer(self.candidate, self.other)
 
     @property
+    def most_at_once(self) -> int:
+        """Pairs, or as many as have room next to each other: a stop loses no more, and the arms are in turn."""
+        return max(2, self._trainer.at_once + self._trainer.at_once % 2)
+
+    @property
     def baseline_name(self) -> str:
         """What the ledger calls what candidates are compared with."""
         return self._trainer.method(BASELINE)

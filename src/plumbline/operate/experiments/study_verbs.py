@@ -55,6 +55,10 @@ def try_(options: argparse.Namespace) -> int:
     """Run a change against its baseline until it is decided."""
     config, snakemake_words = configuration_of(options)
     project, experiment = arms_asked(options, config)
+    if options.at is not None:
+        from plumbline.operate.experiments import study_budgets  # which is made of this module's source
+
+        return study_budgets.try_(options, project, experiment, [*snakemake_words, *profile_words(options)])
     arms = arms_of(project, experiment, [*snakemake_words, *profile_words(options)])
     source = StudySource(options, arms, question_of(options, project, arms), options.accept_implausible)
     if options.dry_run:
