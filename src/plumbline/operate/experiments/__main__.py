@@ -3,11 +3,11 @@
 `plumbline try METHOD` runs a method of a study, or a file of your own that says `extends:`, against its baseline until
 that is decided: checks, runs, a page, one sentence. In a folder with a `plumbline.toml` (`plumbline setup-trainer`
 writes one) `plumbline try -m WORDS` runs the working tree against the baseline's commit, with the trainer of that
-folder; `plumbline try -m WORDS -- FLAGS` gives it other flags too. With `--at 1x,2x,4x` it asks whether the gain goes on
-at other budgets, and keeps nothing. Exit codes: 0 keep (`--at`: holds), 10 discard (shrinks, turns), 11 undecided at the
-budget, 12 the candidate crashed or diverged, 13 cannot be judged, 14 implausible, a gain that no modification had, not
-kept before it is looked at; 1 an error of Plumbline's own, 2 usage, 75 stopped on request, 130 interrupted. The same
-command continues what was stopped.
+folder; `plumbline try -m WORDS -- FLAGS` gives it other flags too. With `--at 1x,2x,4x` it asks whether the gain goes
+on at other budgets, and keeps nothing. Exit codes: 0 keep (`--at`: holds), 10 discard (shrinks, turns), 11 undecided
+at the budget, 12 the candidate crashed or diverged, 13 cannot be judged, 14 implausible, a gain that no modification
+had, not kept before it is looked at; 1 an error of Plumbline's own, 2 usage, 75 stopped on request, 130 interrupted.
+The same command continues what was stopped.
 """
 
 from __future__ import annotations
