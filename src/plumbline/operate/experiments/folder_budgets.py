@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline.operate.experiments import arm_evidence, carry_out_budgets, independent_runs
 from plumbline.operate.experiments.carry_out_budgets import RunGain, refuse_other_questions
-from plumbline.operate.experiments.folder_arguments import arms_of, place_of, question_again, slug
+from plumbline.operate.experiments.folder_arguments import arms_of, place_of, question_again
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import implausible_gain
@@ -67,7 +67,7 @@ class FolderBudgets:
     @cached_property
     def question(self) -> ExperimentQuestion:
         """What is the same of a try at one budget."""
-        name = f"{slug(self.candidate.words)}-{self.candidate.method}-against-{self.other.method}"
+        name = f"{self.candidate.method}-against-{self.other.method}"  # whatever it is called: no second try by words
         metric = self.baseline.file.metric.called
         return question_again(self.baseline, self.candidate, self.other, name, metric)
 
