@@ -1,7 +1,7 @@
 """How often does `plumbline try --at` say each word, where the truth is known; and what does it say of a real trainer?
 
     python benchmarks/gain_by_budget.py                         # five minutes on two cores; gain_by_budget.md
-    python benchmarks/gain_by_budget.py --sessions 200 --no-trainer --out /tmp/quick.md
+    python benchmarks/gain_by_budget.py --sessions 200 --skip-trainer --out /tmp/quick.md
 
 Sessions are drawn, with a fixed seed. Gains are in sigma, the spread of one run at 1x. The real trainer is
 `short_runs_trainer.py`, with a higher peak of its schedule, which helps short runs.
@@ -206,14 +206,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Simulates tries at several budgets, and makes one")
     parser.add_argument("--sessions", type=int, default=2000)
     parser.add_argument("--worlds", type=int, default=40_000)
-    parser.add_argument("--no-trainer", action="store_true")
+    parser.add_argument("--skip-trainer", action="store_true")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
     page = RatesPage(arguments.worlds)
     each_word(page, arguments.sessions)
     number_of_runs(page, arguments.sessions)
     weights(page)
-    if not arguments.no_trainer:
+    if not arguments.skip_trainer:
         real_trainer(page)
     worst = max(page.promised, key=lambda figure: figure[1])
     about = f"{describe(with_torch=False)}. `python benchmarks/gain_by_budget.py`"
