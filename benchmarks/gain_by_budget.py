@@ -105,15 +105,15 @@ def each_word(page: RatesPage, sessions: int) -> None:
             cells.append(f"{share:.3f}" if word in true else f"{share:.3f} (wrong)")
             if word not in true:
                 error = math.sqrt(max(share * (1 - share), 1 / sessions) / sessions)
-                page.note(f"*{word}* where it {world.name}", share, error, ALPHA)
+                page.note(f"*{word}* of `{world.name}`", share, error, ALPHA)
         gains = ", ".join(f"{gain:g}" for gain in world.gains)
         rows.append((world.name, gains, *cells, f"{words[GainCourse.NOT_DECIDED] / sessions:.3f}"))
     page.table(
         "How often each word is told",
         f"{sessions:,} sessions a row, normal noise, {MOST} runs of each arm at each of 1x, 2x and 4x, each part at "
         f"{ALPHA:g}, one-sided; the standard error of a share is at most {0.5 / math.sqrt(sessions):.3f}. A word that "
-        "is not true of a world is marked. The last four worlds are those in which a word is wrong most often: where a "
-        "gain ends at exactly 0, by the slope or at the largest budget, and where a large one keeps its size.",
+        "is not true of a world is marked. The last four worlds put words to their edges: a gain ends at exactly 0, by the "
+        "slope or at the largest budget, and a large one keeps its size while the candidate spreads wider.",
         ["world", "gains at 1x, 2x, 4x", "holds", "shrinks", "turns", "not decided"],
         rows,
     )
@@ -194,7 +194,7 @@ def real_trainer(page: RatesPage) -> None:
         began = time.perf_counter()
         done = subprocess.run(program, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
         minutes = (time.perf_counter() - began) / 60
-    shown = done.stdout.strip().replace("\u2500", "-")
+    shown = done.stdout.strip().rpartition("\n")[0].replace("\u2500", "-")  # without the path of its page
     words = " ".join(f"'{word}'" if " " in word else word for word in command)
     page.parts.append(
         f'## A real trainer\n\n`{TRAINER.name}` with `budget = "--steps {{250}}"`, and the peak of its learning rate '

@@ -8,7 +8,7 @@ nor budgets need to spread alike. Its degrees of freedom are those of Satterthwa
 
 The slope is that of ordinary least squares, w_b = (x_b - mean x) / sum of (x - mean x)^2, which no spread enters.
 Weights by the estimated variances would be smaller where luck made a budget look noisy: with five runs of each arm they
-call a slope that is none negative in .057 to .066 of tests at .05, and fixed ones in .047 to .051
+show a slope of 0 to fall in .054 to .061 of tests at .05, and fixed ones in .046 to .051
 (benchmarks/gain_by_budget.md).
 """
 

@@ -94,6 +94,8 @@ def test_a_gain_of_short_runs_alone_shrinks_and_a_stop_makes_no_run_twice(
     assert report["sentence"] in plumbline(folder, "page", "1").stdout.replace("\n", " ")
     assert json.loads(plumbline(folder, "page", "--json").stdout)["course"] == report["course"]
     assert not (folder / "results.tsv").exists()
+    next_try = plumbline(folder, "try", "-n", "-m", "short", "--trust", *CHANGE)  # which looks for earlier ones
+    assert next_try.returncode == 0 and "short against baseline" in next_try.stdout, next_try
     kept = plumbline(folder, "confirm", "--trust")
     assert kept.returncode == 1 and "nothing was kept yet" in kept.stderr
 

@@ -13,11 +13,10 @@ from typing import Any
 
 from plumbline.operate.experiments import carry_out_budgets
 from plumbline.operate.experiments.carry_out_budgets import RunGain, refuse_other_questions
+from plumbline.operate.experiments.carry_out_experiment import ExperimentSource
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
-from plumbline.operate.experiments.study_arguments import arms_of, question_of
-from plumbline.operate.experiments.study_verbs import StudySource
+from plumbline.operate.experiments.study_arguments import arms_of
 from plumbline.plan import fit_to_time
-from plumbline.project import Project
 from plumbline.project.arms import StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.verdict import implausible_gain
@@ -28,21 +27,26 @@ from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.own_trainer.run_budget import format_multiple, multiply_whole, parse_multiples
 
 
-def try_(options: argparse.Namespace, project: Project, experiment: dict[str, Any], words: list[str]) -> int:
-    """Run a method and its baseline at several budgets; 1x is `--steps`, or the steps of the scale."""
+def try_(source: ExperimentSource, base: StudyArms, experiment: dict[str, Any], words: list[str]) -> int:
+    """Run a method and its baseline at several budgets; 1x is `--steps`, or the steps of the scale.
+
+    Args:
+        source: the same try at one budget.
+        base: its arms.
+        experiment: the configuration of these, without seeds.
+        words: further arguments for Snakemake.
+    """
+    options, project = source.options, base.project
     refuse_other_questions(options)
-    base = arms_of(project, experiment, words)
-    steps, place = base.spec.train.steps, f"{base.given['study']} at scale {base.given['scale']} and 1x (--steps)"
+    steps, place = base.spec.train.steps, f"{experiment['study']} at scale {experiment['scale']} and 1x (--steps)"
     arms = []
     for multiple in (multiples := parse_multiples(options.at)):
         corpus = project.corpora[base.study.corpus]
         wanted = multiply_whole(steps, multiple, place)
         budget = experiment_runs.budget(base.study, experiment["scale"], wanted, corpus, project.runs.values())
         arms.append(arms_of(project, experiment | budget, words))
-    source = StudyBudgets(options, base, arms, [format_multiple(multiple) for multiple in multiples])
-    if options.dry_run:
-        return source.print_plan()
-    return carry_out_budgets.try_at_budgets(source)
+    budgets = StudyBudgets(source, base, arms, [format_multiple(multiple) for multiple in multiples])
+    return budgets.print_plan() if options.dry_run else carry_out_budgets.try_at_budgets(budgets)
 
 
 @dataclass
@@ -50,25 +54,25 @@ class StudyBudgets:
     """A method of a study, or of a user's own file, and its baseline, at several budgets.
 
     Attributes:
+        source: the same try at one budget, whose place and checks are those of this one.
         base: the arms at 1x, with the scale's own settings.
         trainers: the arms at each budget; `labels`: how many times 1x it is.
     """
 
-    options: argparse.Namespace
+    source: ExperimentSource
     base: StudyArms
     trainers: Sequence[StudyArms]
     labels: Sequence[str]
 
-    @cached_property
-    def _source(self) -> StudySource:
-        """The same try at one budget, whose place and checks are those of this one."""
-        question = question_of(self.options, self.base.project, self.base)
-        return StudySource(self.options, self.base, question, self.options.accept_implausible)
+    @property
+    def options(self) -> argparse.Namespace:
+        """The command line."""
+        return self.source.options
 
     @cached_property
     def terms(self) -> BudgetTerms:
         """What is settled before the first run."""
-        question, steps = self._source.question, [arms.spec.train.steps for arms in self.trainers]
+        question, steps = self.source.question, [arms.spec.train.steps for arms in self.trainers]
         return BudgetTerms(
             name=question.name,
             baseline=question.baseline,
@@ -91,12 +95,12 @@ class StudyBudgets:
     @property
     def place(self) -> ExperimentFolders:
         """Where experiments of this preset lie."""
-        return self._source.place
+        return self.source.place
 
     @property
     def bank(self) -> Bank:
         """The runs that are known, as they are when this is first read."""
-        return self._source.bank
+        return self.source.bank
 
     @property
     def most_at_once(self) -> int:
@@ -106,21 +110,21 @@ class StudyBudgets:
     @property
     def baseline_name(self) -> str:
         """What the ledger calls what candidates are compared with, whatever the seed."""
-        return self._source.baseline_name
+        return self.source.baseline_name
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """The request, to be repeated."""
-        return self._source.record | {"first_seed": self.options.first_seed}
+        return self.source.record | {"first_seed": self.options.first_seed}
 
     @property
     def arm_evidence(self) -> Evidence:
         """Nothing: a study's arms are specs of one code."""
-        return self._source.arm_evidence
+        return self.source.arm_evidence
 
     def print_plan(self) -> int:
         """Print what would be run."""
-        terms, first = self.terms, self._source.question.first_seed
+        terms, first = self.terms, self.source.question.first_seed
         runs = [
             replace(arms.run_of(arm), spec=arms.spec_of(arm, seed))
             for arms in self.trainers
@@ -132,11 +136,11 @@ class StudyBudgets:
 
     def check(self) -> list[str]:
         """What the checks of a user's own method refuse before anything is trained."""
-        return self._source.check(self._source.question)[0]
+        return self.source.check(self.source.question)[0]
 
-    def hold(self) -> AbstractContextManager[None]:
+    def hold(self) -> AbstractContextManager[object]:
         """Hold the folder of the runs."""
-        return self._source.hold()
+        return self.source.hold()
 
     def explain_implausible(self, gain: RunGain, runs: RunsAtBudget) -> str | None:
         """What to look at, where nothing ever gained so much."""
