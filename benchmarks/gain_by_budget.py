@@ -112,8 +112,8 @@ def each_word(page: RatesPage, sessions: int) -> None:
         "How often each word is told",
         f"{sessions:,} sessions a row, normal noise, {MOST} runs of each arm at each of 1x, 2x and 4x, each part at "
         f"{ALPHA:g}, one-sided; the standard error of a share is at most {0.5 / math.sqrt(sessions):.3f}. A word that "
-        "is not true of a world is marked. The last four worlds put words to their edges: a gain ends at exactly 0, by the "
-        "slope or at the largest budget, and a large one keeps its size while the candidate spreads wider.",
+        "is not true of a world is marked. The last four worlds put words to their edges: a gain ends at exactly 0, by "
+        "the slope or at the largest budget, and a large one keeps its size while the candidate spreads wider.",
         ["world", "gains at 1x, 2x, 4x", "holds", "shrinks", "turns", "not decided"],
         rows,
     )
