@@ -122,6 +122,9 @@ def test_what_has_no_meaning_is_refused_with_its_remedy(folder: Path) -> None:
     ):
         done = try_at(folder, "-n", *options)
         assert done.returncode == 2 and text in done.stderr and "leave out one of the two" in done.stderr, done
+    for options in (("--max-runs", "1"), ("--alpha", "0.7"), ("--minimum-gain", "-1")):
+        done = try_at(folder, "-n", *options)
+        assert done.returncode == 2 and options[0] in done.stderr, done
     half = plumbline(folder, "try", "--trust", "-m", "short", "--at", "1x,0.25x", "-n", *CHANGE)
     assert half.returncode == 2 and "has 10, of which that is 2.5" in half.stderr
     (folder / "plumbline.toml").write_text(SETTINGS.replace("budget", "# budget"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plumbline.core import process_record
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.stats.gain_by_budget import (
     ArmSummary,
     GainByBudget,
@@ -66,6 +66,14 @@ class BudgetTerms(Terms):
     size: str = ""
     differs: tuple[str, ...] = ()
     equal: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.runs < 2:
+            raise UsageError(f"--max-runs {self.runs}: a spread at each budget needs two runs of each arm, better 8")
+        if not 0 < self.alpha < 0.5:
+            raise UsageError(f"--alpha {self.alpha:g} must lie between 0 and 0.5; it is one-sided")
+        if not 0 <= self.minimum_gain < math.inf:
+            raise UsageError(f"--minimum-gain {self.minimum_gain:g} must be 0 or more, in the metric's units")
 
     @property
     def level(self) -> float:
