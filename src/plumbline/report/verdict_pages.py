@@ -19,6 +19,10 @@ _TRIED = {
     "implausible": ("implausible", "odd"),
     "crashed": ("crashed", "bad"),
     "cannot be judged": ("cannot be judged", "bad"),
+    "as good": ("as good", "good"),
+    "holds": ("holds", "good"),
+    "shrinks": ("shrinks", "none"),
+    "turns": ("turns", "none"),
 }
 
 

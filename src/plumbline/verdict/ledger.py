@@ -33,10 +33,12 @@ from plumbline.verdict.formatting import quote
 
 #: The kind of an entry that names the primary metric against a baseline, and is not a try.
 PRIMARY = "primary"
+#: The kind of a try whether a gain goes on at other budgets, which moves no baseline.
+BUDGETS = "budgets"
 #: Bytes of a page that is read, at most.
 PAGE_BYTES = 64 * 2**20
 #: Kinds whose metric was named before there were values.
-_BEFOREHAND = (PRIMARY, "spec", "try")
+_BEFOREHAND = (PRIMARY, "spec", "try", BUDGETS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +46,7 @@ class LedgerEntry:
     """One entry of the ledger: a look at a method's numbers next to a baseline's, in one metric, by one test.
 
     Attributes:
-        kind: what was tried: "numbers", "search", "spec" or "try"; or `PRIMARY`.
+        kind: what was tried: "numbers", "search", "spec", "try" or `BUDGETS`; or `PRIMARY`.
         name: as a reader knows it; a part of what makes two entries different.
         fingerprint: hash of the numbers, or of the spec, that were examined.
         baseline: what it was compared with, by name: tries are counted against it.

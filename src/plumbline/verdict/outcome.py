@@ -15,6 +15,9 @@ class Outcome(StrEnum):
     CANNOT_BE_JUDGED = "cannot be judged"
     IMPLAUSIBLE = "implausible"
     AS_GOOD = "as good"
+    HOLDS = "holds"
+    SHRINKS = "shrinks"
+    TURNS = "turns"
 
     @property
     def exit_code(self) -> int:
@@ -30,7 +33,10 @@ class Outcome(StrEnum):
 _EXIT_CODES = {
     Outcome.KEEP: 0,
     Outcome.AS_GOOD: 0,
+    Outcome.HOLDS: 0,  # the gain is there at other budgets too; shrinks and turns answer that it is not
     Outcome.DISCARD: 10,
+    Outcome.SHRINKS: 10,
+    Outcome.TURNS: 10,
     Outcome.UNDECIDED: 11,
     Outcome.CRASHED: 12,
     Outcome.CANNOT_BE_JUDGED: 13,

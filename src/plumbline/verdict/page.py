@@ -16,11 +16,13 @@ from plumbline.verdict.formatting import join_with_and, quote
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
+    from plumbline.verdict.budget_picture import BudgetPicture
     from plumbline.verdict.picture import DecisionPicture
 
 #: The sections of a page on trained runs, in their order.
 SECTIONS = (
     "What decides",
+    "At each budget",
     "Runs",
     "Looks",
     "Before the runs",
@@ -52,7 +54,7 @@ class VerdictPage:
 
     title: str
     sentence: str
-    picture: DecisionPicture
+    picture: DecisionPicture | BudgetPicture
     alt: str
     sections: Mapping[str, str]
     told: Sequence[str] = ()

@@ -3,10 +3,11 @@
 `plumbline try METHOD` runs a method of a study, or a file of your own that says `extends:`, against its baseline until
 that is decided: checks, runs, a page, one sentence. In a folder with a `plumbline.toml` (`plumbline setup-trainer`
 writes one) `plumbline try -m WORDS` runs the working tree against the baseline's commit, with the trainer of that
-folder; `plumbline try -m WORDS -- FLAGS` gives it other flags too. Exit codes: 0 keep, 10 discard, 11 undecided at the
-budget, 12 the candidate crashed or diverged, 13 cannot be judged, 14 implausible, a gain that no modification had, not
-kept before it is looked at; 1 an error of Plumbline's own, 2 usage, 75 stopped on request, 130 interrupted. The same
-command continues what was stopped.
+folder; `plumbline try -m WORDS -- FLAGS` gives it other flags too. With `--at 1x,2x,4x` it asks whether the gain goes
+on at other budgets, and keeps nothing. Exit codes: 0 keep (`--at`: holds), 10 discard (shrinks, turns), 11 undecided
+at the budget, 12 the candidate crashed or diverged, 13 cannot be judged, 14 implausible, a gain that no modification
+had, not kept before it is looked at; 1 an error of Plumbline's own, 2 usage, 75 stopped on request, 130 interrupted.
+The same command continues what was stopped.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ def _try(verbs: Any) -> None:
     )
     budget.add_argument("--steps", type=command_line.positive, metavar="N", help="steps of a run")
     budget.add_argument("--quick", action="store_true", help="a first look: 3 runs of each at most")
+    text = "whether a gain goes on at other budgets: --max-runs of each arm at each, with fresh seeds; keeps nothing"
+    budget.add_argument("--at", metavar="1x,2x,4x", help=text)
     decide = parser.add_argument_group("what decides; fixed before the first run")
     decide.add_argument(
         "--baseline-runs", type=command_line.positive, metavar="M", help="runs of the baseline (default: 5)"

@@ -292,11 +292,11 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
     fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own} of it{fresh}, {took} of training{fixed}. {rule(decision.terms)}"]
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
-    print(_shorten_path(page), flush=True)  # whole, however long: a path is copied
+    print(shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
 
 
-def _shorten_path(page: Path) -> str:
+def shorten_path(page: Path) -> str:
     """A path as it is shortest from here."""
     return min(str(page), os.path.relpath(page), key=len)
 

@@ -7,16 +7,18 @@ import re
 import shlex
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.margin_arguments import add_margin
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict.decision.outcome import ExperimentQuestion
 from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
-from plumbline.verdict.own_trainer.trainer_file import TrainerFile
+from plumbline.verdict.own_trainer.trainer_file import TrainerFile, load
 
 
 def open_baseline(file: TrainerFile) -> FolderBaseline:
@@ -24,6 +26,24 @@ def open_baseline(file: TrainerFile) -> FolderBaseline:
     return FolderBaseline(
         file, Folder(file.folder), Repository(file.folder, (*file.run.output, *file.metric.files)), tell
     )
+
+
+def place_of(root: Path) -> ExperimentFolders:
+    """Find where a folder's experiments lie."""
+    folder = Folder(root)
+    return ExperimentFolders(
+        pages=folder.pages,
+        work=folder.own,
+        ledger=folder.ledger,
+        where=f"in {root}",
+        first="plumbline try -m WORDS",
+    )
+
+
+def load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
+    """The baseline of a folder whose command may be run."""
+    require_trust(file := load(root), options.trust, options.verb)
+    return open_baseline(file)
 
 
 def require_baseline(options: argparse.Namespace, repository: Repository) -> None:

@@ -18,7 +18,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count, rough_duration
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.operate.experiments import arm_evidence, carry_out_experiment, independent_runs
+from plumbline.operate.experiments import arm_evidence, carry_out_experiment, folder_budgets, independent_runs
 from plumbline.operate.experiments.carry_out_experiment import (
     SettledExperiment,
     describe_earlier,
@@ -33,11 +33,12 @@ from plumbline.operate.experiments.carry_out_experiment import (
 )
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
+    load_baseline,
     open_baseline,
+    place_of,
     question_again,
     question_of,
     require_baseline,
-    require_trust,
     slug,
 )
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
@@ -84,28 +85,12 @@ def run(options: argparse.Namespace, root: Path) -> int:
     return print_noise(options, place, baseline.beside_next(bank, place.read_ledger()), rerun)
 
 
-def place_of(root: Path) -> ExperimentFolders:
-    """Find where a folder's experiments lie."""
-    folder = Folder(root)
-    return ExperimentFolders(
-        pages=folder.pages,
-        work=folder.own,
-        ledger=folder.ledger,
-        where=f"in {root}",
-        first="plumbline try -m WORDS",
-    )
-
-
-def _load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
-    """The baseline of a folder whose command may be run."""
-    require_trust(file := load(root), options.trust, options.verb)
-    return open_baseline(file)
-
-
 def try_(options: argparse.Namespace, root: Path) -> int:
-    """Run the working tree, or other flags, against the baseline until it is decided."""
-    baseline = _load_baseline(options, root)
+    """Run the working tree, or other flags, against the baseline until it is decided, or at several budgets."""
+    baseline = load_baseline(options, root)
     require_baseline(options, baseline.repository)
+    if options.at is not None:
+        return folder_budgets.try_(options, baseline)
     if options.dry_run:
         return _make_try(options, baseline, place_of(root).bank()).print_plan()
     with Folder(root).hold(shlex.join(["plumbline", "try", "-m", options.message])):
@@ -141,7 +126,7 @@ def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Pa
 
 def confirm(options: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
-    baseline = _load_baseline(options, root)
+    baseline = load_baseline(options, root)
     with Folder(root).hold(shlex.join(["plumbline", "confirm", *([options.name] if options.name else [])])):
         bank = place_of(root).bank()
         margin: dict[str, Any] = {}

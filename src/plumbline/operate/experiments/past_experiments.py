@@ -20,12 +20,12 @@ from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.stats.pooling import pool_spreads, resolved_gain
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.decision import decision_page, decision_records
+from plumbline.verdict.decision import budget_page, decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import Decision
 from plumbline.verdict.formatting import format_value
-from plumbline.verdict.ledger import Ledger
+from plumbline.verdict.ledger import BUDGETS, Ledger
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.power import compute_sigma_interval
@@ -67,10 +67,29 @@ class ExperimentFolders:
         return ledgers.read(self.ledger)
 
     def decisions(self) -> list[Path]:
-        """List the decisions, the newest last: in the order of the ledger, which no clock can change."""
-        names = [entry.name for entry in self.read_ledger().entries if entry.verdict]
+        """List the decisions of tries at one budget, the newest last: in the order of the ledger, which no clock can
+        change.
+        """
+        names = [entry.name for entry in self.read_ledger().entries if entry.verdict and entry.kind != BUDGETS]
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
+
+    def find_budgets(self, name: str | None) -> Path | None:
+        """Find the numbers of a try at several budgets: by its number in the log, its name, or what was tried, unless a
+        try at one budget has these words; without a name, where it is the newest of all.
+        """
+        decided = [entry for entry in self.read_ledger().entries if entry.verdict]
+        if name is None:
+            decided = decided[-1:]
+        paths = {
+            e.name: path for e in decided if e.kind == BUDGETS and (path := self.pages / f"{e.name}.json").exists()
+        }
+        if name is None or name in paths:
+            return paths.get(name) if name is not None else next(iter(paths.values()), None)
+        if name.isdecimal() and name in (by_number := self._by_number(paths)):
+            return by_number[name]
+        words = {budget_page.read(path).terms.candidate: path for path in paths.values()}
+        return words.get(name) if name not in self._by_words(self.decisions(), claims=True) else None
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a keep back that was a mistake, in its page and in the ledger."""
@@ -270,6 +289,13 @@ def _make_row(
             methods = decision.asked.get("methods", [""])
             is_baseline = now is not None and not terms.claim and methods[0] == now.method
             facts["is_baseline"] = is_baseline and decision.verdict.is_kept
+    if entry.kind == BUDGETS and path.exists():
+        budgets = budget_page.read(path)
+        labels = ", ".join(budgets.terms.labels)
+        facts |= {"tried": f"{budgets.terms.candidate} at {labels}", "against": budgets.terms.baseline}
+        for key, is_baseline in (("runs", False), ("baseline_runs", True)):
+            facts[key] = sum(len(each.list_values(baseline=is_baseline)) for each in budgets.at_budgets)
+        facts["page"] = str(path.with_suffix(".md"))
     return row | facts
 
 
@@ -285,13 +311,16 @@ def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequen
 
 def print_page(options: argparse.Namespace, place: ExperimentFolders) -> int:
     """Write a page again from its numbers, and print it."""
-    decision = place.read_decision(options.name)
-    page = place.page(decision.terms.name)
-    decision_page.write(decision, page)
-    text = page.read_text(encoding="utf-8")
-    print(
-        json.dumps(decision_page.decision_to_json(decision)) if options.json else fold_lines(text, sys.stdout), end="\n"
-    )
+    if (path := place.find_budgets(options.name)) is not None:
+        of_budgets, page = budget_page.read(path), path.with_suffix(".md")
+        budget_page.write(of_budgets, page)
+        numbers = budget_page.decision_to_json(of_budgets)
+    else:
+        decision = place.read_decision(options.name)
+        page = place.page(decision.terms.name)
+        decision_page.write(decision, page)
+        numbers = decision_page.decision_to_json(decision)
+    print(json.dumps(numbers) if options.json else fold_lines(page.read_text(encoding="utf-8"), sys.stdout))
     return 0
 
 

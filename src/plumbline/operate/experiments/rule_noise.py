@@ -15,6 +15,7 @@ from plumbline.stats.pooling import pool_spreads
 from plumbline.verdict import rule_rates
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.formatting import format_value
+from plumbline.verdict.ledger import BUDGETS
 from plumbline.verdict.rule_rates import GAINS, MadeUpRuns, Share
 
 
@@ -70,8 +71,9 @@ def _parse_sizes(text: str) -> tuple[int, int]:
 
 
 def _describe_runs(bank: Bank, sizes: tuple[int, int], *, higher: bool) -> MadeUpRuns:
-    """The level and the noise of the newest run's trainer and machine."""
-    newest = next((banked for banked in reversed(bank.runs) if banked.run.has_value), None)
+    """The level and the noise of the newest run's trainer and machine, at the budget that tries have."""
+    runs = [banked for banked in bank.runs if banked.run.has_value and not banked.role.startswith(f"{BUDGETS}:")]
+    newest = runs[-1] if runs else None
     values = {} if newest is None else bank.group_values(newest.group)
     arms = values.get(newest.run.fingerprint, []) if newest is not None else []
     spread = pool_spreads(arms) if arms else None

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, read_row, whole
-from plumbline.verdict.own_trainer.trainer_file import ENVIRONMENT, INJECT
+from plumbline.verdict.own_trainer.run_budget import ENVIRONMENT
+from plumbline.verdict.own_trainer.trainer_file import INJECT
 
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
 KNOWN = (

@@ -334,7 +334,12 @@ def _write_toml(file: TrainerFile) -> str:
     for key, names in (("share", run.share), ("output", run.output)):
         lines += [f"{key} = [{', '.join(map(_text, names))}]"] if names else []
     lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
-    lines += ['# size = "124M parameters, 3,000 steps"  # in your words, for the sentence to quote', "", "[metric]"]
+    lines += ['# size = "124M parameters, 3,000 steps"  # in your words, for the sentence to quote']
+    lines += [
+        '# budget = "--max-steps {3000}"  # how a run is given its length: plumbline try --at 1x,2x,4x',
+        "",
+        "[metric]",
+    ]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(metric_part, key))]
     patterns = ", ".join(map(_text, metric_part.fixed))
     fixed = f"fixed = [{patterns}]  # no candidate may change these" if patterns else _NONE_FIXED

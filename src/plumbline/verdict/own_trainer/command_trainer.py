@@ -33,6 +33,7 @@ from plumbline.verdict.own_trainer.requests import (
     read_result,
     seed_variables,
 )
+from plumbline.verdict.own_trainer.run_budget import RunBudget
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import INJECT, TrainerFile
 
@@ -84,6 +85,7 @@ class CommandTrainer:
         profile_jobs: makes the runs' jobs where `plumbline.toml` names a profile.
         compared_with: the method with whose runs the ends of others are compared; the baseline's if empty.
         again: runs are made once more, beside those of the same seeds.
+        budget: what every run is given as its budget; None leaves that to the command.
     """
 
     file: TrainerFile
@@ -95,6 +97,7 @@ class CommandTrainer:
     held_out: bool = False
     compared_with: str = ""
     again: bool = False
+    budget: RunBudget | None = None
     _known: dict[str, dict[int, Result]] = field(default_factory=dict)
     _begun: bool = False
     _touched: set[str] = field(default_factory=set)
@@ -112,7 +115,9 @@ class CommandTrainer:
         """Trainer and budget: the command, how it is given its seed, and its metric."""
         metric = self.file.metric
         identity = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
-        return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(identity))[:8]}"
+        identity += [self.budget.words] if self.budget else []
+        command = f"{self.file.run.command} {self.budget.words}" if self.budget else self.file.run.command
+        return f"{command} ({self.metric}) #{sha256_text(canonical_json(identity))[:8]}"
 
     @cached_property
     def fixed(self) -> tuple[str, ...]:
@@ -244,6 +249,7 @@ class CommandTrainer:
     def request(self, arm: str, number: int) -> Path:
         """Write the request of a run, with the copy that it is made in."""
         chosen, run, run_id = self.arms[arm], self.file.run, self.run_id(arm, number)
+        flags, variables = (self.budget.flags, self.budget.variables) if self.budget else ((), {})
         self.folder.make()
         for stale in ("result", "progress"):
             self._file(arm, number, stale).unlink(missing_ok=True)
@@ -255,7 +261,7 @@ class CommandTrainer:
             run_id=run_id,
             seed=number,
             words=chosen.words or arm,
-            command=fill_command(run.command, run.seed, number, chosen.flags),
+            command=fill_command(run.command, run.seed, number, (*chosen.flags, *flags)),
             folder=str(here),
             top=str(self.repository.top),
             copy=str(copy),
@@ -263,8 +269,8 @@ class CommandTrainer:
             log=str(self.folder.log(chosen.method, f"{number}-again" if self.again else number)),
             progress=str(self._file(arm, number, "progress")),
             metric=self.file.metric,
-            environment=seed_variables(run.seed, number),
-            timeout=run.timeout_seconds,
+            environment=seed_variables(run.seed, number) | variables,
+            timeout=self._timeout_seconds,
             shared=[str(self.file.folder / name) for name in run.share],
             since=self.folder.set_up_at,
             fixed=list(self.fixed),
@@ -273,6 +279,12 @@ class CommandTrainer:
         path = self._file(arm, number, "request")
         atomic_write_json(path, msgspec.to_builtins(request))
         return path
+
+    @property
+    def _timeout_seconds(self) -> float | None:
+        """The longest that a run may take, as the file has it for 1x; None if it may take as long as it likes."""
+        seconds = self.file.run.timeout_seconds
+        return seconds if seconds is None or self.budget is None else seconds * max(1.0, self.budget.times)
 
     def _file(self, arm: str, number: int, kind: str) -> Path:
         return self.folder.runs / f"{self.run_id(arm, number)}.{kind}.json"

@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.verdict.own_trainer.trainer_file import ENVIRONMENT, FLAGS, INJECT, SEED, MetricPart
+from plumbline.verdict.own_trainer.run_budget import ENVIRONMENT
+from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, SEED, MetricPart
 
 #: The form of requests and results; a reader refuses a later one.
 SCHEMA = 1

@@ -20,12 +20,13 @@ from plumbline.core.toml_keys import check_keys
 from plumbline.verdict.decision.outcome import Session
 from plumbline.verdict.evidence import MEASURES, parse_measures
 from plumbline.verdict.guard_limit import parse_guard_limit
+from plumbline.verdict.own_trainer.run_budget import ENVIRONMENT, explain_wrong_budget
 
 NAME = "plumbline.toml"
 #: The places of a command that are filled in.
 FLAGS, SEED = "{flags}", "{seed}"
-#: Seeds by a variable of the environment begin with this; `INJECT` shifts those that the code sets.
-ENVIRONMENT, INJECT = "env:", "inject"
+#: As a seed, this shifts those that the code sets.
+INJECT = "inject"
 
 #: Variables that set what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
 _STEERING = re.compile(
@@ -47,6 +48,8 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
         size: how large the model is and how long it trains, as a verdict is to state it; not stated if empty.
         data: files and folders whose content is part of what means do not cross.
         fewer_steps: a run may end at an earlier step than those of the baseline; else such a one was not finished.
+        budget: words that give the command its budget, or `env:NAME={2000}`: numbers in braces are those of 1x, which
+            `plumbline try --at` multiplies (`own_trainer.run_budget`); other commands do not give it.
     """
 
     command: str
@@ -57,6 +60,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
     size: str = ""
     data: tuple[str, ...] = ()
     fewer_steps: bool = False
+    budget: str = ""
 
     @property
     def timeout_seconds(self) -> float | None:
@@ -239,11 +243,15 @@ def _check_run(run: RunPart, path: Path) -> None:
         )
     if "\0" in run.command + run.seed:
         raise PlumblineError(f"{path}: run: command or seed has a null character, which no command can; take it out")
-    if run.seed.startswith(ENVIRONMENT) and _STEERING.fullmatch(name := run.seed.removeprefix(ENVIRONMENT)):
-        raise PlumblineError(
-            f"{path}: run.seed: {name} says what is run, or is set for each run anyway; write a variable that the "
-            "trainer alone reads, such as 'env:SEED'"
-        )
+    for key, way, example in (("seed", run.seed, "env:SEED"), ("budget", run.budget, "env:STEPS={2000}")):
+        name = way.removeprefix(ENVIRONMENT).partition("=")[0]
+        if way.startswith(ENVIRONMENT) and _STEERING.fullmatch(name):
+            raise PlumblineError(
+                f"{path}: run.{key}: {name} says what is run, or is set for each run anyway; write a variable that the "
+                f"trainer alone reads, such as '{example}'"
+            )
+    if run.budget and (wrong := explain_wrong_budget(run.budget)):
+        raise PlumblineError(f"{path}: run.budget: {wrong}")
     if run.seed.startswith(ENVIRONMENT) and not re.fullmatch(r"[A-Za-z_]\w*", run.seed.removeprefix(ENVIRONMENT)):
         raise PlumblineError(f"{path}: run.seed: {run.seed!r} names no variable; write 'env:SEED'")
     try:
