@@ -11,7 +11,6 @@ from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import Evidence, RunEvidence
 
-
 SEEDS = (3.0, 3.01, 2.99, 3.008, 2.992)
 
 
