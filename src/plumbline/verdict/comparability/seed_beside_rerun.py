@@ -40,7 +40,7 @@ def _compare(label: str, runs: list[RunEvidence], pairs: list[RunEvidence]) -> C
     seeds = f"seed{'s'[: len(pairs) > 1]} {name_some([str(run.seed) for run in pairs])} of {label}"
     sigma = sample_deviation(np.array([run.value for run in runs]))
     largest = float(np.abs(differences).max())
-    numbers = {"difference": largest, "sigma": sigma, "reruns": float(len(pairs))}
+    numbers = {"difference": largest, "sigma": sigma}
     if not largest:
         return holds(f"{seeds} gave the same number twice, and its seeds differ", **numbers)
     # A difference of two runs has twice the variance of one.
