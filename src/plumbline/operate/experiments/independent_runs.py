@@ -88,9 +88,9 @@ def run_seeds_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Ban
         runs: those of the baseline.
     """
     runs = [run for run in runs if run.has_value]
-    elsewhere = trainer.method(BASELINE) != _first_method(baseline) and _read_reruns(baseline, trainer.group, bank)
-    if len(runs) < 2 or elsewhere:
-        return
+    pairs, run_ids = _read_reruns(baseline, trainer.group, bank), {run.run_id for run in runs}
+    if len(runs) < 2 or (pairs and not any(run.run_id in run_ids for run, _ in pairs)):
+        return  # it was done with other runs of this folder
     if first_values.are_apart(*(trainer.evidence(run).printed_first for run in runs)):
         return
     for run in runs[: seed_beside_rerun.PAIRS]:
@@ -105,13 +105,9 @@ def run_seeds_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Ban
                 pass
 
 
-def _first_method(baseline: FolderBaseline) -> str:
-    return (baseline.first if baseline.kept_since_first else baseline.arm).method
-
-
 def _read_reruns(baseline: FolderBaseline, group: str, bank: Bank) -> list[tuple[ArmRun, Result]]:
     """The runs of the folder's first baseline that were made twice, and how each second one ended."""
-    first, pairs = _first_method(baseline), []
+    first, pairs = (baseline.first if baseline.kept_since_first else baseline.arm).method, []
     for banked in bank.runs:
         if (banked.group, banked.method) == (group, first):
             result = read_result(baseline.folder.runs / f"{name_rerun(banked.run.run_id)}.result.json")
