@@ -309,7 +309,7 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
                 word=word,
             )
         )
-    notes = []
+    notes = statuses.list_unread()
     if waiting:
         notes.append(f"Left out, since it has not ended: {name_lines(waiting)}.")
     if any(rows.read_number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):
