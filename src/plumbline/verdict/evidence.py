@@ -272,7 +272,7 @@ class Evidence:
     def _words(self, status: str) -> dict[str, dict[str, str]]:
         by_method = {
             method: {
-                seed: run.word if status == CRASH else f"{run.word!r} in line {run.line}"
+                seed: run.word if status == CRASH else f"{run.word!r} in {f'line {run.line}' if run.line else run.file}"
                 for seed, run in runs.items()
                 if run.status == status
             }

@@ -18,7 +18,7 @@ _FLAGS |= dict.fromkeys(("succeeded", "success", "successful", "ok"), (FINISHED,
 #: As above, of names that settings and metrics have too: where both yes and no are there.
 _FLAGS_OF_BOTH = dict.fromkeys(("crash", "error", "failure", "nan", "timeout"), (CRASH, ""))
 #: The last words of names with two of them.
-_FLAGS_OF_TWO = {("timed", "out"): (CRASH, ""), ("out", "memory"): (CRASH, "")}
+_FLAGS_OF_TWO: dict[tuple[str, ...], tuple[str, str]] = {("timed", "out"): (CRASH, ""), ("out", "memory"): (CRASH, "")}
 _YES, _NO = frozenset(("true", "yes", "y", "t", "1", "1.0")), frozenset(("false", "no", "n", "f", "0", "0.0"))
 #: The last words of the name of a column of exit codes: a run that ended with another than 0 is lost.
 _EXIT_CODES = "exit code|exitcode|return code|returncode|retcode|rc|exit status|exitstatus|exit signal"

@@ -46,7 +46,7 @@ def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozens
     `without`: columns that are something else here, such as the metric.
     """
     by_name = {name.rpartition(".")[2].lower(): value for name, value in cells.items() if name not in without}
-    if _EXPORTED <= cells.keys() - without:
+    if cells.keys() - without >= _EXPORTED:
         by_name.setdefault("_runtime", cells["Runtime"])
     measures = {}
     for measure, units in MEASURE_COLUMNS.items():
