@@ -93,11 +93,13 @@ def test_a_run_that_writes_what_it_is_measured_by_is_refused(folder: Path, file:
     assert f"{name} changed while seed 1042" in report["sentence"] and "no run may write there" in report["sentence"]
 
 
-def test_a_run_that_writes_into_the_bank_ends_the_try(folder: Path) -> None:
-    row = json.dumps(banked(folder)[0]).replace("'", "")
+@pytest.mark.parametrize("row", ["a run of before", "{}"])
+def test_a_run_that_writes_into_the_bank_leaves_nothing_to_judge(folder: Path, row: str) -> None:
+    row = json.dumps(banked(folder)[0]).replace("'", "") if row != "{}" else row
     train(folder, f"open('../../runs.jsonl', 'a').write({row!r} + '\\n')")
     done, report = attack(folder)
-    assert done.returncode == 1 and "runs.jsonl" in report["error"], report
+    assert done.returncode == 13 and "nothing can be judged by the runs that are kept: " in report["error"], report
+    assert "runs.jsonl, line 6" in report["error"] and "take that out of its code" in report["error"]
 
 
 def test_other_units_are_implausible_and_their_file_is_named(folder: Path) -> None:
