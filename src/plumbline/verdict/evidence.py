@@ -121,7 +121,7 @@ class RunEvidence:
         whole_model: whether its model had every weight that it needs, and no other, when its value was computed.
         shared_texts: how much of its evaluation is in its training texts.
         changed_fixed: files that measure, and records of Plumbline's own, that changed while it ran.
-        readers: program of it -> the files that measure which it read.
+        readers: program of it -> the files of its copy that it read.
         others: further metrics that it stated, none of which decides.
     """
 
