@@ -35,7 +35,7 @@ def test_a_table_says_of_each_run_its_line_step_and_end(tmp_path: Path) -> None:
 def submissions(folder: Path) -> Evidence:
     write_file(folder / "a" / "submission.json", json.dumps({"loss": 1.0}))
     write_file(folder / "b" / "submission.json", json.dumps({"other": 1.0}))
-    return read_submissions(folder, "loss")
+    return read_submissions(folder, ColumnNames(metric="loss"))
 
 
 def search(folder: Path) -> Evidence:

@@ -29,6 +29,10 @@ NO_HEAD = "0" * 64
 CHAIN = ("entry", "previous", "hash")
 
 
+class BrokenLogError(PlumblineError):
+    """A log that something else than its writers changed: a line is no entry, or does not follow the one before."""
+
+
 @dataclass(frozen=True)
 class LogContent:
     """A log as it was read: the record of each line without its `CHAIN`, and the line's hash."""
@@ -149,11 +153,11 @@ class AppendOnlyLog:
                 written = canonical_json({**own, "entry": number, "previous": hashes[-1], "hash": head})
                 whole = line.decode() == written and head == sha256_text(canonical_json(bound))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                raise PlumblineError(
+                raise BrokenLogError(
                     f"{self.path}, line {number} is not an entry; restore it. A {self.noun} is only ever appended to"
                 ) from None
             if not whole:
-                raise PlumblineError(
+                raise BrokenLogError(
                     f"{self.path}, line {number}: the chain of hashes is broken here: this line was edited, or one "
                     f"before it was removed, inserted or moved. A {self.noun} is only ever appended to; restore the "
                     "file"

@@ -5,7 +5,7 @@ of a sequential search (commit, metric, status); a folder of submission.json fil
 --log_samples. Writes a page and its numbers next to them, and enters what was tried in the ledger. See docs/verdict.md.
 
 Exit codes with --exit-code-of: 0 keep (it improves; with --as-good-as, it is as good), 10 discard (the gain that would
-be worth having is ruled out), 11 not decided, 12 the method crashed or diverged, 13 cannot be judged; always: 1 an
+be worth having is ruled out), 11 not decided, 12 the method crashed or diverged; always: 13 cannot be judged, 1 an
 error, 2 a wrong command line. Without --exit-code-of: 0 when a page was made.
 """
 
@@ -141,10 +141,8 @@ def main(command_line: Sequence[str] | None = None) -> int:
         undecidable = Outcome.CANNOT_BE_JUDGED
         if options.json:
             print(json.dumps({"verdict": undecidable, "exit_code": undecidable.exit_code, "sentence": str(error)}))
-        if options.exit_code_of is None and not options.json:
-            raise
         print(f"cannot be judged: {error}", file=sys.stderr)
-        return undecidable.exit_code if options.exit_code_of is not None else 1
+        return undecidable.exit_code
     outcome = None if options.exit_code_of is None else verdict.outcomes[options.exit_code_of]
     code = 0 if outcome is None else outcome.exit_code
     if options.json:

@@ -121,7 +121,7 @@ class RunEvidence:
         whole_model: whether its model had every weight that it needs, and no other, when its value was computed.
         shared_texts: how much of its evaluation is in its training texts.
         changed_fixed: files that measure, and records of Plumbline's own, that changed while it ran.
-        readers: program of it -> the files that measure which it read.
+        readers: program of it -> the files of its copy that it read.
         others: further metrics that it stated, none of which decides.
     """
 
@@ -272,7 +272,7 @@ class Evidence:
     def _words(self, status: str) -> dict[str, dict[str, str]]:
         by_method = {
             method: {
-                seed: run.word if status == CRASH else f"{run.word!r} in line {run.line}"
+                seed: run.word if status == CRASH else f"{run.word!r} in {f'line {run.line}' if run.line else run.file}"
                 for seed, run in runs.items()
                 if run.status == status
             }

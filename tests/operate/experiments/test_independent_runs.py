@@ -25,7 +25,7 @@ print(f"val_loss: {3 + (int.from_bytes(os.urandom(1), 'big') // 2 + 1) * 1e-7:.9
 def test_a_seed_is_run_twice_once_a_folder_and_the_noise_says_so(folder: Path, template: tuple[Path, Done]) -> None:
     assert "baseline, seed 42 runs once more: what its runs print first does not tell" in template[1].stderr
     assert "Seed 42, run twice, gives the same number." in template[1].stdout
-    rerun = json.loads(plumbline(folder, "noise", "--json").stdout)["rerun"]
+    (rerun,) = json.loads(plumbline(folder, "noise", "--json").stdout)["reruns"]
     assert rerun["seed"] == 42 and rerun["values"][0] == rerun["values"][1]
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
     check = json.loads(done.stdout)["comparability"]["seeds beside a rerun"]
@@ -37,11 +37,11 @@ def test_rounding_that_looks_like_the_spread_of_seeds_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = repository_of(tmp_path / "own", FORGETS)
-    monkeypatch.setattr("plumbline.verdict.comparability.seed_beside_rerun.TIMES", 1e9)  # whatever the luck of a pair
+    monkeypatch.setattr("plumbline.verdict.comparability.seed_beside_rerun.LEVEL", 0.0)  # whatever the luck of pairs
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    assert done.returncode == 13 and "run twice, differs by " in done.stderr, done.stderr
+    assert done.returncode == 13 and "run twice, differ" in done.stderr, done.stderr
     refused = plumbline(folder, "try", "-m", "x", "--", "--seed", "1")
-    assert refused.returncode == 13 and "nothing was run: seed 42 of" in refused.stderr, refused.stderr
+    assert refused.returncode == 13 and "nothing was run: seed" in refused.stderr, refused.stderr
     (folder / "train.py").write_text(TRAINER.replace('open("data/input.txt").read()\n', ""))
     git(folder, "commit", "-qam", "takes its seed")
     done = run_in_process.run(setup_trainer.main, cwd=folder)
@@ -63,3 +63,26 @@ def test_a_checkpoint_at_a_path_of_its_own_is_refused_after_two_runs(tmp_path: P
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
     assert done.returncode == 13 and f"seed 43 of baseline read {path}, which seed 42 of" in done.stderr, done.stderr
     assert [row["run"]["seed"] for row in banked(folder)] == [42, 43]
+
+
+#: Prints one value alone, by its seed, and each run of a seed a part away from the others of it.
+NOISY = """\
+import argparse, os, random
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int)
+seed = parser.parse_args().seed
+path = os.environ["TIMES_RUN"]
+again = os.path.exists(f"{path}/{seed}")
+open(f"{path}/{seed}", "w").close()
+print(f"val_loss: {3 + random.Random(seed).gauss(0, 0.1) + again * 0.02:.6f}")
+"""
+
+
+def test_further_seeds_run_twice_until_it_is_clear_that_the_seed_has_an_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIMES_RUN", str(tmp_path))
+    folder = repository_of(tmp_path / "own", NOISY)
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("runs once more") == 3 and "Seed 43, run twice, differs by 0.02." in done.stdout

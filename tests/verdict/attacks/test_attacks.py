@@ -11,7 +11,7 @@
 | held-out text is read by the training | told, by program and file |
 | another clock | seconds are those of Plumbline's own; a metric of the code's clock: no check shows it |
 | a module of the measuring program is replaced | told, by file; refused (13) where a fixed file is no longer read |
-| the log or the bank is written to | refused (13, or 1 where the bank is no longer to be used) |
+| the log or the bank is written to | refused (13) |
 | a search over seeds in one run | no check shows it; time that it takes is told |
 | an early stop chosen on the held-out metric | not finished (12) |
 """
@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from tests.operate.experiments.trainer_folder import Done, banked, plumbline
+from tests.operate.experiments.trainer_folder import Done, banked, git, plumbline
 from tests.verdict.attacks.attacked_folder import edit
 
 
@@ -93,11 +93,35 @@ def test_a_run_that_writes_what_it_is_measured_by_is_refused(folder: Path, file:
     assert f"{name} changed while seed 1042" in report["sentence"] and "no run may write there" in report["sentence"]
 
 
-def test_a_run_that_writes_into_the_bank_ends_the_try(folder: Path) -> None:
-    row = json.dumps(banked(folder)[0]).replace("'", "")
+def test_a_file_that_the_evaluator_alone_takes_up_is_refused(folder: Path) -> None:
+    glob_all = "' '.join(open(name).read() for name in sorted(glob.glob('shards/val*')))"
+    text = (folder / "evaluate.py").read_text().replace('open("shards/val.txt").read()', glob_all)
+    (folder / "evaluate.py").write_text(text.replace("import json", "import glob, json"))
+    git(folder, "commit", "-qam", "takes all of a folder")
+    (folder / ".plumbline/baseline.json").unlink()
+    (folder / "shards/val_more.txt").write_text("0.1\n")
+    done, report = attack(folder)
+    assert done.returncode == 13 and "evaluate.py read shards/val_more.txt, which is new, and nothing else" in str(
+        report
+    )
+
+
+def test_a_file_that_was_fixed_after_the_baselines_runs_is_known_to_be_read_by_them(folder: Path) -> None:
+    path = folder / "plumbline.toml"
+    path.write_text(path.read_text().replace('fixed = ["evaluate.py"', 'fixed = ["model.py", "evaluate.py"'))
+    (folder / "model").mkdir()
+    (folder / "model/__init__.py").write_text("WIDTH, DEPTH, UNIT = 64, 2, 0.97\n")
+    done, report = attack(folder)
+    assert done.returncode == 13 and "read model.py, as all runs of" in report["sentence"], report
+
+
+@pytest.mark.parametrize("row", ["a run of before", "{}"])
+def test_a_run_that_writes_into_the_bank_leaves_nothing_to_judge(folder: Path, row: str) -> None:
+    row = json.dumps(banked(folder)[0]).replace("'", "") if row != "{}" else row
     train(folder, f"open('../../runs.jsonl', 'a').write({row!r} + '\\n')")
     done, report = attack(folder)
-    assert done.returncode == 1 and "runs.jsonl" in report["error"], report
+    assert done.returncode == 13 and "nothing can be judged by the runs that are kept: " in report["error"], report
+    assert "runs.jsonl, line 6" in report["error"] and "take that out of its code" in report["error"]
 
 
 def test_other_units_are_implausible_and_their_file_is_named(folder: Path) -> None:

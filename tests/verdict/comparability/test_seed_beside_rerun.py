@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import pytest
 
 from plumbline.verdict.comparability import seed_beside_rerun
@@ -9,21 +11,35 @@ from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import Evidence, RunEvidence
 
+SEEDS = (3.0, 3.01, 2.99, 3.008, 2.992)
+
 
 @pytest.mark.parametrize(
     ("values", "again", "answer", "text"),
     [
-        ((3.0, 3.01, 2.99), None, Answer.NOT_KNOWN, "run twice"),
-        ((3.0, 3.01, 2.99), 3.0, Answer.HOLDS, "seed 0 of start gave the same number twice"),
-        ((3.0, 3.01, 2.99), 3.004, Answer.HOLDS, "differs by 0.004, and seeds spread by 0.01"),
-        ((3.0, 3.00001, 2.99999), 3.00001, Answer.REFUSES, "differs by 1e-05, and seeds spread by 1e-05: the seed may"),
+        ((3.0, 3.01, 2.99), (), Answer.NOT_KNOWN, "run twice"),
+        ((3.0, 3.01, 2.99), (3.0,), Answer.HOLDS, "seed 0 of start gave the same number twice"),
+        ((3.0, 3.01, 2.99), (3.0, 3.01), Answer.HOLDS, "seeds 0 and 1 of start gave the same number twice"),
+        (SEEDS, (3.0002,), Answer.HOLDS, "differs by 0.0002, and 5 seeds spread by 0.0091; 1.2 % of trainers whose"),
+        (SEEDS, (3.004,), Answer.TOLD, "23 % of trainers whose seed does nothing show that: too few reruns"),
+        (
+            SEEDS,
+            (3.001, 3.009, 2.991),
+            Answer.HOLDS,
+            "differ by up to 0.001, and 5 seeds spread by 0.0091; less than 0.1",
+        ),
+        (SEEDS, (3.006, 3.005, 2.995, 3.012), Answer.REFUSES, "seeds 0, 1, 2 and 3 of start"),
+        (SEEDS, (3.02,), Answer.REFUSES, "differs by 0.02, and 5 seeds spread by 0.0091; 81 % of trainers whose"),
+        ((3.0, 3.0 + 2e-8, 3.0 - 2e-8), (3.0 + 4e-8,), Answer.REFUSES, "differs by 4e-08, and 3 seeds spread by 2e-08"),
     ],
 )
 def test_the_spread_of_seeds_is_held_against_a_rerun(
-    values: tuple[float, ...], again: float | None, answer: Answer, text: str
+    values: tuple[float, ...], again: tuple[float, ...], answer: Answer, text: str
 ) -> None:
-    runs = {str(seed): RunEvidence(value=value, seed=str(seed)) for seed, value in enumerate(values)}
-    runs["0"] = RunEvidence(value=values[0], seed="0", rerun_value=again)
+    runs = {
+        str(seed): RunEvidence(value=value, seed=str(seed), rerun_value=rerun)
+        for seed, (value, rerun) in enumerate(zip_longest(values, again))
+    }
     evidence = Evidence(metric="loss", runs={"baseline": runs})
     arms = ComparedArms(evidence=evidence, baseline="baseline", candidate="new", labels={"baseline": "start"})
     checked = seed_beside_rerun.check(arms)

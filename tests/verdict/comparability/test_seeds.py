@@ -71,5 +71,27 @@ def test_equal_first_values_are_one_run_however_rounding_moves_the_last() -> Non
     assert answer([3.2711, 3.2712], first=[first, first], seed="7").answer == Answer.HOLDS, "one seed repeats itself"
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ([3.271111, 3.271112, 3.271114], BASE, Answer.TOLD),
+        ([3.271111, 3.271112], [3.281111, 3.281114], Answer.TOLD),
+        ([3.271111, 3.271112], BASE, Answer.HOLDS),  # two runs may be near by chance
+        ([3.2711, 3.2718, 3.2713], BASE, Answer.HOLDS),
+        ([0.0, 1e-9, 2e-9], [1e-9, 3e-9, 0.0], Answer.HOLDS),  # small, and no rounding of what they are
+    ],
+)
+def test_values_that_rounding_alone_may_part_show_no_effect(ours, theirs, expected: Answer) -> None:
+    checked = answer(ours, theirs)
+    assert checked.answer == expected, checked
+    assert expected == Answer.HOLDS or "of their value, as sums in another order may make two runs" in checked.text
+
+
+def test_a_rerun_says_more_than_how_small_a_spread_is() -> None:
+    runs = {str(place): RunEvidence(value=3 + place * 1e-7, rerun_value=3 + place * 1e-7) for place in range(4)}
+    arms = ComparedArms(evidence=Evidence(metric="loss", runs={"base": runs}), baseline="base", candidate="base")
+    assert seeds.check(arms).answer == Answer.HOLDS
+
+
 def test_one_run_of_each_tells_nothing_of_its_seed() -> None:
     assert answer([3.2], [3.1]).answer == Answer.NOT_KNOWN

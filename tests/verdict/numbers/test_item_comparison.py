@@ -200,7 +200,7 @@ def test_a_folder_of_two_models_is_refused_by_their_names(tmp_path: Path, capsys
     if way == "results alone":
         (tmp_path / "mine/first/samples_t_2026-02-02T03-04-05.678.jsonl").unlink()
     code, sentence, _ = verdict(tmp_path, capsys)
-    assert code == 1 and "has files of 2 models: " in sentence and "first" in sentence and "other" in sentence
+    assert code == 13 and "has files of 2 models: " in sentence and "first" in sentence and "other" in sentence
 
 
 def test_one_model_in_several_runs_and_folders_is_read(tmp_path: Path, capsys) -> None:

@@ -86,6 +86,20 @@ def test_an_arm_is_its_code_and_its_flags_and_not_its_commit_or_what_is_plumblin
     )
 
 
+def test_a_changed_file_is_named_with_its_lines_and_its_mode(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / "run.sh").write_text("a\n")
+    (folder / "old.sh").write_text("a\n")
+    git(folder, "add", "run.sh", "old.sh")
+    git(folder, "commit", "-qm", "a script")
+    repository, before = Repository(folder), git(folder, "rev-parse", "HEAD")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "old.sh").chmod(0o755)
+    (folder / "old.sh").write_text("b\n")
+    changed = repository.list_changed_files(before, repository.candidate().commit)
+    assert changed == {"run.sh": "mode 100644 to 100755", "old.sh": "+1 -1, mode 100644 to 100755"}
+
+
 def test_an_arm_has_no_files_of_a_loops_session(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     (folder / ".auto").mkdir()

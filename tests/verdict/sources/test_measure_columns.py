@@ -16,3 +16,10 @@ def test_what_is_no_amount_or_could_be_another_thing_is_not_read() -> None:
     assert read_measures(cells) == {}
     assert read_measures({"seconds": "12"}, without=frozenset(("seconds",))) == {}, "the metric is no budget"
     assert read_measures({"total_seconds": "15", "training_seconds": "12"}) == {"seconds": 12.0}
+
+
+def test_the_runtime_of_an_exported_table_is_in_seconds_and_of_another_one_of_no_known_unit() -> None:
+    exported = {"Name": "base", "State": "finished", "Created": "2026-10-01T10:00:00.000Z", "Runtime": "61"}
+    assert read_measures(exported) == {"seconds": 61.0}
+    assert read_measures({"method": "base", "Runtime": "61", "runtime": "61"}) == {}
+    assert read_measures({"ElapsedRaw": "300"}) == {"seconds": 300.0}

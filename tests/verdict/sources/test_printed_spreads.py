@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.__main__ import main
+from plumbline.verdict.__main__ import arguments, main, make_request
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import Evidence, RunsSummary
 from plumbline.verdict.judge import judge, judge_goal
+from plumbline.verdict.numbers.numbers_verdict import judge_numbers
 from plumbline.verdict.numbers.summary_comparison import compute_rounded_p, judge_summaries
 from plumbline.verdict.sources.printed_spreads import PrintedSpread
 from plumbline.verdict.sources.row_files import ColumnNames, read_rows
@@ -183,7 +184,7 @@ def test_means_alone_lead_to_their_spreads_and_zero_spreads_to_no_verdict(tmp_pa
     ):
         path.write_text(text)
         with pytest.raises(PlumblineError, match=message):
-            main([str(path), *FLAGS])
+            judge_numbers(make_request(arguments().parse_args([str(path), *FLAGS]), ""))
     path.write_text("commit\tacc\tstatus\na\t1\tkeep\n")
     with pytest.raises(PlumblineError, match="is read as search; --seeds and --spread are about a table"):
         main([str(path.rename(tmp_path / "r.tsv")), *FLAGS[2:], "--seeds", "3"])

@@ -65,7 +65,7 @@ def test_a_key_that_stands_twice_in_an_object_is_refused(tmp_path: Path) -> None
     for make in (
         lambda: table(tmp_path, twice, suffix=".jsonl"),
         lambda: table(tmp_path, f"[{twice}]", suffix=".json"),
-        lambda: read_submissions(tmp_path / "submission.json", "loss"),
+        lambda: read_submissions(tmp_path / "submission.json", ColumnNames(metric="loss")),
     ):
         with pytest.raises(PlumblineError, match="the key 'loss' is there twice in one object"):
             make()
@@ -123,25 +123,36 @@ def test_submissions_are_known_by_their_folders_and_checked_against_their_headli
     submission(tmp_path, "2026-03-17_First", name="x", val_bpb=1.3, val_loss=2.0)
     submission(tmp_path, "2026-04-01_Second", val_bpb=0.9, seed_results={"1": {"val_bpb": 1.0}, "2": 1.2})
     submission(tmp_path, "2026-04-02_Third", val_bpb=0.9, seed_results=results)
-    read = read_submissions(tmp_path, "val_bpb")
+    read = read_submissions(tmp_path, ColumnNames(metric="val_bpb"))
     assert list(read.methods) == ["2026-03-17_First", "2026-04-01_Second", "2026-04-02_Third"]
     assert read.values["2026-04-01_Second"] == {"1": 1.0, "2": 1.2} and len(read.values["2026-03-17_First"]) == 1
     assert read.lost == {"2026-04-02_Third": {"3": "diverged"}}
     assert read.notes[0] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
     submission(tmp_path, "2026-04-03_Fourth", val_loss=2.0)
-    assert read_submissions(tmp_path, "val_bpb").notes[-1] == (
+    assert read_submissions(tmp_path, ColumnNames(metric="val_bpb")).notes[-1] == (
         "Without a value of `val_bpb`, and left out: `2026-04-03_Fourth`."
     )
     listed = [{"seed": 1, "val_bpb": 1.0}, {"seed": 2, "val_bpb": 1.2}]
     submission(tmp_path / "listed", "Fifth", seed_results=listed)
-    assert read_submissions(tmp_path / "listed", "val_bpb").values == {"Fifth": {"1": 1.0, "2": 1.2}}
+    assert read_submissions(tmp_path / "listed", ColumnNames(metric="val_bpb")).values == {
+        "Fifth": {"1": 1.0, "2": 1.2}
+    }
+    ends = {"1": {"val_bpb": 1.0, "ExitCode": "0:0"}, "2": {"val_bpb": 0.5, "ExitCode": "0:9"}}
+    ends |= {
+        "3": {"val_bpb": 0.6, "finished": False, "note": "killed at step 9"},
+        "4": {"val_bpb": 1.1, "note": "OOM, once"},
+    }
+    submission(tmp_path / "ended", "Seventh", seed_results=ends)
+    read = read_submissions(tmp_path / "ended", ColumnNames(metric="val_bpb"))
+    assert (read.values, read.lost) == ({"Seventh": {"1": 1.0, "4": 1.1}}, {"Seventh": {"2": "ExitCode 0:9"}})
+    assert read.unfinished["Seventh"]["3"].startswith("'finished: false' in ") and "`OOM, once`" in "".join(read.notes)
     submission(tmp_path / "bare", "Sixth", seed_results=[1.0, 1.2])
     with pytest.raises(PlumblineError, match="seed_results is an array; each of its objects needs a 'seed'"):
-        read_submissions(tmp_path / "bare", "val_bpb")
+        read_submissions(tmp_path / "bare", ColumnNames(metric="val_bpb"))
     with pytest.raises(PlumblineError, match=r"seed_results.1: 'val_loss' is no number; name one"):
-        read_submissions(tmp_path, "val_loss")
+        read_submissions(tmp_path, ColumnNames(metric="val_loss"))
     with pytest.raises(PlumblineError, match=r"no submission.json has 'val_bp'; name one of .*did you mean 'val_bpb'"):
-        read_submissions(tmp_path / "2026-03-17_First", "val_bp")
+        read_submissions(tmp_path / "2026-03-17_First", ColumnNames(metric="val_bp"))
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(0, 5), st.integers(0, 4))
@@ -188,6 +199,6 @@ def test_a_submission_keeps_its_place_and_its_name(tmp_path: Path) -> None:
     for place, values in (("a", (math.nan, math.nan)), ("b", (1.0, 1.1)), ("c", (0.9, 1.0))):
         submission(tmp_path / "records", place, seed_results=dict(zip("12", values, strict=True)))
     (tmp_path / "link").symlink_to(tmp_path / "records/b")
-    assert read_submissions(tmp_path / "records", "val_bpb").methods == ("b", "c", "a")
-    assert read_submissions(tmp_path / "link/submission.json", "val_bpb").methods == ("link",)
-    assert read_submissions(tmp_path / "link", "val_bpb").methods == ("b",)
+    assert read_submissions(tmp_path / "records", ColumnNames(metric="val_bpb")).methods == ("b", "c", "a")
+    assert read_submissions(tmp_path / "link/submission.json", ColumnNames(metric="val_bpb")).methods == ("link",)
+    assert read_submissions(tmp_path / "link", ColumnNames(metric="val_bpb")).methods == ("b",)

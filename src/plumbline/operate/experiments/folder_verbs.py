@@ -81,8 +81,8 @@ def run(options: argparse.Namespace, root: Path) -> int:
     if options.rule:
         measured = baseline.file.metric
         return print_rule(options, bank, metric=measured.called, higher=measured.direction == "higher")
-    rerun = independent_runs.describe_rerun(baseline, bank)
-    return print_noise(options, place, baseline.beside_next(bank, place.read_ledger()), rerun)
+    reruns = independent_runs.list_reruns(baseline, bank)
+    return print_noise(options, place, baseline.beside_next(bank, place.read_ledger()), reruns)
 
 
 def try_(options: argparse.Namespace, root: Path) -> int:
@@ -282,7 +282,7 @@ class FolderSource:
     def look_again(self, decision: Decision) -> Decision:
         """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
         runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
-        independent_runs.run_seed_twice(self.baseline, self.trainer, self.bank, runs)
+        independent_runs.run_seeds_twice(self.baseline, self.trainer, self.bank, runs)
         looked = _examine_decision(decision, self.trainer, self.options.accept_implausible)
         if not looked.verdict.is_kept or not looked.terms.fresh_runs or looked.equal_seeds:
             return looked

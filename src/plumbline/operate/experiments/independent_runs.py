@@ -1,16 +1,17 @@
-"""Finds out whether a baseline's runs are draws of their own: a seed is run twice where nothing else tells what seeds
+"""Finds out whether a baseline's runs are draws of their own: seeds are run twice where nothing else tells what seeds
 do, and runs that read what others had left are refused before a candidate is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.verdict.comparability import carried_state, every_check, seed_beside_rerun
+from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
@@ -44,7 +45,7 @@ def take_bank(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank) -> 
         for count in (min(size, max(2, trainer.at_once)), size):  # so that two runs show it, and not all are paid for
             runs = baseline.take_bank(trainer, bank, count, baseline.first_seed)
             if count == size and all(run.has_value for run in runs):
-                run_seed_twice(baseline, trainer, bank, runs)
+                run_seeds_twice(baseline, trainer, bank, runs)
             if reason := explain_dependence(trainer, runs):
                 raise DependentRunsError(f"nothing can be judged beside the baseline's runs: {reason}")
             if not all(run.has_value for run in runs):
@@ -76,9 +77,9 @@ def list_runs(trainer: CommandTrainer, bank: Bank, first_seed: int) -> list[ArmR
     return [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
 
 
-def run_seed_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank, runs: Sequence[ArmRun]) -> None:
-    """Run a seed of the baseline once more, if that was never done here and what its runs print first does not tell
-    whether seeds have an effect.
+def run_seeds_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank, runs: Sequence[ArmRun]) -> None:
+    """Run seeds of the baseline once more, one after the other until it is clear whether they have an effect, if that
+    was never done here and what its runs print first does not tell it.
 
     Args:
         baseline: of the folder.
@@ -87,45 +88,54 @@ def run_seed_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank
         runs: those of the baseline.
     """
     runs = [run for run in runs if run.has_value]
-    if len(runs) < 2 or _read_rerun(baseline, trainer.group, bank) is not None:
-        return
+    pairs, run_ids = _read_reruns(baseline, trainer.group, bank), {run.run_id for run in runs}
+    if len(runs) < 2 or (pairs and not any(run.run_id in run_ids for run, _ in pairs)):
+        return  # it was done with other runs of this folder
     if first_values.are_apart(*(trainer.evidence(run).printed_first for run in runs)):
         return
-    trainer.tell(
-        f"{trainer.arms[BASELINE].words}, seed {runs[0].seed} runs once more: what its runs print first does not tell "
-        "whether the seed has an effect, or rounding alone makes them differ; once a folder"
-    )
-    for _ in replace(trainer, again=True).run([(BASELINE, runs[0].seed)]):
-        pass
+    for run in runs[: seed_beside_rerun.PAIRS]:
+        if seed_beside_rerun.check(_compare_with_itself(trainer, runs)).answer not in (Answer.NOT_KNOWN, Answer.TOLD):
+            return
+        if read_result(baseline.folder.runs / f"{name_rerun(run.run_id)}.result.json") is None:
+            trainer.tell(
+                f"{trainer.arms[BASELINE].words}, seed {run.seed} runs once more: what its runs print first does not "
+                "tell whether the seed has an effect, or rounding alone makes them differ; once a folder"
+            )
+            for _ in replace(trainer, again=True).run([(BASELINE, run.seed)]):
+                pass
 
 
-def _read_rerun(baseline: FolderBaseline, group: str, bank: Bank) -> tuple[ArmRun, Result] | None:
-    """The run of the folder's first baseline that was made twice, and how the second one ended."""
-    first = (baseline.first if baseline.kept_since_first else baseline.arm).method
+def _read_reruns(baseline: FolderBaseline, group: str, bank: Bank) -> list[tuple[ArmRun, Result]]:
+    """The runs of the folder's first baseline that were made twice, and how each second one ended."""
+    first, pairs = (baseline.first if baseline.kept_since_first else baseline.arm).method, []
     for banked in bank.runs:
         if (banked.group, banked.method) == (group, first):
             result = read_result(baseline.folder.runs / f"{name_rerun(banked.run.run_id)}.result.json")
             if result is not None:
-                return banked.run, result
-    return None
+                pairs.append((banked.run, result))
+    return pairs
 
 
-def describe_rerun(baseline: FolderBaseline, bank: Bank) -> Mapping[str, Any] | None:
-    """Give the seed that was run twice, and both values; None if none was, or one has no value."""
-    pair = _read_rerun(baseline, baseline.trainer().group, bank)
-    if pair is None or pair[0].value is None or pair[1].value is None:
-        return None
-    return {"seed": pair[0].seed, "values": [pair[0].value, pair[1].value]}
+def list_reruns(baseline: FolderBaseline, bank: Bank) -> list[dict[str, Any]]:
+    """List the seeds that were run twice, each with both values, of those runs that have one."""
+    return [
+        {"seed": run.seed, "values": [run.value, again.value]}
+        for run, again in _read_reruns(baseline, baseline.trainer().group, bank)
+        if run.value is not None and again.value is not None
+    ]
 
 
 def explain_dependence(trainer: CommandTrainer, runs: Sequence[ArmRun]) -> str:
     """State why the baseline's runs are no draws of their own, with the remedy; empty where nothing shows that."""
+    arms = _compare_with_itself(trainer, runs)
+    return every_check.describe_refusal({"carried": carried_state.check(arms), "rerun": seed_beside_rerun.check(arms)})
+
+
+def _compare_with_itself(trainer: CommandTrainer, runs: Sequence[ArmRun]) -> ComparedArms:
     evidence = {str(run.seed): trainer.evidence(run) for run in runs}
-    label = trainer.arms[BASELINE].words or BASELINE
-    arms = ComparedArms(
+    return ComparedArms(
         evidence=Evidence(metric=trainer.metric, runs={BASELINE: evidence}),
         baseline=BASELINE,
         candidate=BASELINE,
-        labels={BASELINE: label},
+        labels={BASELINE: trainer.arms[BASELINE].words or BASELINE},
     )
-    return every_check.describe_refusal({"carried": carried_state.check(arms), "rerun": seed_beside_rerun.check(arms)})

@@ -188,7 +188,7 @@ def print_noise(
     options: argparse.Namespace,
     place: ExperimentFolders,
     baseline_runs: Mapping[str, int] | None = None,
-    rerun: Mapping[str, Any] | None = None,
+    reruns: Sequence[Mapping[str, Any]] = (),
 ) -> int:
     """Print the noise of every trainer and budget.
 
@@ -196,12 +196,12 @@ def print_noise(
         options: the command line.
         place: where the experiments lie.
         baseline_runs: those of the next try, by trainer and budget, if they are known.
-        rerun: the seed of which a run was made twice, and both values; None if none was.
+        reruns: the seeds of which a run was made twice, each with both values.
     """
     bank = place.bank()
     rows = noise(bank, baseline_runs or {})
     if options.json:
-        print(json.dumps({"noise": rows} | ({"rerun": rerun} if rerun else {})))
+        print(json.dumps({"noise": rows} | ({"reruns": reruns} if reruns else {})))
         return 0
     if not rows:
         raise PlumblineError(
@@ -218,7 +218,7 @@ def print_noise(
         _print(
             ["runs of a candidate", *SEEDS], [["gain", *(format_value(row["resolves"][str(k)], sigma) for k in SEEDS)]]
         )
-    if rerun:
+    for rerun in reruns:
         first, second = rerun["values"]
         differ = f"differs by {abs(first - second):.2g}" if first != second else "gives the same number"
         print(fold_lines(f"Seed {rerun['seed']}, run twice, {differ}.", sys.stdout))

@@ -141,8 +141,8 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
         reason = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
         raise _describe_failure([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
     place = place_of(file.folder)
-    rerun = independent_runs.describe_rerun(baseline, bank)
-    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()), rerun)
+    reruns = independent_runs.list_reruns(baseline, bank)
+    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()), reruns)
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 

@@ -28,6 +28,11 @@ def check(arms: ComparedArms) -> CheckAnswer:
             "one). To measure otherwise from now on, commit that alone, rm .plumbline/baseline.json, and plumbline "
             "setup-trainer: what is committed is the baseline then"
         )
+    if added := _list_added(arms):
+        return refuse(
+            f"{'; '.join(added)}, and nothing else does: it changes what measures; take the file out, or name it in "
+            "metric.fixed of plumbline.toml, commit that alone and set up again (rm .plumbline/baseline.json)"
+        )
     own, theirs = (_list_readings(arms, arm) for arm in (arms.candidate, arms.baseline))
     told = []
     if own is not None and theirs is not None:
@@ -59,6 +64,26 @@ def _list_changes(arms: ComparedArms) -> list[str]:
             for file in run.changed_fixed or ():
                 seeds.setdefault((arms.label(arm), file), []).append(str(run.seed))
     return [f"{file} changed while seed {name_some(each)} of {label} ran" for (label, file), each in seeds.items()]
+
+
+def _list_added(arms: ComparedArms) -> list[str]:
+    """New files of the candidate that programs which measure read, and no program that does not, as where an evaluator
+    takes all files of a folder.
+    """
+    changed, fixed = arms.evidence.changed_files or {}, set(arms.evidence.fixed_files or ())
+    new = {name for name, lines in changed.items() if lines.endswith("(new)")}
+    readings = {
+        (program, file)
+        for run in arms.runs_of(arms.candidate)
+        for program, files in (run.readers or {}).items()
+        for file in new.intersection(files)
+    }
+    others = {file for program, file in readings if program not in fixed}
+    return [
+        f"{program} read {file}, which is new"
+        for program, file in sorted(readings)
+        if program in fixed and file not in others
+    ]
 
 
 def _list_readings(arms: ComparedArms, arm: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]]] | None:

@@ -4,6 +4,9 @@ First values: two runs whose first five printed values are equal, as printed, wi
 ones of them, are one run. Last values: two metrics may agree by chance where they have few digits. The number of equal
 ones that chance gives is bounded by the unit of the last digit and the spread of both arms; fewer than `CHANCE` of them
 expected, and runs are taken for one. A metric of 0, 1 or 100 may be at the end of its scale, and is passed over.
+
+Runs that differ by less than `ROUNDING` of their value may differ by the order of sums alone: that their seed has an
+effect is then not taken from their values; where a seed was run twice, that says more.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from plumbline.stats.pooling import pool_spreads
-from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse
+from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import join_with_and, quote
@@ -28,6 +31,8 @@ CHANCE = 1e-3
 MOST_ITEMS = 100_000
 #: Values at which a metric may have reached the end of its scale.
 _ENDS = (0.0, 1.0, 100.0)
+#: The standard deviation of runs, as a share of the largest, that sums in another order give by themselves.
+ROUNDING = 1e-5
 #: Runs that a refusal names.
 MOST_NAMED = 6
 #: Seed, or another name of a run -> the run.
@@ -45,11 +50,37 @@ def check(arms: ComparedArms) -> CheckAnswer:
             return _refuse_copies(arms.label(arm), same, f"all gave {next(iter(same.values())).value:.10g}")
     if max(map(len, sides.values())) < 2:
         return not_known("whether the seed has an effect, since no arm has two runs")
+    if rounded := _find_rounding(sides):
+        label, share = rounded
+        return tell(
+            f"runs of different seeds of {quote(arms.label(label))} differ by {share:.1g} of their value, as sums in "
+            "another order may make two runs of one seed differ: nothing shows that the seed has an effect; run one "
+            "seed twice"
+        )
     return holds("no runs of different seeds are taken for one run")
 
 
 def _list_finished(arms: ComparedArms, arm: str) -> Runs:
     return {name: run for name, run in arms.evidence.runs.get(arm, {}).items() if run.value is not None}
+
+
+def _find_rounding(sides: Mapping[str, Runs]) -> tuple[str, float] | None:
+    """An arm of three runs whose standard deviation, as a share of their size, is no more than rounding gives; of two
+    arms of two runs, both together. None where none is so, or a seed was run twice, which says more.
+    """
+    if any(run.rerun_value is not None for runs in sides.values() for run in runs.values()):
+        return None
+    values = {
+        arm: [run.value for run in _drop_equal_seeds(runs).values() if run.value is not None]
+        for arm, runs in sides.items()
+    }
+    scale = max((abs(value) for side in values.values() for value in side), default=0.0)
+    for arm, groups in [*((arm, [side]) for arm, side in values.items()), (next(iter(values)), [*values.values()])]:
+        sigma = _estimate_sigma(groups)
+        # Equal values are none of rounding: they are asked about above.
+        if sum(max(0, len(side) - 1) for side in groups) > 1 and 0 < sigma <= ROUNDING * scale:
+            return arm, sigma / scale
+    return None
 
 
 def _refuse_copies(label: str, same: Runs, finding: str) -> CheckAnswer:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import locks, process_record
-from plumbline.core.append_only_log import AppendOnlyLog, LogContent
+from plumbline.core.append_only_log import AppendOnlyLog, BrokenLogError, LogContent
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
 from plumbline.verdict.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.verdict.outcome import Outcome
 
 #: The form of a record; a reader refuses any other one.
 SCHEMA = 2
@@ -27,6 +28,12 @@ SCHEMA = 2
 TRIED_AGAIN = (CRASHED, TIMEOUT)
 #: A run is for the bank and its candidates, or for a claim, whose seeds are fresh.
 LOOP, CLAIM = "loop", "claim"
+
+
+class ForeignRunsError(PlumblineError):
+    """Something else than Plumbline wrote into a bank, so that nothing can be judged by what stands there."""
+
+    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +60,18 @@ class Bank:
     """The runs that are known, in the order in which they were made."""
 
     def __init__(self, path: Path) -> None:
+        """Read it.
+
+        Raises:
+            ForeignRunsError: it is not as Plumbline left it.
+        """
         self.path = path
         self._log = AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_parse_run)
         _require_own_form(path)
-        self.runs = [_parse_run(record) for record in self._log.read().records]
+        try:
+            self.runs = [_parse_run(record) for record in self._log.read().records]
+        except BrokenLogError as error:
+            raise _describe_foreign(str(error)) from None
         self._before = len(self.runs)
 
     def find_run(self, run_id: str) -> ArmRun | None:
@@ -104,6 +119,7 @@ class Bank:
         """Write a run down, and wait until it is on the disk.
 
         Raises:
+            ForeignRunsError: the bank is not as this process left it.
             PlumblineError: the disk is full or fails.
         """
         banked = BankedRun(
@@ -116,21 +132,26 @@ class Bank:
             self._require_own(log)
             return [record | {"run": asdict(run) | {"others": dict(run.others)}}]
 
-        with self._log.append(choose):
-            self.runs.append(banked)
+        try:
+            with self._log.append(choose):
+                self.runs.append(banked)
+        except BrokenLogError as error:
+            raise _describe_foreign(str(error)) from None
 
     def _require_own(self, log: LogContent) -> None:
-        """Refuse a bank to which somebody else wrote: a run, as the folder is held by this process.
-
-        Raises:
-            PlumblineError: it has other runs than are known.
-        """
+        """Refuse a bank to which somebody else wrote: a run, as the folder is held by this process."""
         if len(log.records) != len(self.runs):
-            raise PlumblineError(
+            raise _describe_foreign(
                 f"{self.path} has {len(log.records):,} runs, and this process, which alone writes there, knows of "
-                f"{len(self.runs):,}: a run that was made wrote to it. Take that out of the code, and cut the file "
-                f"after line {len(self.runs)}"
+                f"{len(self.runs):,}; restore it (head -n {len(self.runs)})"
             )
+
+
+def _describe_foreign(problem: str) -> ForeignRunsError:
+    return ForeignRunsError(
+        f"nothing can be judged by the runs that are kept: {problem}. Where a trainer wrote to it, take that out "
+        "of its code first: runs do not write below Plumbline's own folder"
+    )
 
 
 @contextmanager

@@ -102,7 +102,7 @@ def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draf
     if kind == "items":
         return items_verdict.draft(request)
     if kind == "submissions":
-        table = read_submissions(path, request.columns.metric)
+        table = read_submissions(path, request.columns)
         return table_verdict.draft(request, table, "Submissions (submission.json, by their folder) were read")
     if path.is_dir():
         raise PlumblineError(

@@ -13,8 +13,6 @@ from plumbline.verdict.own_trainer.fingerprint import hash_data
 
 #: In the folder of reports, the list of what the child notes (`child/plumbline_fixed.py`), and how its notes end.
 _LIST = "measures"
-#: All files of the arm's copy are noted.
-EVERY = "*"
 
 
 def hash_files(copy: Path, names: Sequence[str]) -> dict[str, str]:
@@ -39,9 +37,8 @@ def list_differing(before: Mapping[str, object], after: Mapping[str, object]) ->
 
 
 def ask_for_readers(reports: Path, names: Sequence[str]) -> None:
-    """Have the Python processes of a run note which of these files they read."""
-    if names:
-        (reports / _LIST).write_text("\n".join(names), errors="surrogateescape")
+    """Have the Python processes of a run note which files they read: all of these, and others of the arm's copy."""
+    (reports / _LIST).write_text("\n".join(names), errors="surrogateescape")
 
 
 def list_readers(reports: Path) -> dict[str, list[str]]:

@@ -100,8 +100,7 @@ class Result(Struct, frozen=True, kw_only=True):
         began: when its command was begun (seconds since the epoch); 0 of what an older Plumbline made.
         read_outside: file outside of its copy that it read -> when that was last written before; `written_outside`:
             those that it wrote; None where no Python of it reported them.
-        readers: program -> the files that measure which it read, where some are fixed; all files of the copy, where
-            `watch` was requested.
+        readers: program -> the files of the copy that it read: those that measure, and so many others.
         changed_fixed: files that measure which changed while it ran; changed_records: records of Plumbline's own.
     """
 

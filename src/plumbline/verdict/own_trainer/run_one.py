@@ -177,7 +177,7 @@ class _Run:
         self.began = time.time()
         own, copy = Path(request.result).parent.parent, Path(request.copy)
         fixed, records = measuring_files.hash_files(copy, request.fixed), measuring_files.read_stamps(own)
-        measuring_files.ask_for_readers(self.reports, [measuring_files.EVERY] if request.watch else request.fixed)
+        measuring_files.ask_for_readers(self.reports, request.fixed)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],

@@ -168,18 +168,23 @@ class Repository:
 
     def list_changed_files(self, before: str, after: str) -> dict[str, str]:
         """List the files that differ between two commits, of what is part of an arm, as the top has them: file -> lines
-        that come and go (``+3 -1``; ``binary`` where there are none), and whether it is new or removed.
+        that come and go (``+3 -1``; ``binary`` where there are none), whether it is new or removed, and its modes where
+        they differ (``mode 100644 to 100755``: it may be executed now).
         """
         own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
         options = ["diff", "-z", "--no-ext-diff", "--no-textconv", "--no-renames"]
         counted = self._run(*options, "--numstat", before, after, "--", ":/", *own).stdout.split("\0")
-        listed = iter(self._run(*options, "--name-status", before, after, "--", ":/", *own).stdout.split("\0"))
-        kinds = {name: _KINDS.get(kind, "") for kind, name in zip(listed, listed)}
+        listed = iter(self._run(*options, "--raw", before, after, "--", ":/", *own).stdout.split("\0"))
+        heads = {name: head.lstrip(":").split() for head, name in zip(listed, listed)}
         changed = {}
         for line in filter(None, counted):
             come, gone, name = line.split("\t", 2)
-            lines = "binary" if come == "-" else f"+{come} -{gone}"
-            changed[name] = f"{lines}{kinds.get(name, '')}"
+            mode_before, mode_after, _, _, kind = heads[name]
+            parts = ["binary" if come == "-" else f"+{come} -{gone}"]
+            if not (kind_text := _KINDS.get(kind, "")) and mode_before != mode_after:
+                mode = f"mode {mode_before} to {mode_after}"
+                parts = [mode] if come == gone == "0" else [*parts, mode]
+            changed[name] = f"{', '.join(parts)}{kind_text}"
         return changed
 
     def _commit(self, reference: str) -> str:

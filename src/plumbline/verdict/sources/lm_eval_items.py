@@ -18,6 +18,7 @@ from plumbline.core.files import refuse_repeated_keys, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict.evidence import Evidence, ItemEvidence
 from plumbline.verdict.formatting import join_with_and, quote
+from plumbline.verdict.seed_values import CannotBeJudgedError
 from plumbline.verdict.sources.row_files import MOST_BYTES
 
 DATE = r"\d{4}-\d\d-\d\dT[\d.:\-]+"
@@ -53,7 +54,8 @@ def read_model(folder: Path, metric: str) -> Evidence:
     """Read a folder by a metric, ``acc`` or, where tasks have several filters, ``exact_match,strict``.
 
     Raises:
-        PlumblineError: no such files; they are of two models; a line is not an item, has no number of the metric,
+        CannotBeJudgedError: they are of two models.
+        PlumblineError: no such files; a line is not an item, has no number of the metric,
             or is there twice; or a file of results cannot be read.
     """
     files = find_samples(folder)
@@ -115,7 +117,7 @@ def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: M
     """The model of a folder, by its results; "" if none name it.
 
     Raises:
-        PlumblineError: files are of two models: by their results, or, where these name none, by their folders.
+        CannotBeJudgedError: files are of two models: by their results, or, where these name none, by their folders.
     """
     named_models = {path: model for path, read in results.items() if (model := _name_model(read))}
     models: dict[str, Path] = {}
@@ -138,7 +140,7 @@ def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: M
         both = join_with_and(
             [f"{quote(model[:200])} ({path.relative_to(folder)})" for model, path in list(models.items())[:3]]
         )
-        raise PlumblineError(
+        raise CannotBeJudgedError(
             f"{folder} has files of {len(models)} models: {both}; name the folder of one of them, or move the others "
             "out"
         )

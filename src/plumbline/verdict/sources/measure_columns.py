@@ -1,7 +1,8 @@
 """Reads what a run took from columns of a table, or keys of an object, whose names leave no doubt.
 
 A name counts whatever its case, and as the last part of a dotted one (`summary._runtime`). Of several for one measure
-the first in `MEASURE_COLUMNS` counts.
+the first in `MEASURE_COLUMNS` counts. `Runtime` is in seconds in a table that Weights & Biases exported, which has its
+columns `Name` and `State` too; elsewhere its unit is not known.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
         "seconds": 1,
         "elapsed_seconds": 1,
         "duration_seconds": 1,
+        "elapsedraw": 1,
     },
     "step": {"num_steps": 1, "steps": 1, "global_step": 1, "train_steps": 1, "_step": 1},
     "tokens": {"tokens": 1, "total_tokens": 1, "total_tokens_m": 1e6, "tokens_seen": 1, "train_tokens": 1},
@@ -34,6 +36,8 @@ MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
         "peak_memory_bytes": 1,
     },
 }
+#: Columns of every table that Weights & Biases exported.
+_EXPORTED = {"Name", "State", "Runtime"}
 
 
 def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> dict[str, float]:
@@ -42,6 +46,8 @@ def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozens
     `without`: columns that are something else here, such as the metric.
     """
     by_name = {name.rpartition(".")[2].lower(): value for name, value in cells.items() if name not in without}
+    if cells.keys() - without >= _EXPORTED:
+        by_name.setdefault("_runtime", cells["Runtime"])
     measures = {}
     for measure, units in MEASURE_COLUMNS.items():
         for name, unit in units.items():

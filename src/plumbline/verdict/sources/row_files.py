@@ -171,7 +171,7 @@ def _read_json_lines(path: Path, text: str) -> FileRows:
                 raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
             records.append((line, record))
             _refuse_too_many(path, len(records))
-    return _make_rows(path, records)
+    return make_rows(path, records)
 
 
 def _read_json_array(path: Path, text: str) -> FileRows:
@@ -186,7 +186,7 @@ def _read_json_array(path: Path, text: str) -> FileRows:
             "each run as .jsonl"
         )
     _refuse_too_many(path, len(read))
-    return _make_rows(path, list(enumerate(read, start=1)))
+    return make_rows(path, list(enumerate(read, start=1)))
 
 
 def _refuse_too_many(path: Path, rows: int) -> None:
@@ -205,7 +205,12 @@ def _parse_json(place: str, text: str) -> Any:
         raise PlumblineError(f"{place}: {error}") from None
 
 
-def _make_rows(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRows:
+def make_rows(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRows:
+    """Make rows of the objects of a file, each with its line, or its place in an array.
+
+    Raises:
+        PlumblineError: a key is there twice or too deep, or a cell holds half a character.
+    """
     columns: dict[str, None] = {}
     rows = []
     for line, record in records:

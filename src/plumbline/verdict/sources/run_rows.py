@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
-from plumbline.verdict.formatting import quote
-from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
+from plumbline.verdict.formatting import name_some, quote
+from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed, name_by_rank, normalize_seed
 from plumbline.verdict.sources.measure_columns import read_measures
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
@@ -36,6 +36,7 @@ def read_table(
     `spread_options`: what was said of printed means and their spreads.
 
     Raises:
+        CannotBeJudgedError: runs end at different steps, and none was requested.
         PlumblineError: a missing column, a cell without a number, two metrics, a run twice, a run without a value or
             without the step that was requested; means with spreads among values of runs, or of unknown numbers of runs.
     """
@@ -238,11 +239,18 @@ def _choose_steps(
         if not at_that_step:
             rows.fail(readings[-1], columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
         picked[key] = at_that_step[0]
-    ends = sorted({_step_order(each) for each in picked.values() if each.value is not None})
+    runs_at: dict[float, list[str]] = {}
+    for (method, seed), each in picked.items():
+        if each.value is not None:
+            runs_at.setdefault(_step_order(each), []).append(f"{quote(method)}, {describe_seed(seed)}")
+    ends = sorted(runs_at)
     if at_step == "" and len(ends) > 1:
-        raise PlumblineError(
-            f"{rows.path}: runs end at different steps, from {ends[0]:g} to {ends[-1]:g}; say which value counts with "
-            f"--at-step {ends[0]:g}, or --at-step last if each run ended where it was meant to"
+        most = max(ends, key=lambda end: len(runs_at[end]))
+        others = [f"{run} at {end:g}" for end in ends if end != most for run in runs_at[end]]
+        raise CannotBeJudgedError(
+            f"{rows.path}: runs end at different steps, from {ends[0]:g} to {ends[-1]:g} ({name_some(others)}; the "
+            f"others at {most:g}); say which value counts with --at-step {ends[0]:g}, or --at-step last if each run "
+            "ended where it was meant to"
         )
     several = max(len(readings) for readings in runs.values())
     if several > 1 or at_step:
@@ -309,7 +317,7 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
                 word=word,
             )
         )
-    notes = []
+    notes = statuses.list_unread()
     if waiting:
         notes.append(f"Left out, since it has not ended: {name_lines(waiting)}.")
     if any(rows.read_number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
@@ -15,6 +16,7 @@ from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, DISCARD, FINISHED, KEEP, RUNNING
 from plumbline.verdict.formatting import join_with_and, quote
+from plumbline.verdict.sources import failure_columns
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 
 #: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
@@ -32,12 +34,6 @@ MEANING = {word: meaning for meaning, words in WORDS.items() for word in words.s
 #: The last word of the name of a column of statuses, in lower case; and words before it that speak of a run.
 NAMES = ("status", "state", "jobstate", "runstate", "trialstate")
 _OF_A_RUN = frozenset(("exit", "job", "process", "return", "run", "sys", "task", "trial"))
-#: The last word of the name of a column of yes and no -> what yes says of a run; a no of `FINISHED` is asked about.
-_FLAGS = dict.fromkeys(("aborted", "crashed", "diverged", "failed", "killed", "oom"), CRASH)
-_FLAGS |= dict.fromkeys(("completed", "finished", "succeeded", "success", "successful", "ok"), FINISHED)
-#: The last words of the name of a column of exit codes, in lower case: a run that ended with another than 0 is lost.
-_EXIT_CODES = (("exit", "code"), ("exitcode",), ("return", "code"), ("returncode",))
-_YES, _NO = frozenset(("true", "yes", "1", "1.0")), frozenset(("false", "no", "0", "0.0"))
 #: Words that other columns have too: they make no column one of statuses.
 _COMMON = frozenset(("active", "created", "inf", "nan", "ok", "passed", "published"))
 #: Words of lost runs and of others that name a configuration too: a network is pruned, a link suspended.
@@ -86,8 +82,10 @@ class RunStatuses:
     """The statuses of a file's runs.
 
     `columns` are those that hold them: the one that was named; else each whose name ends in the word status or state,
-    each of yes and no that is called failed, crashed or the like, and each that holds words of statuses alone. One
-    whose words are constant within each method, with a value of every run, is a configuration: told, and not read.
+    each of yes and no that is called failed, crashed or the like, each of exit codes, each that is called error and
+    has texts of some runs, and each that holds words of statuses alone. One whose words are constant within each
+    method, with a value of every run, is a configuration: told, and not read. Told is also a text that says of a run
+    with a value that it failed.
 
     Raises:
         PlumblineError: the column that was named is not there; or one looks like statuses, and does not show it.
@@ -97,23 +95,34 @@ class RunStatuses:
         self._rows, self._map = rows, columns.status_map
         self._read: dict[str, str | None] = {"": FINISHED}
         self._notes: list[str] = []
+        self._unread: list[str] = []
         self._method = columns.method if columns.method in rows.columns else ""
         self._value = columns.value if {columns.value, "metric"} <= {*rows.columns} else columns.metric
         if columns.status != ColumnNames().status:
             self.columns: tuple[str, ...] = (columns.status,) if columns.status else ()
             rows.require(self.columns, ["--status-column"] * len(self.columns))
-            self._exit_codes = {each for each in self.columns if self._holds_exit_codes(each)}
-            self._flags = {each: _FLAGS.get(_last_part(each), CRASH) for each in self.columns if self._is_flag(each)}
+            self._read_kinds(self.columns, is_named=True)
             return
         others = {columns.method, columns.seed, columns.metric, columns.step, columns.value, columns.commit}
         others |= {"metric", "description"}
         free = [column for column in rows.columns if column not in others]
-        self._flags = {
-            each: _FLAGS[_last_part(each)] for each in free if _last_part(each) in _FLAGS and self._is_flag(each)
-        }
-        self._exit_codes = {each for each in free if self._holds_exit_codes(each)}
-        sure = [each for each in free if each in self._flags or each in self._exit_codes or self._is_named(each)]
+        self._read_kinds(free)
+        kinds = {*self._flags, *self._exit_codes, *self._errors}
+        sure = [each for each in free if each in kinds or self._is_named(each)]
         self.columns = tuple(each for each in free if each in sure or self._holds_statuses(each, others=bool(sure)))
+        self._unread = [each for each in free if each not in self.columns]
+
+    def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
+        """Find the columns of yes and no, of exit codes, and of errors among some."""
+        cells = {each: self._first_rows(each) for each in columns}
+        self._exit_codes = {each for each, words in cells.items() if failure_columns.holds_exit_codes(each, words)}
+        flags = {
+            each: failure_columns.find_flag(each, words, is_named=is_named)
+            for each, words in cells.items()
+            if each not in self._exit_codes
+        }
+        self._flags = {each: flag for each, flag in flags.items() if flag is not None}
+        self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
 
     def read_status(self, row: FileRow) -> RunStatus:
         """Return how a run ended; `FINISHED` without a word where nothing states so.
@@ -145,19 +154,49 @@ class RunStatuses:
         """State which columns were read as statuses, where that is not plain from their name."""
         unusual = [each for each in self.columns if each != ColumnNames().status]
         sentence = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
-        return [f"{join_with_and([quote(each) for each in unusual])}: this {sentence}."] * bool(unusual) + self._notes
+        read = [f"{join_with_and([quote(each) for each in unusual])}: this {sentence}."] * bool(unusual)
+        return read + self.list_unread()
+
+    def list_unread(self) -> list[str]:
+        """State which cells could say how a run ended, and were not read so."""
+        counted = [row for row in self._rows.rows if self.read_status(row).meaning not in (CRASH, RUNNING)]
+        return self._notes + [note for each in self._unread if (note := self._describe_unread(each, counted))]
+
+    def _describe_unread(self, column: str, counted: Sequence[FileRow]) -> str:
+        """State what a column that was not read says of runs that count; empty if it is none of their end."""
+        if any(quote(column) in note for note in self._notes):
+            return ""
+        words = self._first_rows(column)
+        cells = {row.cells.get(column, "") for row in self._rows.rows}
+        if failure_columns.names_an_end(column) and len(cells) > 1:
+            return self._write_unread(column, list(words), [row.line for row in words.values()])
+        if self._method and not self._varies(column):
+            return ""  # a configuration
+        failed = [
+            row
+            for row in counted
+            if failure_columns.states_failure(word := row.cells.get(column, "")) and not _is_number(word)
+        ]
+        return self._write_unread(column, [row.cells[column] for row in failed], [row.line for row in failed])
 
     def _name_reason(self, column: str, word: str) -> str:
         """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
         if column in self._flags:
-            return _last_part(column)
+            name = failure_columns.name_flag(column)
+            return name if failure_columns.is_yes(word) else f"{name}: {word.lower()}"
+        if column in self._errors:
+            return f"{column}: {word[:60]}"
         return f"{column} {word}" if column in self._exit_codes else word.lower()
 
     def _translate(self, word: str, column: str = "") -> str | None:
-        if column in self._flags and word.lower() in _YES:
-            return self._flags[column]
+        if word.lower() in self._map:
+            return self._map[word.lower()]
+        if column in self._flags:
+            return self._flags[column][not failure_columns.is_yes(word)]
         if column in self._exit_codes:
-            return CRASH if float(word) else FINISHED
+            return failure_columns.translate_exit_code(word)
+        if column in self._errors:
+            return CRASH
         if word.lower() == "terminated" and re.fullmatch(r"trial[\W_]?status", column, re.IGNORECASE):
             return self._map.get("terminated", FINISHED)  # Ray Tune's word for a trial that went to its end
         if word not in self._read:
@@ -170,7 +209,9 @@ class RunStatuses:
         """
         if word.lower() == "inactive":
             return any(row.cells.get(each) for each in self._flags)
-        return self._flags.get(column) == CRASH and word.lower() in _NO
+        if column in self._errors:
+            return failure_columns.states_nothing(word)
+        return column in self._flags and not self._translate(word, column)
 
     def _first_rows(self, column: str) -> dict[str, FileRow]:
         """The words of a column, each with its first row."""
@@ -180,17 +221,26 @@ class RunStatuses:
                 cells.setdefault(word, row)
         return cells
 
-    def _is_flag(self, column: str) -> bool:
-        values = {word.lower() for word in self._first_rows(column)}
-        return bool(values) and values <= _YES | _NO
+    def _holds_errors(self, column: str) -> bool:
+        """Whether a column holds what runs failed with: texts of some runs, by its name.
 
-    def _holds_exit_codes(self, column: str) -> bool:
-        is_named = any(_split_name(column)[-len(parts) :] == list(parts) for parts in _EXIT_CODES)
-        return is_named and bool(self._first_rows(column)) and all(map(_is_number, self._first_rows(column)))
+        Raises:
+            PlumblineError: they are the same of all runs of a method, as a configuration is, and name no failure.
+        """
+        cells = self._first_rows(column)
+        texts = [word for word in cells if not failure_columns.states_nothing(word)]
+        if not failure_columns.names_errors(column) or not texts or any(map(_is_number, texts)):
+            return False
+        sure = all(map(failure_columns.states_failure, texts))
+        if not sure and not self._varies(column):
+            if all(row.cells.get(column) for row in self._rows.rows):
+                return False
+            self._refuse_unclear(column, cells[texts[0]], f"{texts[0]!r} may be a setting")
+        return True
 
     def _is_named(self, column: str) -> bool:
         """Whether a column is one of statuses by its name; the numbers of a `random_state` are none."""
-        parts = _split_name(column)
+        parts = failure_columns.split_name(column)
         if not (parts and (parts[-1] in NAMES or parts[-1].endswith("status"))):
             return False
         if len(parts) == 1 or parts[-2] in _OF_A_RUN:
@@ -254,9 +304,15 @@ class RunStatuses:
 
     def _note_unread(self, column: str, unread_words: list[str]) -> None:
         lines = [row.line for row in self._rows.rows if row.cells.get(column, "") in unread_words]
-        self._notes.append(
-            f"Column {quote(column)} is not read as statuses, although "
-            f"{join_with_and([quote(word) for word in unread_words[:3]])} ({format_count(len(lines), 'row')}: "
+        self._notes.append(self._write_unread(column, unread_words, lines))
+
+    @staticmethod
+    def _write_unread(column: str, unread_words: Sequence[str], lines: Sequence[int]) -> str:
+        if not unread_words:
+            return ""
+        few = join_with_and([quote(word[:60]) for word in dict.fromkeys(unread_words)][:3])
+        return (
+            f"Column {quote(column)} is not read as statuses, although {few} ({format_count(len(lines), 'row')}: "
             f"{name_lines(lines)}) could be one: {_write_flag('--status-column', column)} reads it."
         )
 
@@ -286,19 +342,6 @@ def write_mapping_flag(word: str, meaning: str) -> str:
 
 def _write_flag(flag: str, value: str) -> str:
     return f"{flag}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
-
-
-def _split_name(column: str) -> list[str]:
-    """The words of a column's name, in lower case; a number at its end is of a column that was there twice."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
-    parts = [part.lower() for part in re.split(r"[^A-Za-z0-9]+", spaced) if part]
-    while len(parts) > 1 and parts[-1].isdigit():
-        parts.pop()
-    return parts
-
-
-def _last_part(column: str) -> str:
-    return (_split_name(column) or [""])[-1]
 
 
 def _normalize(word: str) -> str:

@@ -1,8 +1,9 @@
 """Reads submission.json files, as the records of parameter-golf have them: a folder each, by whose name it is known.
 
 A metric stands in such a file once (one run), or for each seed: ``seed_results`` by seed, each a number or an object of
-metrics; or as an array of such objects, each with its ``seed``. A verdict takes its numbers; for a gate it is a record,
-whose keys the rules name, with the logs next to it.
+metrics; or as an array of such objects, each with its ``seed``. Where such an object says how its run ended, as the
+columns of a table do, that counts. A verdict takes its numbers; for a gate it is a record, whose keys the rules name,
+with the logs next to it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from msgspec import Struct
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import refuse_repeated_keys
 from plumbline.core.foreign_rows import read_ordinary_file
-from plumbline.verdict.evidence import CRASH, FINISHED, Evidence, RunEvidence
+from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING, Evidence, RunEvidence
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import normalize_seed
 from plumbline.verdict.sources.bounded_reading import LARGEST, count_decimals, list_files_below, read_text
 from plumbline.verdict.sources.measure_columns import read_measures
 from plumbline.verdict.sources.records import Printed, Record
-from plumbline.verdict.sources.row_files import MOST_BYTES
+from plumbline.verdict.sources.row_files import MOST_BYTES, ColumnNames, make_rows
+from plumbline.verdict.sources.run_statuses import RunStatus, RunStatuses
 from plumbline.verdict.sources.training_log import LogPart
 
 FILE, SEEDS = "submission.json", "seed_results"
@@ -40,7 +42,7 @@ def find_submissions(folder: Path) -> list[Path]:
     return sorted(folder.rglob(FILE)) if folder.is_dir() else []
 
 
-def read_submissions(folder: Path, metric: str) -> Evidence:
+def read_submissions(folder: Path, columns: ColumnNames) -> Evidence:
     """Read a metric of every submission below a folder; one that has it nowhere is left out, and named.
 
     Raises:
@@ -48,6 +50,7 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
     """
     runs: dict[str, dict[str, RunEvidence]] = {}
     notes, without, alone, metrics = list[str](), list[str](), list[str](), set[str]()
+    metric = columns.metric
     for path in find_submissions(folder):
         method = _name_submission(path, folder)
         read = _read_object(path)
@@ -56,9 +59,14 @@ def read_submissions(folder: Path, metric: str) -> Evidence:
             metrics |= {key for key, each in read.items() if isinstance(each, int | float)}
             continue
         results = _read_results(path, read, metric)
-        values = {seed: _read_number(path, place, result, metric) for seed, (place, result) in results.items()}
+        statuses, remarks = _read_statuses(path, results, columns)
+        notes += [f"{quote(method)}: {remark}" for remark in remarks]
+        values = {
+            seed: math.nan if statuses[seed].meaning in (CRASH, RUNNING) else _read_number(path, place, result, metric)
+            for seed, (place, result) in results.items()
+        }
         runs[method] = {
-            seed: _make_run(path, values[seed], read_measures(result, without=frozenset((metric,))))
+            seed: _make_run(path, values[seed], read_measures(result, without=frozenset((metric,))), statuses[seed])
             for seed, (_, result) in results.items()
         }
         if len(values) == 1:
@@ -100,9 +108,24 @@ def _read_object(path: Path) -> dict[str, Any]:
     return read
 
 
-def _make_run(path: Path, value: float, measures: Mapping[str, Any]) -> RunEvidence:
+def _read_statuses(
+    path: Path, results: Mapping[str, tuple[str, dict[str, Any]]], columns: ColumnNames
+) -> tuple[dict[str, RunStatus], list[str]]:
+    """How each run ended, by its seed, and what is to be told of that; of a file's only run nothing says it, since what
+    stands there is about the submission.
+    """
+    if all(not place for place, _ in results.values()):
+        return dict.fromkeys(results, RunStatus(FINISHED, "")), []
+    rows = make_rows(path, [(place, result) for place, (_, result) in enumerate(results.values(), start=1)])
+    statuses = RunStatuses(rows, columns)
+    return dict(zip(results, map(statuses.read_status, rows.rows))), statuses.list_notes()
+
+
+def _make_run(path: Path, value: float, measures: Mapping[str, Any], status: RunStatus) -> RunEvidence:
     if math.isfinite(value):
         return RunEvidence(value=value, file=path, status=FINISHED, **measures)
+    if status.meaning in (CRASH, RUNNING):
+        return RunEvidence(value=None, file=path, status=status.meaning, word=status.word, **measures)
     return RunEvidence(value=None, file=path, status=CRASH, word="diverged", **measures)
 
 

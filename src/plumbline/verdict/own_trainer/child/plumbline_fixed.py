@@ -1,12 +1,13 @@
-"""Notes which Python program of a run reads the files that measure; `sitecustomize` next to it begins this.
+"""Notes which Python program of a run reads which files of the arm's copy; `sitecustomize` next to it begins this.
 
-In the folder of reports, `measures` has their names, one a line, as the arm's copy has them (`*`: every file of the
-copy); each process adds lines `PROGRAM<tab>FILE` to a file of its own, once for each.
+In the folder of reports, `measures` has the names of those that measure, one a line, as the arm's copy has them; of
+others so many are noted at most. Each process adds lines `PROGRAM<tab>FILE` to a file of its own, once for each.
 """
 
 import os
 import sys
 
+_MOST = 1000
 _noted: set = set()
 _busy = False
 
@@ -33,7 +34,9 @@ def begin(folder, copy, name):
         _busy = True
         try:
             path = os.path.abspath(os.fsdecode(arguments[0]))
-            file = path[len(copy) + 1 :] if names == ["*"] and path.startswith(copy + os.sep) else paths.get(path)
+            file = paths.get(path)
+            if file is None and path.startswith(copy + os.sep) and len(_noted) < _MOST and not path.endswith(".pyc"):
+                file = path[len(copy) + 1 :]
             if file is not None:
                 _note(folder, name(), _program(started, copy), file)
         except Exception:  # a folder that is gone: nobody is left to tell
