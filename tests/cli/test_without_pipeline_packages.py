@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +15,41 @@ import pytest
 from benchmarks import gate_faults
 from plumbline.cli import VERBS
 from plumbline.core.pipeline_packages import INSTALL
+from plumbline.specs.yaml_files import ROOT
 
 #: The command where the wheel brought its own packages alone, and where all are there.
 ALIKE = {"light": ("tests.cli.without_pipeline_packages", "plumbline"), "whole": ("plumbline",)}
 
 
-def light(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a command as where the extra `[pipeline]` is not installed."""
-    here = [sys.executable, "-m", "tests.cli.without_pipeline_packages", *args]
-    return subprocess.run(here, cwd=cwd, capture_output=True, text=True, timeout=120)
+#: Runs each command line in a fork of one process in which the packages of the extra cannot be imported.
+FORKS = """\
+import json, os, sys
+from tests.cli.without_pipeline_packages import hide; hide()
+from plumbline import cli
+lines, folder = json.loads(sys.argv[1]), sys.argv[2]
+for number, words in enumerate(lines):
+    if not (child := os.fork()):
+        for stream in (1, 2):
+            os.dup2(os.open(f"{folder}/{number}.{stream}", os.O_WRONLY | os.O_CREAT), stream)
+        sys.argv = ["plumbline", *words]
+        cli.main()
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def light(folder: Path, *lines: Sequence[str]) -> list[subprocess.CompletedProcess[str]]:
+    """Runs commands of `plumbline` as where the extra `[pipeline]` is not installed."""
+    streams = folder / "streams"
+    streams.mkdir()
+    command = [sys.executable, "-c", FORKS, json.dumps(lines), str(streams)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    codes = [int(code) for code in done.stdout.split()]
+    assert len(codes) == len(lines), done.stderr
+    return [
+        subprocess.CompletedProcess([*line], code, *((streams / f"{number}.{each}").read_text() for each in (1, 2)))
+        for number, (line, code) in enumerate(zip(lines, codes))
+    ]
 
 
 def test_a_verdict_is_the_same(repository: Path, tmp_path: Path) -> None:
@@ -56,36 +84,37 @@ def test_the_audit_of_five_papers_is_the_same(repository: Path, tmp_path: Path) 
     assert rows["whole"] == [rows["light"][0], *(row for row in rows["light"] if row.startswith("quack,"))]
 
 
-def test_a_gate_and_a_board_need_no_more(repository: Path, tmp_path: Path) -> None:
+def test_a_gate_and_a_board_need_no_more(tmp_path: Path) -> None:
     rng, folder, rules = np.random.default_rng(3), tmp_path / "records", tmp_path / "rules.toml"
     folder.mkdir()
     runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
     rules.write_text(gate_faults.TABLE_RULES)
-    for args in (("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))):
-        done = light("plumbline", *args, "--rules", str(rules), cwd=repository)
+    judged = ("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))
+    for done in light(tmp_path, *((*args, "--rules", str(rules)) for args in judged)):
         assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("args", [("--help",), ("ls", "studies"), ("status",)], ids=" ".join)
-def test_it_starts(repository: Path, args: tuple[str, ...]) -> None:
-    done = light("plumbline", *args, cwd=repository)
-    assert done.returncode == 0 and done.stdout and not done.stderr
+def test_it_starts(tmp_path: Path) -> None:
+    for done in light(tmp_path, ("--help",), ("ls", "studies"), ("status",)):
+        assert done.returncode == 0 and done.stdout and not done.stderr, done
 
 
-def test_what_needs_more_says_so_in_one_sentence(repository: Path, tmp_path: Path) -> None:
-    done = light("plumbline", "train", "transfer/base/qknorm/s42", "--out", str(tmp_path / "run"), cwd=repository)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"error: plumbline train needs torch, which is not installed: {INSTALL}\n"
-    for verb, args in (("try", ["softpick"]), ("confirm", [])):
-        done = light("plumbline", verb, *args, cwd=repository)
+def test_what_needs_more_says_so_in_one_sentence(tmp_path: Path) -> None:
+    train, tried, confirmed, init, table = light(
+        tmp_path,
+        ("train", "transfer/base/qknorm/s42", "--out", str(tmp_path / "run")),
+        ("try", "softpick"),
+        ("confirm",),
+        ("init", str(tmp_path / "project")),
+        ("table", "transfer", "table2"),
+    )
+    for verb, done in (("train", train), ("try", tried), ("confirm", confirmed)):
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == f"error: plumbline {verb} needs torch, which is not installed: {INSTALL}\n"
-    done = light("plumbline", "init", str(tmp_path / "project"), cwd=repository)
-    assert done.returncode == 0 and f"\n  {INSTALL} " in done.stdout
-    done = light("plumbline", "table", "transfer", "table2", cwd=repository)
-    assert done.returncode == 1 and done.stderr.startswith("error: plumbline table needs ")
-    assert INSTALL in done.stderr and done.stderr.count("\n") == 1
+    assert init.returncode == 0 and f"\n  {INSTALL} " in init.stdout
+    assert table.returncode == 1 and table.stderr.startswith("error: plumbline table needs ")
+    assert INSTALL in table.stderr and table.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -105,23 +134,10 @@ def test_a_verdict_starts_in_little_more_than_its_special_functions(repository: 
     assert seconds(*verdict) < 2 * seconds("-c", "import scipy.special")
 
 
-def test_no_verb_answers_with_a_traceback(repository: Path) -> None:
-    """Each verb in a fork of one process."""
-    code = (
-        "import os, runpy, sys\n"
-        "from tests.cli.without_pipeline_packages import hide; hide()\n"
-        "from plumbline import cli\n"
-        "for verb in cli.VERBS:\n"
-        "    if not (child := os.fork()):\n"
-        "        sys.argv, sys.stderr = ['plumbline', verb, '--help'], sys.stdout\n"
-        "        os.dup2(1, 2)\n"
-        "        cli.main()\n"
-        "    print(f'{verb}: ended with {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}', flush=True)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and "Traceback" not in done.stdout + done.stderr, done.stdout
-    for verb in VERBS:
-        assert f"error: plumbline {verb} needs " in done.stdout or f"{verb}: ended with 0" in done.stdout, done.stdout
+def test_no_verb_answers_with_a_traceback(tmp_path: Path) -> None:
+    for verb, done in zip(VERBS, light(tmp_path, *((verb, "--help") for verb in VERBS)), strict=True):
+        assert "Traceback" not in done.stderr, done
+        assert done.returncode == 0 or done.stderr.startswith(f"error: plumbline {verb} needs "), done
 
 
 def test_python_is_told_too(repository: Path) -> None:
