@@ -22,8 +22,7 @@ WORDS = (
 )
 
 _NUMBER = re.compile(
-    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e-?\d+)?|(?<![-\w])(?:{WORDS})\b",
-    re.IGNORECASE | re.ASCII,
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e-?\d+)?|(?<![-\w])(?:{WORDS})\b", re.IGNORECASE | re.ASCII
 )
 _NAMED = "Abstract|References|Limitations|Reproducibility"
 _HEADING = re.compile(

@@ -285,10 +285,7 @@ def test_the_page_fits_a_terminal_and_tells_findings_the_most_consequential_firs
     ids = [finding.id for study in LEAST for finding in findings(study, repository)]
     assert sorted(re.findall(r"^### \w+: (\w+) \((?:\d+ of \d+ checks|words: )", text, re.MULTILINE)) == sorted(ids)
     headings = re.findall(r"^## (.*)", text, re.MULTILINE)
-    assert headings[:4] == [
-        *(f"Findings: {it}" for it in ("conclusion", "setup", "detail")),
-        "Knife edges",
-    ]
+    assert headings[:4] == [*(f"Findings: {it}" for it in ("conclusion", "setup", "detail")), "Knife edges"]
     flat = " ".join(text.split())
     assert 'Still Do Not Transfer at 1–3B" (Zhao et al.): 53 of 396 checks do not hold (rank_correlation,' in flat
     # A recomputed number is one digit longer than the printed one: enough to see the difference.

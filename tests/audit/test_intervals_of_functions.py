@@ -66,7 +66,7 @@ def test_every_function_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", GIVEN)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 10**6))
 def test_its_interval_holds_what_the_printed_numbers_give(name: str, data: st.DataObject, seed: int) -> None:
     numbers = [data.draw(strategy) for strategy in GIVEN[name]]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tokenizers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
@@ -161,6 +161,7 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
         assert json.loads((out / "some.json").read_text())["separator"] == mine.end
 
 
+@settings(max_examples=15)
 @given(ids=st.lists(st.integers(0, 3), min_size=1, max_size=40).filter(lambda ids: 0 in ids and any(ids)))
 def test_documents_are_what_lies_between_ends(tmp_path_factory: pytest.TempPathFactory, ids: list[int]) -> None:
     """Whatever the ids: ends side by side, at the start, none at the end; and a text may be empty."""

@@ -310,10 +310,7 @@ def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed:
 
 
 def test_choices_written_into_one_text_are_told_apart():
-    assert item_sources.choices("A. one \nB. two, A. not\nC. three", "C. three") == (
-        ["one", "two, A. not", "three"],
-        2,
-    )
+    assert item_sources.choices("A. one \nB. two, A. not\nC. three", "C. three") == (["one", "two, A. not", "three"], 2)
     assert item_sources.choices("A. one\nB. two", "C. three") is None
     assert item_sources.choices("A. one\nC. three", "A. one") is None
 
@@ -331,10 +328,7 @@ def test_original_forms_become_hub_forms():
         "hellaswag": ([endings | {"ind": 1, "label": 1, "split": "val"}],),
         "winogrande": ([{"qID": "1", "sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"}],),
         "boolq": ([{"question": "q", "title": "t", "answer": True, "passage": "p"}],),
-        "social_iqa": (
-            [{"context": "c", "question": "q", "answerA": "a", "answerB": "b", "answerC": "c"}],
-            ["3\n"],
-        ),
+        "social_iqa": ([{"context": "c", "question": "q", "answerA": "a", "answerB": "b", "answerC": "c"}], ["3\n"]),
         "race": ([passage],),
         "truthfulqa_mc2": ([{"question": "q", "mc2_targets": {"yes": 1, "no": 0}}],),
         "lambada_openai": ([{"text": "two words"}],),
@@ -406,17 +400,7 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     with pytest.raises(PlumblineError, match=r"dev.jsonl: piqa: 1 items and 2 labels"):
         (tmp_path / "labels.lst").write_text("1\n0\n")
         convert_released.main()
-    subject = [
-        "convert",
-        "--task",
-        "mmlu",
-        "--released-file",
-        str(source),
-        "--subject",
-        "anatomi",
-        "--out",
-        "none",
-    ]
+    subject = ["convert", "--task", "mmlu", "--released-file", str(source), "--subject", "anatomi", "--out", "none"]
     monkeypatch.setattr(sys, "argv", subject)
     with pytest.raises(
         PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"

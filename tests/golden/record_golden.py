@@ -40,8 +40,7 @@ def main() -> None:
                 "meant, bump NUMERICS in src/plumbline/__init__.py first, so that old runs are known to be old"
             )
     atomic_write_text(
-        FILE,
-        f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(fresh)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n',
+        FILE, f'{{"numerics": {NUMERICS}, "losses": {{\n{_lines(fresh)}\n}}, "trainings": {{\n{_lines(trained)}\n}}}}\n'
     )
     classes = code_classes.record(
         [*fresh, *trained], {name: moved <= TOLERANCES.get(name, TOLERANCE) for name, moved in gaps.items()}

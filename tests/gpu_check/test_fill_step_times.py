@@ -128,10 +128,7 @@ def test_what_is_no_measurement_of_methods_on_a_known_device_is_refused(
     [
         ({"selective_qknorm": 119.0}, r"adds qk_norm and selective at once \(measure qknorm or selective_attn too\)"),
         ({"gated_attn_qknorm": 110.0}, r"adds qk_norm and head_gate at once \(measure qknorm too\)"),
-        (
-            {"qknorm": 0.01},
-            r"nothing is written, .*measured_step_time\.relative\.query_key\.qk_norm: 0\.0 is not",
-        ),
+        ({"qknorm": 0.01}, r"nothing is written, .*measured_step_time\.relative\.query_key\.qk_norm: 0\.0 is not"),
     ],
 )
 def test_what_would_make_the_file_unreadable_is_not_written(

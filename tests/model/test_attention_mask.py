@@ -120,10 +120,7 @@ ADDED = {
         "mixer.norm_gain": ("norm", (32, 64)),
         "mixer.norm_bias": ("bias", (32, 64)),
     },
-    "diff_attn.per_head_lambda": {
-        "mixer.lambda_query_2": ("scalar", (32, 32)),
-        "mixer.norm_gain": ("norm", (64,)),
-    },
+    "diff_attn.per_head_lambda": {"mixer.lambda_query_2": ("scalar", (32, 32)), "mixer.norm_gain": ("norm", (64,))},
     "diff_attn.official": {"mixer.lambda_key_1": ("scalar", (64,)), "mixer.norm_gain": ("norm", (128,))},
     "selective_attn": {"projections.output.weight": ("output", (2048, 24 * 64))},
     "selective_attn.halved_key_values": {"projections.key.weight": ("key", (4 * 64, 2048))},

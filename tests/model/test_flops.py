@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-
 import pytest
 
 from plumbline.model.decoder import on_meta
@@ -32,6 +30,7 @@ def test_agrees_with_torch_without_the_head():
     assert count_operations(spec, head=False, training=False) == measure_operations(spec, head=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_agrees_with_torch_at_paper_width(name, monkeypatch):
     """One layer of the printed size; mixers that work in chunks are made to take all queries at once."""
@@ -70,16 +69,6 @@ def test_appendix_c_at_paper_size():
     assert appendix_c(paper("baseline")) == 3 * 24 * layer
     assert appendix_c(paper("baseline")) == pytest.approx(6.958e12, rel=1e-4)
     assert appendix_c(paper("baseline"), sequences=512) == 512 * 3 * 24 * layer
-
-
-def test_appendix_c_against_table_4(repository):
-    """All printed differences, except for the gate's: 0.13 % is printed and the formula gives 0.139 %."""
-    base = appendix_c(paper("baseline"))
-    with open(repository / "studies/transfer/published/table4.csv", encoding="utf-8", newline="") as handle:
-        for row in csv.DictReader(handle):
-            delta = 100 * (appendix_c(paper(row["method_id"])) - base) / base
-            expected = 0.139 if row["method_id"] == "gated_attn_qknorm" else float(row["delta_flops_pct"])
-            assert delta == pytest.approx(expected, abs=0.0005), row["method_id"]
 
 
 def test_appendix_c_sees_any_gate_and_any_ffn():

@@ -39,10 +39,7 @@ def with_query(source: Decoder, slots: Overlay, query: torch.Tensor) -> Decoder:
 
 @pytest.mark.parametrize(
     ("name", "total", "without_embeddings"),
-    [
-        ("nano_gpt", 124_373_760, 84_953_856),
-        ("query_free", 117_295_872, 77_875_968),
-    ],
+    [("nano_gpt", 124_373_760, 84_953_856), ("query_free", 117_295_872, 77_875_968)],
 )
 def test_counts_of_the_query_free_study(name, total, without_embeddings):
     decoder = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE[name]))

@@ -102,11 +102,7 @@ class TestAttentionResiduals:
 
     @pytest.mark.parametrize(
         ("options", "count"),
-        [
-            ({}, 200_704),
-            ({"final_mix": False}, 196_608),
-            ({"queries": "per_layer", "final_mix": False}, 98_304),
-        ],
+        [({}, 200_704), ({"final_mix": False}, 196_608), ({"queries": "per_layer", "final_mix": False}, 98_304)],
     )
     def test_count_at_24_layers(self, options, count):
         spec = small(layers=24, width=2048, residual={"name": "attention_residuals"} | options)
@@ -174,8 +170,7 @@ class TestStreams:
 
 
 @pytest.mark.parametrize(
-    "residual_spec",
-    [{"name": "attention_residuals"}, {"name": "hyper_connections", "variant": "official"}],
+    "residual_spec", [{"name": "attention_residuals"}, {"name": "hyper_connections", "variant": "official"}]
 )
 def test_no_stream_to_normalise(residual_spec):
     with pytest.raises(PlumblineError, match="normalises the residual stream"):

@@ -126,12 +126,7 @@ WEIGHTS: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
     "differential": lambda mixer, z: _difference(mixer, z.softmax(-1)),
 }  # fmt: skip
 #: Readings whose weights are another function of the same logits.
-OTHERWISE = (
-    "'n': ",
-    "'mask': 'after'",
-    "'variant': 'masked_negative'",
-    "{'name': 'softpick', 'variant': 'original'}",
-)
+OTHERWISE = ("'n': ", "'mask': 'after'", "'variant': 'masked_negative'", "{'name': 'softpick', 'variant': 'original'}")
 
 
 @pytest.mark.parametrize("name", sorted(name for name in MIXERS if not any(part in name for part in OTHERWISE)))

@@ -37,10 +37,7 @@ def test_inventory_counts_every_file(study):
 
 # The reference's names of columns and of values -> ours, which are the names that the tables of the project use.
 RENAMED = {
-    "premature/table10.csv": {
-        "multiplier": "lr_multiplier",
-        "qk_bilinear_displacement_3pct": "qk_displacement_3pct",
-    },
+    "premature/table10.csv": {"multiplier": "lr_multiplier", "qk_bilinear_displacement_3pct": "qk_displacement_3pct"},
     "premature/table12.csv": {
         "lambda_q": "locality_query",
         "lambda_k": "locality_key",

@@ -20,8 +20,8 @@ from plumbline.specs.study_config import load
 from plumbline.specs.study_folders import RATES
 from plumbline.specs.yaml_files import ROOT
 
-#: Of each study, how often its claims are drawn again here: some seconds each, and enough for most rates to fail.
-DRAWS = {"transfer": 25, "query_free": 25, "premature": 6}
+#: Of each study, how often its claims are drawn again here: enough for a rate near 0 or 1 to fail, and for most.
+FEW, MANY = {"transfer": 5, "query_free": 5, "premature": 2}, {"transfer": 25, "query_free": 25, "premature": 6}
 
 
 def some(**claims: tuple[float, float, float]) -> StudyRates:
@@ -75,12 +75,13 @@ def test_a_claim_without_a_rate_has_empty_cells_and_a_page_without_rates_no_colu
     assert "if the paper is right" not in plain and "if the paper is right" in rated and "0.500" in rated
 
 
+@pytest.mark.parametrize("draws", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"])
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_kept_rates_are_those_of_the_checks_as_they_are(name: str) -> None:
+def test_the_kept_rates_are_those_of_the_checks_as_they_are(name: str, draws: dict[str, int]) -> None:
     """A few fresh draws: none is so far from its kept rate as chance makes it once in a million."""
     module, stored = import_study(name), read(ROOT / "studies" / name)
     assert stored.draws >= 1000 and stored.noise == module.noise and stored.not_drawn == dict(module.not_drawn)
-    again = count_verdicts(module, DRAWS[name], seed=stored.seed + 1)
+    again = count_verdicts(module, draws[name], seed=stored.seed + 1)
     assert set(again.claims) == set(stored.claims)
     for claim, rates in again.claims.items():
         for world in WORLDS:

@@ -47,7 +47,7 @@ def test_noncentral_t_is_scipys() -> None:
 
 
 def test_a_keep_is_where_the_interval_excludes_no_gain() -> None:
-    for seed in range(12):
+    for seed in range(6):
         looks, end = draw_comparison(1.5, seed)
         result = estimate(DESIGN, looks, end)  # type: ignore[arg-type]
         assert (result.low >= 0) == (end == "keep")
@@ -88,7 +88,7 @@ def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -
 def test_at_the_true_gain_a_result_is_as_far_out_as_chance_would_have_it(gain: float) -> None:
     """The stage-wise p-value at the truth is uniform: that makes the median unbiased."""
     chances = []
-    for seed in range(200):
+    for seed in range(80):
         looks, _ = draw_comparison(gain, 1000 + seed)
         chances.append(chance_reached(DESIGN, gain, looks[-1].k, looks[-1].t))
     assert stats.kstest(chances, "uniform").pvalue > 0.001

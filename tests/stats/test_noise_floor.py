@@ -14,9 +14,7 @@ from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floo
 
 SEEDS = [0.4820, 0.4815, 0.4853]
 TABLE_2 = pd.read_csv(
-    Path(__file__).parents[2] / "studies" / "transfer" / "published" / "table2.csv",
-    index_col="method_id",
-    dtype=str,
+    Path(__file__).parents[2] / "studies" / "transfer" / "published" / "table2.csv", index_col="method_id", dtype=str
 )
 
 

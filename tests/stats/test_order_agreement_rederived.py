@@ -40,7 +40,7 @@ def both_finite(first: Column, other: Column) -> list[str]:
     return [a for a in first if math.isfinite(first[a]) and a in other and math.isfinite(other[a])]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_pairs_and_their_share(data: st.DataObject) -> None:
     first = data.draw(st.dictionaries(st.sampled_from("abcdefgh"), VALUE))
@@ -64,9 +64,9 @@ def near_quantile(value: float, values: np.ndarray, level: float) -> bool:
 
 @pytest.mark.parametrize("world", range(6))
 def test_interval_and_chance_are_those_of_all_samples_and_all_orders(world: int) -> None:
-    """With 4 to 6 methods every sample with replacement and every order can be listed; even worlds have ties."""
+    """With 4 or 5 methods every sample with replacement and every order can be listed; even worlds have ties."""
     rng = np.random.default_rng(world)
-    names = list("abcdef")[: (4, 4, 5, 6, 5, 5)[world]]
+    names = list("abcde")[: (4, 4, 5, 5, 5, 5)[world]]
     first = dict(zip(names, rng.normal(size=6).round(0 if world % 2 == 0 else 9), strict=False))
     other = {a: first[a] + rng.normal() for a in names}
     if world % 2 == 0:

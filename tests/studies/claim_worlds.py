@@ -132,7 +132,7 @@ def premature() -> StudyWorlds:
         return JudgedWorld(claim=name, kind=kind, name=label, verdict=verdict)
 
     def theory(name: str) -> str:
-        evidence = tests.Evidence(tests.load_frames(tests.published_once(), "gpt"), tests.study_at(), tests.PUBLISHED)
+        evidence = tests.Evidence(tests.load_published(), tests.study_at(), tests.PUBLISHED)
         claims = [claim for claim in tests.CLAIMS if claim.id == name]
         return judge_claims(claims, ClaimChecks({name: tests.CHECKS[name]}), evidence)[0]["verdict"]
 

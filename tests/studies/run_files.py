@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from plumbline.core import frames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.spec import RunSpec
 
 World = TypeVar("World")
@@ -19,6 +21,38 @@ def keep_read(world: World) -> World:
     """The same world, which keeps what was read of it: for one of which nothing is written any more."""
     world.load = cache(world.load)
     return world
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExchangedRuns(RunFrames):
+    """Frames in which some runs were read anew; all others are as they were read before."""
+
+    before: RunFrames
+    anew: RunFrames
+
+    def metrics(self, key: str) -> pd.DataFrame:
+        """Read a run's frame where its files are."""
+        return (self.anew if key in self.anew.runs.index else self.before).metrics(key)
+
+
+def exchange_runs(before: RunFrames, anew: RunFrames) -> RunFrames:
+    """The frames with the runs of `anew` in the place of those that they are instead of."""
+    changed = anew.runs.index
+    values = {field.name: getattr(before, field.name) for field in fields(RunFrames)} | {"work": anew.work}
+    if changed.empty:
+        return ExchangedRuns(before=before, anew=anew, **values)
+
+    def join(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+        rest = old[~old["key"].isin(changed)] if len(old) else old
+        return pd.concat([rest, new], ignore_index=True) if len(new) else rest
+
+    def update(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        return {key: content for key, content in old.items() if key not in changed} | new
+
+    values["runs"] = pd.concat([before.runs.drop(index=changed), anew.runs]).loc[before.runs.index]
+    values |= {name: join(getattr(before, name), getattr(anew, name)) for name in ("scores", "probes")}
+    values |= {name: update(getattr(before, name), getattr(anew, name)) for name in ("outcomes", "manifests")}
+    return ExchangedRuns(before=before, anew=anew, **values)
 
 
 def write_run(

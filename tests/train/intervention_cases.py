@@ -52,9 +52,7 @@ def is_upper_query_or_key(role: ParameterRole) -> bool:
 #: and latent attention; the first two with biases.
 MANY_HEADS = MODEL | {"layers": 2, "key_value_heads": 4}
 SHARED_KEYS = MODEL | {"layers": 2, "key_value_heads": 2}
-LATENT = MANY_HEADS | {
-    "projections": {"name": "latent", "query_latent": 12, "key_value_latent": 10, "rotary_width": 4},
-}
+LATENT = MANY_HEADS | {"projections": {"name": "latent", "query_latent": 12, "key_value_latent": 10, "rotary_width": 4}}
 KINDS = {"many_heads": MANY_HEADS, "shared_keys": SHARED_KEYS, "latent": LATENT}
 ADAMW = RUN["optimizer"]
 MUON = ADAMW | {"name": "muon", "learning_rate": 0.02, "matrices": "separate"}

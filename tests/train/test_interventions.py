@@ -276,10 +276,7 @@ def test_scores_come_with_what_probes_read(packs: Path, tmp_path: Path) -> None:
         (slow(multiplier=0.0), r"slow_query_key.multiplier \(0\) must be above 0.*'freeze'"),
         (slow(roles="query,keys"), r"roles: there is no role 'keys'; did you mean 'key'"),
         (slow(roles="attention_gate"), r"no layer from 2 on has a parameter of role 'attention_gate'"),
-        (
-            slow(sequences=31),
-            r"slow_query_key reads 31 held-out sequences, and 30 of \S+ lie behind the 10 of",
-        ),
+        (slow(sequences=31), r"slow_query_key reads 31 held-out sequences, and 30 of \S+ lie behind the 10 of"),
         (slow(sequences=0), r"sequences \(0\) must be 1 or more"),
         (slow(window_start=0.6), r"window_start \(0.6\) and window_end \(0.5\)"),
         ({"name": "learning_rate_factor", "factor": -1.0}, r"learning_rate_factor.factor \(-1\)"),

@@ -119,10 +119,7 @@ def test_bfloat16_runs_are_read_in_float32(packs: Path, tmp_path: Path) -> None:
     assert moved.min() > 0 and moved.max() < 1e-5
 
 
-@pytest.mark.parametrize(
-    "layers, heads, middle",
-    [(14, 32, (7, 15)), (2, 4, (1, 1)), (3, 4, (1, 1)), (1, 1, (0, 0))],
-)
+@pytest.mark.parametrize("layers, heads, middle", [(14, 32, (7, 15)), (2, 4, (1, 1)), (3, 4, (1, 1)), (1, 1, (0, 0))])
 def test_the_middle_is_the_papers(packs: Path, layers: int, heads: int, middle: tuple[int, int]) -> None:
     """Layer 8 of 14 and head 16 of 32, counted from 1."""
     sizes = {"layers": layers, "heads": heads, "key_value_heads": heads, "head_width": 2, "width": 8}
@@ -149,11 +146,7 @@ def test_another_head_may_be_chosen(packs: Path) -> None:
     "changes, options, message",
     [
         ({}, {"every": 0}, r"logit_change.every \(0\) and .sequences \(3\) must be 1 or more"),
-        (
-            {},
-            {"sequences": 31},
-            r"logit_change reads 31 held-out sequences, and 30 of \S+ lie behind the 10 of",
-        ),
+        ({}, {"sequences": 31}, r"logit_change reads 31 held-out sequences, and 30 of \S+ lie behind the 10 of"),
         ({}, {"layer": 2}, r"logit_change.layer \(2\): the model has layers 0 to 1; -1 is the middle one"),
         ({}, {"head": -2}, r"logit_change.head \(-2\): the model has heads 0 to 3"),
         ({"mixer": {"name": "sigmoid"}}, {}, r"model.mixer 'sigmoid': what probes read of attention weights"),

@@ -103,7 +103,7 @@ def test_bfloat16_stays_near_float32(packs: Path, tmp_path: Path, undisturbed: P
     assert all(value.dtype == torch.float32 for value in load_file(tmp_path / "out/model.safetensors").values())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_any_moment_resumes_the_bits(packs: Path, tmp_path: Path, probed: Path, seed: int) -> None:
     """Killed inside writing a checkpoint or a probe point, between files, in the rotation, in the outputs; in mid-step.
 
@@ -413,15 +413,14 @@ class Memory:
         return self.original(loop)
 
 
-@pytest.mark.parametrize("room", [4, 1])
 def test_a_micro_batch_that_nobody_asked_for_gives_way_to_a_smaller_one(
-    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, room: int
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = Memory(monkeypatch, room)
+    memory = Memory(monkeypatch, 2)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
-    assert memory.tried == [number for number in (8, 4, 2, 1) if number >= room]
+    assert memory.tried == [8, 4, 2]
     manifest, starts = read(tmp_path / "out/manifest.json"), read(tmp_path / "state/starts.json")
-    assert manifest["micro_batch"] == room
+    assert manifest["micro_batch"] == 2
     assert [start["ended"] for start in starts] == ["out of memory"] * (len(starts) - 1) + ["completed"]
     assert_alike(tmp_path, undisturbed)
 

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.studies.key_norms.norm_curves import count_layers
-from tests.studies.run_files import write_run
+from tests.studies.run_files import exchange_runs, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "key_norms" / "published")
@@ -58,25 +59,37 @@ def as_the_document_says(layers: int) -> dict[str, Arm]:
     }
 
 
+@cache
+def study_at(preset: str) -> study_config.Study:
+    """The study under a preset."""
+    return study_config.load(STUDY, preset)
+
+
 @dataclass
 class World:
-    """Run directories under `root`, of one preset."""
+    """Run directories under `root`, of one preset; of `before` are the arms that are alike."""
 
     root: Path
     preset: str = "paper"
     arms: dict[str, Arm] = field(default_factory=dict)
+    before: World | None = None
     study: study_config.Study = field(init=False)
 
     def __post_init__(self) -> None:
-        self.study = study_config.load(STUDY, self.preset)
+        self.study = study_at(self.preset)
         self.arms = self.arms or as_the_document_says(count_layers(self.study))
         for name, arm in self.arms.items():
-            self._run(name, arm)
+            if self._is_new(name):
+                self._run(name, arm)
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
         expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
-        return load(expected, self.root, probes=True)
+        anew = load([run for run in expected if self._is_new(run.method)], self.root, probes=True)
+        return anew if self.before is None else exchange_runs(self.before.load(), anew)
+
+    def _is_new(self, name: str) -> bool:
+        return self.before is None or self.arms.get(name) != self.before.arms.get(name)
 
     def _run(self, method: str, arm: Arm) -> None:
         spec = self.study.runs[f"{STUDY}/base/{method}/s42"].spec

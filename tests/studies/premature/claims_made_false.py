@@ -5,33 +5,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 from tests.studies.premature.runs_with_false_claims import swap_arms
-from tests.studies.premature.synthetic_runs import (
-    PPL,
-    SEEDS,
-    TASKS,
-    Facts,
-    World,
-    make_published_facts,
-    study_at,
-    write_runs,
-)
+from tests.studies.premature.synthetic_runs import PPL, SEEDS, TASKS, Facts, World, study_at
 
 Change = Callable[[World], object]
 
 #: Names of Table 5 -> methods.
 NETWORKS = {"gelu_3840": "gpt", "gelu_2560": "gpt_gelu2560", "swiglu_2560": "gpt_swiglu", "geglu_2560": "gpt_geglu"}
 FIXED = ("fixed_3pct", "fixed_6pct")
-
-
-def world(change: Change, folder: Path) -> Path:
-    """Write the published facts with a change."""
-    facts = make_published_facts()
-    change(facts)
-    assert facts != make_published_facts(), "nothing is changed"
-    return write_runs(facts, folder)
 
 
 def both(*changes: Change) -> Change:
@@ -247,9 +229,7 @@ FALSE: dict[str, Change] = {
     "t8_higher_threshold": set_scores(lambda at, score: min(score, 0.0065) if at < 7 else score),
     "release_window": LATE,
     "release_main": LATE,
-    "t9_control": both(
-        *(apart(0.1, "gpt", seeds=(42,)), read("entropy", gpt=0.75), read("logit_mean_abs", gpt=0.9)),
-    ),
+    "t9_control": both(*(apart(0.1, "gpt", seeds=(42,)), read("entropy", gpt=0.75), read("logit_mean_abs", gpt=0.9))),
     "t9_intervention": gains(gpt=-0.05),
     **{f"t9_{name}": ppl(**{name: PPL["gpt"][0] + 0.3}) for name in FIXED},
     "release_order": ppl(gpt_slow=26.72, fixed_3pct=26.70, fixed_6pct=26.69),
@@ -267,9 +247,7 @@ FALSE: dict[str, Change] = {
     },
     "dose_monotone": read("bilinear_displacement", mult_0p125=0.9),
     "dose_ppl_saturates": ppl(mult_0p125=25.0),
-    "locality": both(
-        *(read(f"locality_{side}", gpt=1.2, gpt_slow=1.1) for side in ("query", "key")),
-    ),
+    "locality": both(*(read(f"locality_{side}", gpt=1.2, gpt_slow=1.1) for side in ("query", "key"))),
     "locality_order": exchange_readings("locality_key", "upper", "gpt", "gpt_slow"),
     "immature_energy": exchange_readings("projector_share", "model", "gpt", "gpt_slow"),
     "fixed_releases_keep_most": ppl(fixed_6pct=26.6),

@@ -6,10 +6,11 @@ A world is facts by run (`Facts`); a mutant is a function that changes them befo
 from __future__ import annotations
 
 import atexit
+import copy
 import math
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ from plumbline.results.runs.expected_runs import ExpectedRun, list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs import study_config
 from plumbline.studies.premature.release_rule_replay import LOGGED
-from tests.studies.run_files import write_run
+from tests.studies.run_files import exchange_runs, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "premature" / "published")
@@ -210,10 +211,29 @@ def _link(key: str, root: Path) -> None:
             here.symlink_to(there)
 
 
-def load_frames(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
-    """The frames of some groups; of all runs by default."""
+def load_where(change: Callable[[World], object], folder: Path) -> RunFrames:
+    """The frames of the published facts with a change; only the runs that it changes are written and read."""
+    facts = copy.deepcopy(_make_facts())
+    change(facts)
+    changed = [key for key, run in _make_facts().items() if facts.get(key) != run]
+    assert changed, "nothing is changed"
+    for key in changed:
+        if key in facts:
+            _write(study_at().runs[key].spec, facts[key], folder)
+    return exchange_runs(load_published(), load_frames(folder, keys=changed))
+
+
+@cache
+def load_published() -> RunFrames:
+    """The frames of all runs of the published world, read once a process."""
+    return load_frames(published_once())
+
+
+def load_frames(root: Path, *groups: str, preset: str = "paper", keys: Collection[str] | None = None) -> RunFrames:
+    """The frames of some groups, of all runs by default; and of those only these `keys`."""
     study = study_at(preset)
     expected = list_expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
+    expected = [run for run in expected if keys is None or run.key in keys]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finished_runs, "_read_frame", _frame)
         return finished_runs.load(expected, root, average="seven_avg", probes=True)

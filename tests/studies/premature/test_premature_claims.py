@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import tempfile
 from pathlib import Path
@@ -13,15 +12,17 @@ import pytest
 
 from plumbline.results.claims.claim_registry import ClaimCheck
 from plumbline.results.claims.claim_verdicts import judge_claims
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.studies.premature import gradient_step_on_scores, theorem_numbers
 from plumbline.studies.premature.claims import CHECKS, Evidence
-from tests.studies.premature.claims_made_false import FALSE, REVERSED, Change, world
+from tests.studies.premature.claims_made_false import FALSE, REVERSED, Change
 from tests.studies.premature.runs_with_false_claims import nothing_happens
 from tests.studies.premature.synthetic_runs import (
     PUBLISHED,
     load_frames,
+    load_published,
+    load_where,
     make_published_facts,
-    published_once,
     study_at,
     write_runs,
 )
@@ -29,20 +30,21 @@ from tests.studies.premature.synthetic_runs import (
 CLAIMS = PUBLISHED.claims()
 
 
-def judge_runs(root, preset: str = "paper") -> pd.DataFrame:
-    rows = judge_claims(CLAIMS, CHECKS, Evidence(load_frames(root, preset=preset), study_at(preset), PUBLISHED))
+def judge_runs(frames: RunFrames, preset: str = "paper") -> pd.DataFrame:
+    rows = judge_claims(CLAIMS, CHECKS, Evidence(frames, study_at(preset), PUBLISHED))
     return pd.DataFrame(rows).set_index("id")
 
 
 @pytest.fixture(scope="module")
 def rows() -> pd.DataFrame:
-    return judge_runs(published_once())
+    return judge_runs(load_published())
 
 
 @pytest.fixture(scope="module")
 def nothing(tmp_path_factory) -> pd.DataFrame:
     """The rows where every run ends and reads as its control does."""
-    return judge_runs(write_runs(nothing_happens(make_published_facts()), tmp_path_factory.mktemp("nothing")))
+    root = write_runs(nothing_happens(make_published_facts()), tmp_path_factory.mktemp("nothing"))
+    return judge_runs(load_frames(root))
 
 
 def test_every_claim_is_measured_or_says_why_not():
@@ -68,7 +70,7 @@ OF_RUNS = [name for name in TRAINED if name not in ARITHMETIC]
 def of_runs_where(change: Change, *names: str) -> pd.DataFrame:
     """The rows of some claims of runs in a changed world."""
     with tempfile.TemporaryDirectory() as folder:
-        evidence = Evidence(load_frames(world(change, Path(folder))), study_at(), PUBLISHED)
+        evidence = Evidence(load_where(change, Path(folder)), study_at(), PUBLISHED)
         claims = [claim for claim in CLAIMS if claim.id in names]
         return pd.DataFrame(judge_claims(claims, {name: CHECKS[name] for name in names}, evidence)).set_index("id")
 
@@ -93,11 +95,7 @@ def test_ties_are_no_order(name, nothing):
     assert verdict["verdict"] == "not reproduced" and " = " in verdict["reproduced"], verdict["why"]
 
 
-def _world(tmp_path, change) -> pd.DataFrame:
-    return judge_runs(world(change, tmp_path))
-
-
-def test_what_grows_in_one_jump_does_not_grow_gradually(tmp_path):
+def test_what_grows_in_one_jump_does_not_grow_gradually():
     def jumps(facts):
         curve = facts["premature/base/gpt_slow/s42"].run_values["loss_neither", "model"]
         whole = facts["premature/base/gpt_slow/s42"].run_values["loss", "model"]
@@ -105,26 +103,25 @@ def test_what_grows_in_one_jump_does_not_grow_gradually(tmp_path):
             lost = 0.35 + 0.01 * number + (17.0 if at == 1.0 else 0.0)
             curve[at] = (math.log(math.exp(whole[at][0]) + lost), curve[at][1])
 
-    assert _world(tmp_path, jumps).loc["ablation_grows", "verdict"] == "not reproduced"
+    assert of_runs_where(jumps, "ablation_grows").loc["ablation_grows", "verdict"] == "not reproduced"
 
 
-def test_a_ratio_of_one_is_not_below_one(tmp_path):
+def test_a_ratio_of_one_is_not_below_one():
     def above(facts):
         for side in ("gpt", "gpt_slow"):
             facts[f"premature/base/{side}/s42"].run_values["locality_query", "upper"] = {0.03: (1.02, 0.174)}
 
-    assert _world(tmp_path, above).loc["locality", "verdict"] == "not reproduced"
+    assert of_runs_where(above, "locality").loc["locality", "verdict"] == "not reproduced"
 
 
-def test_what_suppresses_nothing_is_no_suppressor_and_what_keeps_little_keeps_not_most(tmp_path):
+def test_what_suppresses_nothing_is_no_suppressor_and_what_keeps_little_keeps_not_most():
     def other_way(facts):
         for method, gain in (("gpt_swiglu", 0.62), ("gpt_rmsnorm", 0.2), ("gpt_biasless", 0.2), ("gpt", 0.5858)):
             control = facts[f"premature/base/{method}/s42"]
             facts[f"premature/base/{method}_slow/s42"].loss = math.log(math.exp(control.loss) - gain)
 
-    verdicts = _world(tmp_path, other_way)
-    names = ["swiglu_suppressor", "rmsnorm_alone", "biasless_partial"]
-    assert verdicts.loc[names, "verdict"].eq("not reproduced").all(), verdicts.loc[names, "why"]
+    verdicts = of_runs_where(other_way, "swiglu_suppressor", "rmsnorm_alone", "biasless_partial")
+    assert len(verdicts) == 3 and verdicts["verdict"].eq("not reproduced").all(), verdicts["why"]
 
 
 def _wider(study: str) -> theorem_numbers.MatchedModelSizes:
@@ -165,7 +162,7 @@ WRONG = {
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_every_claim_of_the_theory_fails_where_it_is_wrong(name, monkeypatch):
     assert set(ARITHMETIC) == set(WRONG)
-    evidence = Evidence(load_frames(published_once(), "gpt"), study_at(), PUBLISHED)
+    evidence = Evidence(load_published(), study_at(), PUBLISHED)
     monkeypatch.setattr(*WRONG[name])
     verdicts = judge_claims([claim for claim in CLAIMS if claim.id == name], {name: CHECKS[name]}, evidence)
     assert verdicts[0]["verdict"] == "not reproduced", verdicts[0]
@@ -181,10 +178,13 @@ def test_each_verdict_names_its_runs(rows):
             assert keys and rows.loc[name, "run_ids"].split() == [study.runs[key].spec.run_id for key in keys], name
 
 
-def test_a_claim_about_runs_that_are_not_there_is_not_tested(tmp_path):
-    facts = {key: run for key, run in make_published_facts().items() if "/gpt" in key and "glu" not in key}
-    facts["premature/base/gpt_slow/s43"].outcome = "diverged"
-    verdicts = judge_runs(write_runs(facts, tmp_path))
+def test_a_claim_about_runs_that_are_not_there_is_not_tested():
+    def fewer(facts):
+        for key in [key for key in facts if "/gpt" not in key or "glu" in key]:
+            del facts[key]
+        facts["premature/base/gpt_slow/s43"].outcome = "diverged"
+
+    verdicts = of_runs_where(fewer, "t4_gpt", "t4_gpt_geglu", "ppl_gain_270m", "downstream_wins", "ffn_match")
     assert verdicts.loc["t4_gpt", "verdict"] == "reproduced"
     assert (
         verdicts.loc["t4_gpt_geglu", "verdict"] == "not tested" and "is missing" in verdicts.loc["t4_gpt_geglu", "why"]
@@ -195,31 +195,32 @@ def test_a_claim_about_runs_that_are_not_there_is_not_tested(tmp_path):
     assert verdicts.loc["ffn_match", "verdict"] == "reproduced"
 
 
-def test_an_intervention_that_never_gets_there_saves_nothing(tmp_path):
-    facts = make_published_facts()
-    facts["premature/base/gpt_slow/s44"] = dataclasses.replace(
-        facts["premature/base/gpt_slow/s44"], loss=math.log(27.5), saved=None
-    )
-    verdicts = judge_runs(write_runs(facts, tmp_path))
-    assert verdicts.loc["tokens_saved_270m", "verdict"] == "not reproduced"
-    assert verdicts.loc["gain_every_paired_difference", "verdict"] == "not reproduced"
+def test_an_intervention_that_never_gets_there_saves_nothing():
+    def never(facts):
+        run = facts["premature/base/gpt_slow/s44"]
+        run.loss, run.saved = math.log(27.5), None
+
+    verdicts = of_runs_where(never, "tokens_saved_270m", "gain_every_paired_difference")
+    assert len(verdicts) == 2 and verdicts["verdict"].eq("not reproduced").all()
 
 
-def test_a_loss_at_half_the_rate_is_not_the_controls(tmp_path):
+def test_a_loss_at_half_the_rate_is_not_the_controls():
     """Printed 3.4474 for 3.2883: a twentieth of the loss, but a sixth of the perplexity."""
-    facts = make_published_facts()
-    for seed in (42, 43, 44):
-        run = facts[f"premature/base/gpt/s{seed}"]
-        run.loss += 3.4474 - 3.2902
-    verdicts = judge_runs(write_runs(facts, tmp_path))
+
+    def higher(facts):
+        for seed in (42, 43, 44):
+            facts[f"premature/base/gpt/s{seed}"].loss += 3.4474 - 3.2902
+
+    verdicts = of_runs_where(higher, "control_270m")
     assert verdicts.loc["control_270m", "why"].startswith("2 of 4 values agree; apart: loss_mean, ppl_mean")
 
 
-def test_routing_that_matures_before_the_window_is_told(tmp_path):
-    facts = make_published_facts()
-    curve = facts["premature/base/gpt_slow/s42"].run_values["lower_copy", "model"]
-    curve[0.01] = (0.0055, curve[0.01][1])
-    reproduced = judge_runs(write_runs(facts, tmp_path)).loc["lower_routing_same", "reproduced"]
+def test_routing_that_matures_before_the_window_is_told():
+    def early(facts):
+        curve = facts["premature/base/gpt_slow/s42"].run_values["lower_copy", "model"]
+        curve[0.01] = (0.0055, curve[0.01][1])
+
+    reproduced = of_runs_where(early, "lower_routing_same").loc["lower_routing_same", "reproduced"]
     assert (
         "intervention_pct = 3" in reproduced
         and "intervention_of_all = 1" in reproduced
@@ -227,17 +228,19 @@ def test_routing_that_matures_before_the_window_is_told(tmp_path):
     )
 
 
-def test_the_flat_task_must_be_flat_as_well(tmp_path):
-    facts = make_published_facts()
-    for seed in (42, 43, 44):
-        facts[f"premature/base/gpt_slow/s{seed}"].tasks["arc_challenge"] -= 0.05
-    verdicts = judge_runs(write_runs(facts, tmp_path))
+def test_the_flat_task_must_be_flat_as_well():
+    def lower(facts):
+        for seed in (42, 43, 44):
+            facts[f"premature/base/gpt_slow/s{seed}"].tasks["arc_challenge"] -= 0.05
+
+    verdicts = of_runs_where(lower, "downstream_largest")
     assert verdicts.loc["downstream_largest", "verdict"] == "partly"
     assert "arc_challenge is not nearly flat" in verdicts.loc["downstream_largest", "why"]
 
 
 def test_a_demo_speaks_only_about_arithmetic(tmp_path):
-    verdicts = judge_runs(write_runs(make_published_facts("demo"), tmp_path, "demo"), "demo")
+    root = write_runs(make_published_facts("demo"), tmp_path, "demo")
+    verdicts = judge_runs(load_frames(root, preset="demo"), "demo")
     trained = verdicts.drop([name for name, measure in CHECKS.items() if measure.scope == "arithmetic"])
     assert trained["verdict"].eq("not judged (demo size)").all()
     arithmetic = verdicts.loc[ARITHMETIC, "verdict"]

@@ -81,10 +81,7 @@ MUTANTS: dict[str, tuple[Mutant, set[str]]] = {
     ),
     "frobenius_enough": (each(SPECTRAL, add(-0.2)), {"frobenius_enough"}),
     "tau_too_high": (each([*every("quack"), *WIDE], put(outcome="completed")), {"tau_too_high"}),
-    "tau_too_low": (
-        each([key(scale, "quack", ETAS[0], TAUS[0]) for scale in BOTH], put(loss=3.3)),
-        {"tau_too_low"},
-    ),
+    "tau_too_low": (each([key(scale, "quack", ETAS[0], TAUS[0]) for scale in BOTH], put(loss=3.3)), {"tau_too_low"}),
 }
 
 

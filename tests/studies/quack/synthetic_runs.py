@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from tests.studies.run_files import write_run
+from tests.studies.run_files import exchange_runs, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "quack" / "published")
@@ -109,6 +108,7 @@ class Written:
     root: Path
     facts: World
     preset: str = "paper"
+    before: Written | None = None
     study: study_config.Study = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,14 +117,12 @@ class Written:
             self._run(name, facts)
 
     def changed(self, mutant: Mutant, root: Path) -> Written:
-        """The same with what a mutant makes of it: its files are linked where they are alike."""
-        shutil.copytree(self.root, root, copy_function=os.link, dirs_exist_ok=True)
+        """The same with what a mutant makes of it: only the runs that it changes are written and read."""
+        if (self.root / "measured").exists():
+            shutil.copytree(self.root / "measured", root / "measured")
         facts = mutant(copy.deepcopy(self.facts))
-        alike = [name for name, own in facts.items() if own == self.facts.get(name)]
-        for name in set(self.facts) - set(alike):
-            shutil.rmtree(root / "runs" / name)
-            shutil.rmtree(root / "probes" / name)
-        changed_runs = Written(root, {name: own for name, own in facts.items() if name not in alike}, self.preset)
+        anew = {name: own for name, own in facts.items() if own != self.facts.get(name)}
+        changed_runs = Written(root, anew, self.preset, self)
         changed_runs.facts = facts
         return changed_runs
 
@@ -132,7 +130,11 @@ class Written:
         """The frames of all runs."""
         expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
         names = {name: measurement.key for name, measurement in self.study.measurements.items()}
-        return load(expected, self.root, probes=True, measurements=names)
+        if self.before is None:
+            return load(expected, self.root, probes=True, measurements=names)
+        changed = {run.key for run in expected if self.facts.get(run.key) != self.before.facts.get(run.key)}
+        anew = load([run for run in expected if run.key in changed], self.root, probes=True, measurements=names)
+        return exchange_runs(self.before.load(), anew)
 
     def measured(self, name: str, frame: pd.DataFrame, **facts: Any) -> Written:
         """Write a measurement."""

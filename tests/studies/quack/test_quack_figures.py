@@ -131,9 +131,10 @@ def test_nothing_at_all_is_a_picture_too(tmp_path, name: str) -> None:
     assert "missing" in words(picture) and "preset demo" in words(picture)
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_bytes_repeat(right: Written, tmp_path, name: str) -> None:
-    paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
+@pytest.mark.parametrize("name", ["fig1", "fig2"])
+def test_the_bytes_repeat(right: Written, pictures: dict[str, FigureWithData], tmp_path, name: str) -> None:
+    two = {"a": pictures[name], "b": draw(right, name)}
+    paths = [figure_style.save(picture, tmp_path / folder / f"{name}.png") for folder, picture in two.items()]
     for path, path_of_repeat in zip(*paths, strict=True):
         assert path.read_bytes() == path_of_repeat.read_bytes()
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()

@@ -85,11 +85,7 @@ TRANSFERS: dict[str, tuple[Transfer, str, set[str]]] = {
         "partly",
         {"mlp_transfer_error"},
     ),
-    "mlp_transfer_cos": (
-        Transfer(mlp_distance=(0.0024,) * 3, angle=4.0),
-        "not reproduced",
-        {"mlp_transfer_cos"},
-    ),
+    "mlp_transfer_cos": (Transfer(mlp_distance=(0.0024,) * 3, angle=4.0), "not reproduced", {"mlp_transfer_cos"}),
     "mlp_transfer_cosdist": (
         Transfer(mlp_distance=(0.0008,) * 3, linear_distance=(0.004,) * 3),
         "not reproduced",
@@ -100,16 +96,8 @@ TRANSFERS: dict[str, tuple[Transfer, str, set[str]]] = {
         "not reproduced",
         {"mlp_transfer_factor", "mlp_transfer_error"},
     ),
-    "mlp_transfer_dim": (
-        Transfer(mlp=(0.045, 0.05, 0.06)),
-        "not reproduced",
-        {"mlp_transfer_dim"},
-    ),
-    "mlp_transfer_factor, the printed ends": (
-        Transfer(mlp=(0.04,) * 3, linear=(0.14,) * 3),
-        "reproduced",
-        set(),
-    ),
+    "mlp_transfer_dim": (Transfer(mlp=(0.045, 0.05, 0.06)), "not reproduced", {"mlp_transfer_dim"}),
+    "mlp_transfer_factor, the printed ends": (Transfer(mlp=(0.04,) * 3, linear=(0.14,) * 3), "reproduced", set()),
     "mlp_transfer_error, reversed": (
         Transfer(mlp=(0.118, 0.119, 0.120), linear=(0.050, 0.051, 0.052)),
         "not reproduced",
@@ -125,11 +113,7 @@ TRANSFERS: dict[str, tuple[Transfer, str, set[str]]] = {
         "not reproduced",
         {"mlp_transfer_dim", "mlp_transfer_error"},
     ),
-    "mlp_transfer_dim, other widths": (
-        Transfer(widths=(32, 64, 96)),
-        "not reproduced",
-        {"mlp_transfer_dim"},
-    ),
+    "mlp_transfer_dim, other widths": (Transfer(widths=(32, 64, 96)), "not reproduced", {"mlp_transfer_dim"}),
 }
 
 
@@ -199,10 +183,7 @@ def lowest_rates_are_best(world: World) -> World:
 
 
 LINEAR_WINS = Transfer(
-    mlp=(0.118, 0.119, 0.120),
-    linear=(0.050, 0.051, 0.052),
-    mlp_distance=(0.012,) * 3,
-    linear_distance=(0.002,) * 3,
+    mlp=(0.118, 0.119, 0.120), linear=(0.050, 0.051, 0.052), mlp_distance=(0.012,) * 3, linear_distance=(0.002,) * 3
 )
 
 #: World -> runs and measurement in it, and the claims whose effect is reversed there.

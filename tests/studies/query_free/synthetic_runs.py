@@ -17,7 +17,7 @@ from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.study_config import Study
-from tests.studies.run_files import write_run
+from tests.studies.run_files import exchange_runs, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "query_free"
@@ -80,6 +80,21 @@ def write_runs(world: World, root: Path, preset: str = "paper") -> Path:
     for method, facts in world.items():
         _run(method, facts, root, study_at(preset))
     return root
+
+
+def load_where(right: Path, world: World, root: Path, transfer: Transfer) -> RunFrames:
+    """The frames of a world and a measurement; only the runs that are not as they lie in `right` are written and
+    read."""
+    changed = {name for name, facts in as_the_document_says().items() if world.get(name) != facts}
+    write_transfer(transfer, write_runs({name: world[name] for name in changed & world.keys()}, root))
+    expected = list_expected_runs(None, study_at(), list(study_at().definition["runs"]), root)
+    anew = load([run for run in expected if run.method in changed], root, measurements={"basis_transfer": MEASURED})
+    return exchange_runs(_load_right(right), anew)
+
+
+@cache
+def _load_right(root: Path) -> RunFrames:
+    return load_frames(root)
 
 
 def load_frames(root: Path, *groups: str, preset: str = "paper", transfer: bool = True) -> RunFrames:

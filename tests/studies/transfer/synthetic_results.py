@@ -24,11 +24,7 @@ PUBLISHED = PrintedNumbers(ROOT / "studies" / "transfer" / "published")
 #: Within the printed rounding, with the printed sigma (0.00208) and mean (0.4829), and every printed z in reach.
 BASELINE_SEEDS = {42: 0.48196, 43: 0.48153, 44: 0.48532}
 SIGMA, MEAN = float(np.std([*BASELINE_SEEDS.values()], ddof=1)), float(np.mean([*BASELINE_SEEDS.values()]))
-SEEDS = {
-    "baseline": BASELINE_SEEDS,
-    "qknorm": {43: 0.48832, 44: 0.49098},
-    "softpick": {43: 0.4905, 44: 0.4931},
-}
+SEEDS = {"baseline": BASELINE_SEEDS, "qknorm": {43: 0.48832, 44: 0.49098}, "softpick": {43: 0.4905, 44: 0.4931}}
 DIVERGED_LARGE = {("hybrid_norm", 42): 3500, ("hybrid_norm", 43): 2900, ("hybrid_norm", 44): 2800}
 DIVERGED_LARGE |= {("ssmax", 42): 5800, ("hyper", 42): 18300}
 

@@ -14,6 +14,7 @@ from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import collect_run_facts
 from plumbline.specs import study_config, study_parts
 from plumbline.specs.yaml_files import ROOT
+from tests.studies.run_files import keep_read
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, curve, tasks_of
 
 MINE = {
@@ -40,7 +41,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> World:
         world.completed("base", "baseline", seed, tasks_of(value), 5.0, curve(44, 5.0, every=11))
     world.completed("base", "capped", 42, tasks_of(0.318), 4.9, curve(44, 4.9, every=11))
     world.completed("large", "baseline", 42, tasks_of(0.32), 4.8, curve(44, 4.8, every=11))
-    return world
+    return keep_read(world)
 
 
 def make(world: World, kind: str, name: str):
@@ -118,6 +119,7 @@ def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine:
     world = World(tmp_path, "demo", study)
     scored = tasks_of(0.30).loc[list(study.suite.task_names)]
     world.completed("base", "capped", 42, scored, 5.0, curve(44, 5.0, every=11))
+    keep_read(world)
     pattern = "Another suite than the paper's: .* seven_avg of the suite premature7 .7 tasks: piqa, .* suite climb12"
     for name in ("table2", "table3", "table5", "table7", "noise_floor", "variants", "signals", "task_deltas"):
         table = make(world, "tables", name)

@@ -115,6 +115,8 @@ def test_how_much_of_the_order_is_kept(order: int, phrase: str, remark: str, tmp
 
 
 def test_without_a_spread_of_seeds_nothing_is_resolved(tmp_path: Path) -> None:
+    none = make_table(World(tmp_path / "none", "evening"))
+    assert set(none.frame["resolved_base"]) == {"missing", "reference"}
     world = World(tmp_path, "evening")
     world.completed("base", "baseline", 42, None, 5.2)
     world.completed("base", "softpick", 42, None, 4.0)
@@ -122,11 +124,10 @@ def test_without_a_spread_of_seeds_nothing_is_resolved(tmp_path: Path) -> None:
     assert table.cell("softpick", "resolved_base").value == "no spread"
     assert table.warnings[0] == "At 1.2M and 330 steps: no spread of seeds, so nothing is resolved."
     assert not any("Decision accuracy" in line for line in table.warnings)
-
-
-def test_a_world_without_any_run(tmp_path: Path) -> None:
-    table = make_table(World(tmp_path, "evening"))
-    assert set(table.frame["resolved_base"]) == {"missing", "reference"}
+    # Seeds without any spread are none either.
+    for method, loss in (("baseline", 5.2), ("softpick", 4.0)):
+        world.completed("base", method, 43, None, loss)
+    assert make_table(world).cell("softpick", "resolved_base").value == "no spread"
 
 
 @pytest.mark.parametrize("scale", ["base", "large"])
@@ -149,14 +150,6 @@ def test_without_all_seeds_of_the_baseline_nothing_is_judged(tmp_path: Path) -> 
     table = make_table(world)
     assert "no method beside Baseline" in table.warnings[0] and "Baseline (1 of 6 seeds diverged)" in table.warnings[0]
     assert table.cell("softpick", "resolved_base").value == "no noise floor"
-
-
-def test_seeds_without_any_spread_resolve_nothing(tmp_path: Path) -> None:
-    world = World(tmp_path, "evening")
-    for method, loss in (("baseline", 5.2), ("softpick", 4.0)):
-        for seed in (42, 43):
-            world.completed("base", method, seed, None, loss)
-    assert make_table(world).cell("softpick", "resolved_base").value == "no spread"
 
 
 def test_who_diverges_in_print_comes_last_there(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_each_verdict_names_its_runs(rows):
         assert ids == [study.runs[key].spec.run_id for key in rows.loc[name, "runs"].split()]
 
 
-@pytest.mark.parametrize("preset", ["mini", "demo", "smoke"])
+@pytest.mark.parametrize("preset", ["mini", "demo"])
 def test_small_presets_speak_only_about_sizes_and_definitions(tmp_path, preset):
     world = World(tmp_path, preset)
     seeds = [run.spec.init_seed for run in world.study.runs.values() if run.key.startswith("transfer/base/baseline/s")]

@@ -39,10 +39,7 @@ def test_drawn_scores_spread_as_the_formulas_say(length: float) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    heads=st.integers(1, 16),
-    head_width=st.integers(4, 64),
-    init_std=st.floats(1e-3, 1.0),
-    length=st.floats(0.1, 100.0),
+    heads=st.integers(1, 16), head_width=st.integers(4, 64), init_std=st.floats(1e-3, 1.0), length=st.floats(0.1, 100.0)
 )
 def test_the_ratio_hangs_on_width_and_init_alone(heads: int, head_width: int, init_std: float, length: float) -> None:
     width = heads * head_width
