@@ -98,7 +98,7 @@ def facts(world: World, rng: np.random.Generator) -> printed.World:
     truth = published if world == "perfect" else nothing_happens(published)
     seeds = {scale: {place: rng.normal(0.0, spread.seed) for place in range(3)} for scale, spread in LOSS.items()}
     world_runs: printed.World = {}
-    for key in sorted(truth, key=lambda one: one.split("/")[2] != "gpt"):  # each control before what is compared
+    for key in sorted(truth, key=lambda run: run.split("/")[2] != "gpt"):  # each control before what is compared
         _, scale, method, seed = key.split("/")
         place = printed.SEEDS.index(int(seed[1:]))
         mean = MEANS[scale, method] if world == "perfect" else MEANS[scale, "gpt"]

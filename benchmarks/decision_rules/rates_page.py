@@ -32,9 +32,9 @@ class RatesPage:
     promised: list[Figure] = field(default_factory=list)
     beyond: list[Figure] = field(default_factory=list)
 
-    def table(self, title: str, words: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    def table(self, title: str, text: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         grid = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
-        self.parts.append(f"## {title}\n\n{words}\n\n{grid}")
+        self.parts.append(f"## {title}\n\n{text}\n\n{grid}")
 
     def share(self, hits: np.ndarray, promise: float | None = None, label: str = "", world: str = "normal") -> str:
         """A share with its error; where a promise is given it is noted next to it, by the world it was found in."""
@@ -74,8 +74,8 @@ def make_page(
         began = time.process_time()
         section(page)
         print(f"{section.__name__}: {time.process_time() - began:.0f} s", flush=True)
-    drawn = draws(options.worlds)
-    spent = f"{drawn}, {time.process_time() - start:.0f} s of CPU time. " if drawn else ""
+    effort = draws(options.worlds)
+    spent = f"{effort}, {time.process_time() - start:.0f} s of CPU time. " if effort else ""
     about = f"{describe(with_torch=False)}. {spent}`python benchmarks/{Path(script).name}`"
     head = "\n\n".join(filter(None, (f"# {title}", about, text)))
     atomic_write_text(options.out, "\n\n".join([head, *page.parts]) + "\n")

@@ -12,7 +12,7 @@ import pytest
 from mpmath import iv
 
 import plumbline.audit
-from plumbline.audit.audit_csv import build, choose, findings, read_coverage, summary, to_csv
+from plumbline.audit.audit_csv import build, choose_studies, findings, read_coverage, summary, to_csv
 from plumbline.audit.audit_page import WIDTH, to_markdown
 from plumbline.audit.audit_rows import (
     CLASSES,
@@ -261,7 +261,7 @@ def sixth(changed):
 
 
 def test_a_folder_with_only_printed_numbers_is_listed(audit, sixth):
-    studies = choose((), sixth)
+    studies = choose_studies((), sixth)
     assert studies == sorted([*LEAST, "sixth"])
     rows = build((), sixth)
     assert to_csv(rows) == to_csv(audit.to_dict("records"))

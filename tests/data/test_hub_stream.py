@@ -100,9 +100,9 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[StreamPosition]:
     positions: list[StreamPosition] = []
     read = sources.hub.documents
 
-    def record_start(*, at: StreamPosition = START, **options: Any) -> Iterator[Document]:
-        positions.append(at)
-        yield from read(at=at, **options)
+    def record_start(*, start: StreamPosition = START, **options: Any) -> Iterator[Document]:
+        positions.append(start)
+        yield from read(start=start, **options)
 
     monkeypatch.setattr(sources.hub, "documents", record_start)
     return positions

@@ -12,7 +12,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from plumbline.audit.audit_csv import as_markdown, build, choose, findings, read_coverage, sentences, summary, to_csv
+from plumbline.audit.audit_csv import (
+    as_markdown,
+    build,
+    choose_studies,
+    findings,
+    read_coverage,
+    sentences,
+    summary,
+    to_csv,
+)
 from plumbline.audit.audit_page import summarize_sentences, to_markdown
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
@@ -74,7 +83,7 @@ def main() -> int:
         if value:
             raise UsageError(f"{option} needs the folder of a paper's tables: plumbline audit {option} ... FOLDER")
     out = options.out or Path("results/audit.csv")
-    studies = choose(options.study)
+    studies = choose_studies(options.study)
     for study in studies:
         for warning in study_folders.misspelt(study_folders.folder(study, ROOT)):
             print(f"warning: {visible(warning)}", file=sys.stderr)

@@ -26,7 +26,7 @@ Row: TypeAlias = dict[str, Any]
 Counts: TypeAlias = dict[str, dict[str, int]]
 
 
-def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
+def choose_studies(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
     """Choose the named studies, or all: every study with printed numbers, in alphabetical order.
 
     Raises:
@@ -94,7 +94,7 @@ def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:
         PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
     """
     rows = []
-    for study in choose(studies, root):
+    for study in choose_studies(studies, root):
         audit_rows = ledger(study, root).rows
         finding_of_row = {row: finding for finding in findings(study, root) for row in finding.rows}
         ids = [row.id for row in audit_rows]

@@ -37,21 +37,21 @@ def arguments() -> command_line.Parser:
 def main() -> None:
     """Run `plumbline export`: write the folder, and print where it is."""
     options = arguments().parse_args()
-    named = named_run.find(options.run, options.preset)
-    if not (named.folder / "outcome.json").is_file() and (named.folder / "config.json").is_file():
+    run_files = named_run.find(options.run, options.preset)
+    if not (run_files.folder / "outcome.json").is_file() and (run_files.folder / "config.json").is_file():
         raise PlumblineError(
             f"{options.run} is in Hugging Face form already; plumbline export writes a finished run in that form"
         )
     from plumbline.export.write_export import export_hf
     from plumbline.model.finished_run import FinishedRun
 
-    spec, tokenizer = FinishedRun.read(named.folder).spec, options.tokenizer or named.tokenizer
+    spec, tokenizer = FinishedRun.read(run_files.folder).spec, options.tokenizer or run_files.tokenizer
     if tokenizer is None:
         raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
     out = options.out or Path("exports") / spec.preset / spec.key.replace("/", "-")
-    scores = options.card_scores or named.scores
+    scores = options.card_scores or run_files.scores
     done = export_hf(
-        named.folder, out, tokenizer=tokenizer, scores=scores, force=options.force, compare=not options.no_check
+        run_files.folder, out, tokenizer=tokenizer, scores=scores, force=options.force, compare=not options.no_check
     )
     size = sum(path.stat().st_size for path in out.iterdir())
     label = "a Llama" if done.form == "llama" else "with its own code (trust_remote_code=True)"

@@ -167,7 +167,7 @@ def _read(
                     cache.save(splitter.shuffles, now=False)
                 progress.add()
     except BaseException:
-        if cache and whole and cache.interrupted(splitter.shuffles):
+        if cache and whole and cache.keep_partial(splitter.shuffles):
             print(
                 f"{cache.folder}: {splitter.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: "
                 "the same command continues",
@@ -175,7 +175,7 @@ def _read(
             )
         raise
     if cache:
-        cache.ended(splitter.shuffles)
+        cache.keep_all(splitter.shuffles)
     return splitter.tally.bytes < limit
 
 

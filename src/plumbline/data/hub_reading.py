@@ -90,7 +90,7 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
     if cache is None:
         return read(), about, None
     cache.ask(about["budget"]["bytes"] if options.token_budget else None)
-    return read(at=cache.at), about, cache
+    return read(start=cache.at), about, cache
 
 
 def _read_budget(

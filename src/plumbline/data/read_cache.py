@@ -172,11 +172,11 @@ class StreamCache:
             self._write()
             self._saved = self.tally.bytes
 
-    def ended(self, shuffles: dict[str, DocumentShuffle]) -> None:
-        """All documents were taken."""
+    def keep_all(self, shuffles: dict[str, DocumentShuffle]) -> None:
+        """Keep all documents, which were taken."""
         self.save(shuffles)
 
-    def interrupted(self, shuffles: dict[str, DocumentShuffle]) -> bool:
+    def keep_partial(self, shuffles: dict[str, DocumentShuffle]) -> bool:
         """Keep what was taken when reading failed or was stopped; whether it is kept."""
         self.save(shuffles)
         return True
@@ -284,15 +284,15 @@ class LocalReadCache(StreamCache):
         )
         shutil.rmtree(folder)
 
-    def ended(self, shuffles: dict[str, DocumentShuffle]) -> None:
-        """All documents were taken; a small folder is read again as fast as this is synced."""
+    def keep_all(self, shuffles: dict[str, DocumentShuffle]) -> None:
+        """Keep all documents, which were taken; a small folder is read again as fast as this is synced."""
         if self._worth_it():
             self.save(shuffles)
 
-    def interrupted(self, shuffles: dict[str, DocumentShuffle]) -> bool:
+    def keep_partial(self, shuffles: dict[str, DocumentShuffle]) -> bool:
         """Keep what was taken when reading failed or was stopped, if it is much; whether it is kept."""
         if self._worth_it():
-            return super().interrupted(shuffles)
+            return super().keep_partial(shuffles)
         shutil.rmtree(self.folder, ignore_errors=True)
         return False
 

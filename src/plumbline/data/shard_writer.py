@@ -65,8 +65,8 @@ class _ShardWriter:
         self.bytes += len(line)
         self.documents += 1
 
-    def ended(self, shard: int, file: IO[bytes], *, now: bool = False) -> None:
-        """A shard is written; make it survive a kill and a power cut, where there is enough of it."""
+    def finish_shard(self, shard: int, file: IO[bytes], *, now: bool = False) -> None:
+        """Note that a shard is written, and make it survive a kill and a power cut, where there is enough of it."""
         self.shard = max(shard, self.shard)
         if now or self.bytes - self._saved >= read_cache.SAVE_BYTES:
             file.flush()
@@ -86,9 +86,9 @@ def write(shuffle: DocumentShuffle, folder: Path, name: str) -> dict[str, Any]:
     with name_in_errors(state.part), open(state.part, "r+b" if state.bytes else "wb") as file:
         file.truncate(state.bytes)
         file.seek(state.bytes)
-        for line in shuffle.lines(after=state.shard, ended=lambda shard: state.ended(shard, file)):
+        for line in shuffle.lines(after=state.shard, ended=lambda shard: state.finish_shard(shard, file)):
             state.take(line, file)
-        state.ended(255, file, now=True)
+        state.finish_shard(255, file, now=True)
     return {"file": name, "documents": state.documents, "sha256": state.digest.hexdigest()}
 
 

@@ -35,7 +35,7 @@ class PrintedTable:
         """Whether the paper prints something in the cell."""
         return self._find_text(row, column) != ""
 
-    def words(self, column: str) -> dict[str, str]:
+    def texts(self, column: str) -> dict[str, str]:
         """The texts of a column by row, without the rows that print nothing there."""
         return {row: text for row in self.rows if (text := self._find_text(row, column))}
 
@@ -53,13 +53,13 @@ class PrintedTable:
 
     def column(self, column: str, rows: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a column: those of `rows`, or of all rows that print one."""
-        chosen = list(self.words(column)) if rows is None else rows
+        chosen = list(self.texts(column)) if rows is None else rows
         where = ":" if rows is None else ", ".join(rows)
         return self._make_column(column, chosen, where)
 
     def others(self, column: str, row: str) -> PrintedColumn:
         """The printed numbers of a column without that of one row."""
-        return self._make_column(column, [other for other in self.words(column) if other != row], f"not {row}")
+        return self._make_column(column, [other for other in self.texts(column) if other != row], f"not {row}")
 
     def line(self, row: str, columns: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a row: of these columns, or of all in which it prints something."""

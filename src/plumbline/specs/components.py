@@ -178,15 +178,16 @@ def complete(kind: str, entry: Any, key: str, own: Collection[str] = ()) -> dict
         guess = nearest("name", map(str, entry)).replace("did you mean", "is it") if isinstance(entry, dict) else ""
         raise PlumblineError(f"{key}: 'name' is missing{guess or nearest(str(entry), names)} (one of {names})")
     _find_file(kind, entry["name"], f"{key}.name")
-    known = options(kind, entry["name"])
-    unknown = sorted(set(entry) - set(known) - set(own) - {"name"})
+    choices = options(kind, entry["name"])
+    unknown = sorted(set(entry) - set(choices) - set(own) - {"name"})
     if unknown:
-        hint = nearest(unknown[0], [*known, *own])
+        hint = nearest(unknown[0], [*choices, *own])
         also = f", besides {sorted(own)}" if own else ""
         raise PlumblineError(
-            f"{key}: the component {entry['name']!r} has no option {unknown[0]!r}{hint} (it has {sorted(known)}{also})"
+            f"{key}: the component {entry['name']!r} has no option {unknown[0]!r}{hint} "
+            f"(it has {sorted(choices)}{also})"
         )
-    values = {name: option.check(entry.get(name, option.default), f"{key}.{name}") for name, option in known.items()}
+    values = {name: option.check(entry.get(name, option.default), f"{key}.{name}") for name, option in choices.items()}
     return {"name": entry["name"], **values}
 
 

@@ -91,7 +91,7 @@ class OwnMethodsFile:
         """The runs of the file's own methods, without those of the study that it extends."""
         return [run for run in self.study.runs.values() if run.spec.study == self.name]
 
-    def printed(self, root: Path = ROOT) -> list[dict[str, str]]:
+    def read_printed(self, root: Path = ROOT) -> list[dict[str, str]]:
         """The published results of these methods that the file names as a CSV, row by row.
 
         Raises:
@@ -145,7 +145,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
             _require_same_data(ours, theirs, path)
         if terms["paired"]:
             _require_pairs(mine, method, baseline)
-    mine.printed(root)
+    mine.read_printed(root)
     return mine
 
 

@@ -31,7 +31,7 @@ def audit(ledger: AuditRows) -> None:
 def check_references(ledger: AuditRows) -> None:
     """References to sections, corollaries and tables against where these are."""
     table = ledger.table("references")
-    where, about = table.words("where"), table.words("about")
+    where, about = table.texts("where"), table.texts("about")
     for row in table.rows:
         printed, stands = (table[row, column].exactly() for column in ("printed", "stands"))
         # Corollary 1 has the rates in its bound as well; the sweep's factor is Corollary 3's.

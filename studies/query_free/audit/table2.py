@@ -43,7 +43,7 @@ def check_table_2(ledger: AuditRows) -> None:
             ledger.settings,
             narrow=config == NARROW,
             multiple=multiple.value,
-            learned_query=t2.words("trainable_wq")[config] == "yes",
+            learned_query=t2.texts("trainable_wq")[config] == "yes",
         )
         everything, body = (
             derive_exact(count, multiple, name="counted_parameters") for count in (size.total(), size.body())

@@ -49,7 +49,7 @@ def check_sizes(ledger: AuditRows) -> None:
 def check_headings(ledger: AuditRows) -> None:
     """Labels of soft and hard in section 2.2's headings against those of Table 1."""
     check, t1, t2 = ledger.check, ledger.table("table1"), ledger.table("table2")
-    heading, label = ledger.table("cited_works").words("heading"), t1.words("soft_hard")
+    heading, label = ledger.table("cited_works").texts("heading"), t1.texts("soft_hard")
     agree = exact(sum(label[method] == kind for method, kind in heading.items()), "agree")
     text = "attention methods that stand under their label of Table 1 in section 2.2"
     check("soft_hard_headings", text, "sec 2.2, 3.1, table 1", exact(len(heading)), agree)
@@ -75,7 +75,7 @@ def check_headings(ledger: AuditRows) -> None:
 def check_references(ledger: AuditRows) -> None:
     """References to tables and sections against where these are."""
     table = ledger.table("references")
-    where, about = table.words("where"), table.words("about")
+    where, about = table.texts("where"), table.texts("about")
     for row in table.rows:
         printed, stands = (table[row, column].exactly() for column in ("printed", "stands"))
         ledger.check(f"reference_{row}", about[row], where[row], printed, stands)

@@ -19,7 +19,7 @@ def audit(ledger: AuditRows) -> None:
 def check_counts(ledger: AuditRows) -> None:
     """Counts of methods by module, from Table 1."""
     check, prose, t1 = ledger.check, ledger.prose, ledger.table("table1")
-    categories, kinds = list(t1.words("category").values()), list(t1.words("soft_hard").values())
+    categories, kinds = list(t1.texts("category").values()), list(t1.texts("soft_hard").values())
     modules = ("attention", "ffn", "normalization", "residual")
     for name in modules:
         rows = exact(categories.count(name), "rows")
@@ -38,10 +38,10 @@ def check_effects(ledger: AuditRows) -> None:
     """How many attention and residual methods lie beyond the noise, and how far."""
     check, prose = ledger.check, ledger.prose
     t1, t2, line = ledger.table("table1"), ledger.table("table2"), prose("z_line")
-    module = t1.words("category")
+    module = t1.texts("category")
     attention = [method for method in module if module[method] == "attention"]
     # Combinations carry no soft or hard label.
-    alone = [method for method in attention if method in t1.words("soft_hard")]
+    alone = [method for method in attention if method in t1.texts("soft_hard")]
     combinations = exact(len(attention) - len(alone), "combinations")
     label, rest = "attention methods that are no combination", prose("attention_methods") - combinations
     check("attention_alone", label, "sec 4.2", prose("combination_free_attention"), rest)

@@ -83,7 +83,7 @@ def check_hybrid_norm(ledger: AuditRows) -> None:
     label, printed = "logging intervals from the spike to NaN", t6[rows[0], "spike_steps"].exactly()
     check("hybrid_spike_steps", label, "table 6, fig 1 caption", printed, (steps[0] - spike) / interval)
     for row, nan in zip(rows, steps, strict=True):
-        seed = t6.words("seed")[row]
+        seed = t6.texts("seed")[row]
         label, printed = f"step at which seed {seed} diverges in the figure", prose(f"divergence_{seed}")
         ledger.copy(f"divergence_{seed}", label, "fig 1 caption, table 6", printed, nan)
 

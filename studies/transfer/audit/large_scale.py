@@ -72,7 +72,7 @@ def check_runs_at_3b(ledger: AuditRows) -> None:
     parts = other + prose("sub_bonferroni_candidates")
     check("candidates_3b", "improver candidates at 3B", "sec 5.1", candidates, parts)
     check("other_nominal", "nominal improvers beside HybridNorm", "sec 5.1", other, prose("improvers") - 1)
-    methods = exact(len(set(ledger.table("table6").words("method").values())), "methods")
+    methods = exact(len(set(ledger.table("table6").texts("method").values())), "methods")
     check("diverged_3b_rows", "methods in Table 6", "table 6", diverged, methods)
     large, base = prose("nodes_large") * 24 * prose("days_large"), prose("nodes_base") * prose("hours_base")
     label = "cost of a 3B run over a 1.2B run, in accelerator time"

@@ -103,7 +103,7 @@ def _p_of_cells(frames: RunFrames, study: Study, tasks: list[str], reference: st
     p_values = pd.DataFrame(math.nan, index=methods, columns=tasks)
     seeds = scores(reference)
     for task in tasks if len(seeds) > 1 else []:
-        floor = noise_floor([float(one[task]) for one in seeds])
+        floor = noise_floor([float(task_scores[task]) for task_scores in seeds])
         for method in methods if floor.usable else []:
             if method != reference and (own := scores(method)):
                 p_values.loc[method, task] = float(two_sided_t(floor.prediction(float(own[0][task])), floor.n - 1))

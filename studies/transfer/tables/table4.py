@@ -68,7 +68,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for method in order:
         parameters, formula, operations = counts[method]
         source = f"run spec {specs[method].run_id} (paper size), modules on the meta device"
-        against = [100 * (one / base - 1) for one, base in zip(counts[method], counts[reference], strict=True)]
+        against = [100 * (count / base - 1) for count, base in zip(counts[method], counts[reference], strict=True)]
         rows.append(
             {
                 "method": Cell(method),

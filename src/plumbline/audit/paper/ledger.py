@@ -32,7 +32,7 @@ class RelationRow:
     """
 
     key: str
-    what: str
+    quantity: str
     printed: PrintedNumber
     formula: Given
     stated: bool = True
@@ -79,7 +79,10 @@ class Ledger:
         for row in open_rows:
             count += 1
             basis = "follows" if row.stated and not row.doubt else UNSTATED
-            if self.add(f"{id}.{row.key}", row.what, row.printed.where, row.printed, row.formula, basis) == MISMATCH:
+            if (
+                self.add(f"{id}.{row.key}", row.quantity, row.printed.where, row.printed, row.formula, basis)
+                == MISMATCH
+            ):
                 broken.append(f"{id}.{row.key}")
                 reasons += [f" {row.key}: {row.doubt}."] * bool(row.doubt)
         share = f"{count - len(broken)} of {count} {verb}"

@@ -30,7 +30,7 @@ def documents(
     split: str,
     revision: str,
     text_column: str,
-    at: StreamPosition = START,
+    start: StreamPosition = START,
 ) -> Iterator[Document]:
     """Read the rows of one split, in the data set's order; a document's id is `<last part of path>/<row number>`.
 
@@ -38,14 +38,14 @@ def documents(
         corpus: whose documents they are, for messages.
         path: a data set's name on the hub, or a local folder with the same layout, which needs no revision or network.
         revision: the commit that `pin_revision` gives.
-        at: the place from which to read on.
+        start: the place from which to read on.
 
     Raises:
         PlumblineError: hub out of reach, no such data set, split or text column.
     """
     local = Path(path).is_dir()
     name = Path(path).resolve().name if local else path.rsplit("/", 1)[-1]
-    for end, row in _stream_rows(corpus, path, configuration, split, "" if local else revision, at):
+    for end, row in _stream_rows(corpus, path, configuration, split, "" if local else revision, start):
         number = end.number - 1
         if text_column not in row:
             raise PlumblineError(
@@ -144,7 +144,7 @@ def _reason(error: Exception) -> str:
 
 
 def _stream_rows(
-    corpus: str, path: str, configuration: str, split: str, revision: str, at: StreamPosition
+    corpus: str, path: str, configuration: str, split: str, revision: str, start: StreamPosition
 ) -> Iterator[tuple[StreamPosition, dict[str, Any]]]:
     """Stream rows with the place behind each; whatever the libraries below throw for want of a network or a data set
     becomes one message.
@@ -154,13 +154,13 @@ def _stream_rows(
     """
     import datasets  # here, because importing it takes seconds that other sources need not spend
 
-    _, done, number = at
+    _, done, number = start
     try:
         built = datasets.load_dataset_builder(path, name=configuration or None, revision=revision or None)
         _read_ahead_less(built)
         stream = built.as_streaming_dataset(split=split)
         shards = stream.num_shards
-        for shard in range(at.shard, shards):
+        for shard in range(start.shard, shards):
             part = stream.shard(num_shards=shards, index=shard, contiguous=True)
             for row in part.skip(done) if done else part:
                 done, number = done + 1, number + 1

@@ -48,22 +48,22 @@ def files(folder: Path, corpus: str) -> list[Path]:
     return paths
 
 
-def documents(folder: Path, corpus: str, at: StreamPosition = START) -> Iterator[Document]:
+def documents(folder: Path, corpus: str, start: StreamPosition = START) -> Iterator[Document]:
     """Read every line of every JSONL file, or every text file, of a folder as a document, in order.
 
     Args:
-        at: the place to read on from: file, line and documents before it.
+        start: the place to read on from: file, line and documents before it.
 
     Raises:
         PlumblineError: as `files`, or something is not such a document; the message names file, line and key.
     """
-    number = at.number
+    number = start.number
     for shard, path in enumerate(files(folder, corpus)):
-        if shard < at.shard:
+        if shard < start.shard:
             continue
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".jsonl":
-            for line, document in jsonl.read_numbered(path, name, at.row if shard == at.shard else 0):
+            for line, document in jsonl.read_numbered(path, name, start.row if shard == start.shard else 0):
                 number += 1
                 yield replace(document, end=StreamPosition(shard, line, number))
         else:

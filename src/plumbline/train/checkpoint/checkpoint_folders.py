@@ -290,7 +290,7 @@ class ProbeCheckpoints:
 
     def __init__(self, state: Path, spec: RunSpec) -> None:
         self.spec = spec
-        self.kept = RollingCheckpoints(state / POINTS, keep=None)
+        self.checkpoints = RollingCheckpoints(state / POINTS, keep=None)
         fractions = sorted({fraction for probe in spec.probes for fraction in probe.at})
         #: Fraction -> step.
         self.steps = {fraction: round(fraction * spec.train.steps) for fraction in fractions}
@@ -304,7 +304,7 @@ class ProbeCheckpoints:
 
     def has(self, step: int, made_with: dict[str, str]) -> bool:
         """Whether the point of `step` is there, whole, and made with this code; one that is not is set aside."""
-        path = self.kept.name(step)
+        path = self.checkpoints.name(step)
         if not path.exists():
             return False
         fault = damage(path)
@@ -324,11 +324,11 @@ class ProbeCheckpoints:
 
         `check` is called before it gets its name.
         """
-        self.kept.directory.mkdir(exist_ok=True)
-        fsync_directory(self.kept.directory.parent)
-        temporary = self.kept.begin(step)
+        self.checkpoints.directory.mkdir(exist_ok=True)
+        fsync_directory(self.checkpoints.directory.parent)
+        temporary = self.checkpoints.begin(step)
         write(temporary / MODEL)
-        self.kept.finish(temporary, step, metadata, check=check)
+        self.checkpoints.finish(temporary, step, metadata, check=check)
 
     def list_lost(self, step: int, diverged: bool) -> list[int]:
         """List the steps of points that are missing and that a run which continues after `step` cannot make any
@@ -337,7 +337,7 @@ class ProbeCheckpoints:
         Sizes are compared here, not checksums: it costs nothing at a start.
         """
         earlier = {point for point in self.steps.values() if self.due(point) and point < step + diverged}
-        return sorted(point for point in earlier if damage(self.kept.name(point), checksums=False) is not None)
+        return sorted(point for point in earlier if damage(self.checkpoints.name(point), checksums=False) is not None)
 
     def leave(self, directory: Path, step: int, completed: bool) -> None:
         """Put all points up to `step`, the last one made, into `directory` of the outputs, and an index of all asked
@@ -371,12 +371,12 @@ class ProbeCheckpoints:
 
     def _copy_point(self, directory: Path, step: int) -> dict[str, Any]:
         """Link or copy one point; returns where it is, and its checksum."""
-        checkpoint = self.kept.name(step)
+        checkpoint = self.checkpoints.name(step)
         fault = damage(checkpoint)
         if fault is not None:
             raise PlumblineError(
                 f"{checkpoint}: the weights of a probe point are damaged ({fault}), and only training can make them: "
-                f"restore a copy, or {how_to_restart(self.kept.directory.parent)}"
+                f"restore a copy, or {how_to_restart(self.checkpoints.directory.parent)}"
             )
         target = directory / f"{checkpoint.name}.safetensors"
         try:

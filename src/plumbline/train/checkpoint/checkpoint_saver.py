@@ -154,7 +154,7 @@ class CheckpointSaver:
             metadata = {**directory.whose, **directory.made_with}
             write = partial(weight_files.write_weights, tensors=whole)
             keep = partial(points.keep, step, write, metadata, run_lock.check)
-            guard_write(points.kept.directory, keep, state=directory.settings.state)
+            guard_write(points.checkpoints.directory, keep, state=directory.settings.state)
         ranks.barrier()
 
     def leave(self, outputs: Path, whole: dict[str, torch.Tensor], last: int, completed: bool) -> None:

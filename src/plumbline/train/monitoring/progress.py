@@ -132,14 +132,14 @@ class TrainingProgress:
             return
         assert self.began is not None
         rate = (step - self.reported[0]) * self.tokens_per_step / (now - self.reported[1])
-        left = (now - self.began[1]) / (step - self.began[0]) * (self.steps - step)
+        remaining = (now - self.began[1]) / (step - self.began[0]) * (self.steps - step)
         self.reported = (step, now)
         self.event("step", step, loss=_finite_or_none(loss), grad_norm=_finite_or_none(grad_norm),
                    learning_rate=learning_rate,
-                   tokens_per_second=round(rate, 1), eta_seconds=round(left, 1))  # fmt: skip
+                   tokens_per_second=round(rate, 1), eta_seconds=round(remaining, 1))  # fmt: skip
         self._line(
             f"step {step}/{self.steps}  loss {loss:.4f}  grad {grad_norm:.3g}  lr {learning_rate:.2e}  "
-            f"{rate:,.0f} tokens/s  ETA {_format_duration(left)}"
+            f"{rate:,.0f} tokens/s  ETA {_format_duration(remaining)}"
         )
 
     def validation(self, step: int, loss: float) -> None:

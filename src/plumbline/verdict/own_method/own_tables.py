@@ -160,7 +160,7 @@ def write_published(reader: FinishedRunReader) -> list[str]:
         PlumblineError: as `OwnMethodsFile.printed`.
     """
     rows = []
-    for row in reader.mine.printed():
+    for row in reader.mine.read_printed():
         values = reader.values(METRICS[row["metric"]], row["scale"], row["method"])
         mean = sum(values.values()) / len(values) if values else math.nan
         rows.append((quote(row["method"]), row["metric"], row["scale"], row["value"], f"{mean:.5g}", str(len(values))))
