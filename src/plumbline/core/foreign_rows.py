@@ -101,12 +101,12 @@ def split_rows(path: Path, text: str, separator: str) -> Iterator[tuple[int, lis
         except StopIteration:
             return
         except csv.Error as error:
+            where = f"line {begin}" if len(lines) < 2 else f"lines {begin} to {begin + len(lines) - 1}"
             if "unexpected end" in str(error):
                 raise PlumblineError(
-                    f"{path}, line {begin}: a cell begins with a quote that is closed nowhere in the {len(lines)} "
-                    f"line{'s'[: len(lines) > 1]} to the end: take that quote out, or close the cell with one"
+                    f"{path}, {where}: a quote that begins a cell in line {begin} is closed nowhere: take it out, or "
+                    "close it"
                 ) from None
-            where = f"line {begin}" if len(lines) < 2 else f"lines {begin} to {begin + len(lines) - 1}"
             raise PlumblineError(
                 f"{path}, {where}: {error}: a cell is either in quotes as a whole, each quote within written twice, or "
                 "does not begin with one; fix its quotes"
