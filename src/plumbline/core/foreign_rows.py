@@ -102,6 +102,11 @@ def split_rows(path: Path, text: str, separator: str) -> Iterator[tuple[int, lis
             return
         except csv.Error as error:
             where = f"line {begin}" if len(lines) < 2 else f"lines {begin} to {begin + len(lines) - 1}"
+            if "unexpected end" in str(error):
+                raise PlumblineError(
+                    f"{path}, {where}: a quote that begins a cell in line {begin} is closed nowhere: take it out, or "
+                    "close it"
+                ) from None
             raise PlumblineError(
                 f"{path}, {where}: {error}: a cell is either in quotes as a whole, each quote within written twice, or "
                 "does not begin with one; fix its quotes"

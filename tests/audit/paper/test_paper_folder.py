@@ -90,7 +90,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
         ({"t.csv": "Model\tAcc\nA\t1.0\n"}, [], "has one column: are its cells parted by commas?"),
         ({"t.csv": "Model,Acc\nA,n/a\nB,1.0 / 2.0\n"}, [], "no number could be read in t.csv; a cell"),
         ({"t.csv": "a,b\n1,2,3\n"}, [], "t.csv: line 2 ('1') has 3 cells, and the head 2"),
-        ({"t.csv": 'a,b\n"1,2\n'}, [], "t.csv, line 2: unexpected end of data"),
+        ({"t.csv": 'a,b\n"1,2\n'}, [], "t.csv, line 2: a quote that begins a cell in line 2 is closed nowhere"),
         ({"t.csv": "a" + ",b" * 300 + "\n"}, [], "at most 2000 and 200 are read"),
         (SOUND, ["--checks", "gone.toml"], "gone.toml: there is no such file"),
         (SOUND, ["--study", "transfer"], "are for the studies' papers"),
