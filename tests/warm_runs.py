@@ -1,11 +1,12 @@
 """Runs of a folder's trainer that start warm: a process imports what makes a run, and each run is a fork of it.
 
 What `run_one` imports takes a third of a second of a processor, more than a made-up trainer does, and a try makes a
-dozen runs. Tests of how runs begin, end and are killed (`tests/verdict/own_trainer`) start real processes.
+dozen runs. Tests of how runs end and are killed (`tests/verdict/own_trainer/test_runs.py`) start real processes.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -17,7 +18,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -65,21 +67,25 @@ class WarmRun:
 @contextmanager
 def start_warm() -> Iterator[None]:
     """Let the runs of every pool start warm, and be looked at often."""
+    with pytest.MonkeyPatch.context() as patch:
+        warm = {**vars(subprocess), "Popen": partial(WarmRun, _start_server())}
+        patch.setattr(processes, "subprocess", SimpleNamespace(**warm))
+        often = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: time.sleep(min(seconds, LOOK)))
+        patch.setattr(processes, "time", often)
+        yield
+
+
+@cache
+def _start_server() -> socket.socket:
+    """The way to this process's server."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     command = [sys.executable, "-m", __name__, str(theirs.fileno())]
-    with (
-        ours,
-        theirs,
-        subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL),
-    ):
-        theirs.close()
-        with pytest.MonkeyPatch.context() as patch:
-            warm = {**vars(subprocess), "Popen": partial(WarmRun, ours)}
-            patch.setattr(processes, "subprocess", SimpleNamespace(**warm))
-            often = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: time.sleep(min(seconds, LOOK)))
-            patch.setattr(processes, "time", often)
-            yield
-        ours.close()
+    server = subprocess.Popen(command, cwd=Path(__file__).parent.parent, pass_fds=[theirs.fileno()], **quiet)
+    theirs.close()
+    atexit.register(server.wait)
+    atexit.register(ours.close)  # the last one registered is the first one called
+    return ours
 
 
 def _serve(channel: socket.socket) -> None:
