@@ -71,8 +71,14 @@ def broken(monkeypatch: pytest.MonkeyPatch):
         patch.undo()
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
-@pytest.mark.parametrize("name", ["metadata.json", "model.safetensors", "shards/rank-00000.safetensors"])
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (errno.EIO, "metadata.json"),
+        (errno.ESTALE, "shards/rank-00000.safetensors"),
+        (errno.EACCES, "model.safetensors"),
+    ],
+)
 def test_a_file_that_cannot_be_read_is_not_damaged(tmp_path: Path, number: int, name: str, broken, capfd) -> None:
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     paths = [write(checkpoints, step) for step in (3, 9)]

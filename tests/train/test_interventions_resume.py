@@ -22,7 +22,7 @@ from tests.train.test_checkpoint_fit import sign
 from tests.train.test_pretrain import StopAt
 
 
-@pytest.mark.parametrize("polls", [(6, 30, 90), (9, 11, 13, 90), (13, 90), (16, 90), (18, 19, 90)])
+@pytest.mark.parametrize("polls", [(6, 30, 90), (9, 11, 13, 90), (18, 19, 90)])
 def test_stopped_anywhere_resumes_the_bits(packs: Path, tmp_path: Path, slowed: Path, polls: tuple[int, ...]) -> None:
     """Before, at and after the release, and in the middle of the ramp."""
     chosen = settings(packs, tmp_path, max_starts_without_progress=0, checkpoint_seconds=1e9)
@@ -32,9 +32,9 @@ def test_stopped_anywhere_resumes_the_bits(packs: Path, tmp_path: Path, slowed: 
     assert read(tmp_path / "out/outcome.json") == read(slowed / "out/outcome.json")
 
 
-@pytest.mark.parametrize("last", [7, 8, 9, 11, 14])
+@pytest.mark.parametrize("last", [8, 11])
 def test_a_checkpoint_holds_the_release(packs: Path, tmp_path: Path, slowed: Path, last: int) -> None:
-    """Killed after each of these steps; 9 and 11 are in the ramp, which ends with step 14."""
+    """Killed after each of these steps: before the release, and in the ramp, which ends with step 14."""
     environment = {"STOP_AFTER_STEP": str(last)}
     chosen = settings(packs, tmp_path, checkpoint_steps=1)
     assert train_ranks(1, spec(slow(**ALWAYS)), chosen, **environment) == [EXIT_RUN_AGAIN]
@@ -83,12 +83,11 @@ def test_a_state_that_is_none_of_the_run_is_refused(
     assert train(of, how) == 0 and products(tmp_path) == expected
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_ranks_decide_as_one(packs: Path, tmp_path: Path, strategy: str) -> None:
-    """By a limit that is reached in the middle of the window."""
+def test_two_ranks_decide_as_one(packs: Path, tmp_path: Path) -> None:
+    """By a limit that is reached in the middle of the window, and with sharded weights; replicated ones are below."""
     limited = slow(threshold_over_null=1.0, patience=1, window_start=0.0)
     assert train(spec(limited), settings(packs, tmp_path / "one")) == 0
-    chosen = settings(packs, tmp_path / "two", micro_batch=2, strategy=strategy)
+    chosen = settings(packs, tmp_path / "two", micro_batch=2, strategy="fsdp")
     assert train_ranks(2, spec(limited), chosen) == [0, 0]
     first, two = (read(tmp_path / name / "out/outcome.json") for name in ("one", "two"))
     assert first["interventions"] == two["interventions"]
