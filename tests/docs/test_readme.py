@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.audit.audit_csv import as_markdown, build, choose, summary
+from plumbline.audit.audit_csv import as_markdown, build, choose_studies, summary
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_it_shows_a_picture_first(readme: str, repository: Path) -> None:
 
 
 def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
-    studies = choose()
+    studies = choose_studies()
     audited = build(studies)
     printed = as_markdown(summary(audited, studies)).splitlines()
     readme_lines = [line for line in readme.splitlines() if re.match(r"\| (study|transfer|all)  ", line)]
