@@ -110,3 +110,21 @@ def test_what_has_no_slope_is_refused() -> None:
         measure_gains({0.0: (NOISE, NOISE), 1.0: (NOISE, [1.0])}, higher=True)
     with pytest.raises(PlumblineError, match="one value"):
         measure_gains({0.0: ([1.0, 1.0], [2.0, 2.0]), 1.0: (NOISE, NOISE)}, higher=True)
+
+
+def test_the_numbers_of_a_second_derivation() -> None:
+    """Derived from the model in words by one who had not seen the code: value, error, df and one-sided p."""
+    first, later = (
+        ([3.12, 3.10, 3.15, 3.11], [3.01, 3.04, 2.99, 3.02]),
+        ([2.80, 2.83, 2.79, 2.81], [2.74, 2.77, 2.73, 2.75]),
+    )
+    last = ([2.50, 2.52, 2.49, 2.53], [2.49, 2.50, 2.47, 2.505])
+    estimate = measure_gains({0.0: first, 2.0: later, 4.0: last}, higher=False)
+    gains = [(0.105, 0.015, 5.991780822), (0.06, 0.0120761473, 6.0), (0.01875, 0.0119678388, 5.843528654)]
+    assert [(gain.value, gain.error, gain.df) for gain in estimate.gains] == [pytest.approx(each) for each in gains]
+    assert estimate.gains[0].interval(0.9) == pytest.approx((0.0758451337, 0.1341548663))
+    slope, beyond = estimate.slope, estimate.beyond
+    expected = (-0.0215625, 0.004797324558, 11.33744377, 4.217945088e-4)
+    assert (slope.value, slope.error, slope.df, slope.p_below()) == pytest.approx(expected)
+    expected = (-0.0028125, 0.01542264805, 6.575652514, 0.5696036826)
+    assert (beyond.value, beyond.error, beyond.df, beyond.p_above()) == pytest.approx(expected)
