@@ -1,7 +1,7 @@
 """Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and printed.
 
 The steps of `plumbline try` and `plumbline confirm` stand here once. A study's method (`study_verbs`) and a folder's
-commit (`folder_verbs`) are two sources, which supply what differs (`ExperimentSource`).
+commit (`folder_source`) are two sources, which supply what differs (`ExperimentSource`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from plumbline.operate.experiments import guess_fixed_files, independent_runs, s
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_arguments import remember_trust, require_trust
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
-from plumbline.operate.experiments.folder_verbs import place_of
+from plumbline.operate.experiments.folder_source import place_of
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.outcome import BASELINE

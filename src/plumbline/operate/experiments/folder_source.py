@@ -1,0 +1,289 @@
+"""Supplies what an experiment needs of a folder with a `plumbline.toml`: a commit and what it is compared with, run by
+the folder's own command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+import statistics
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import command_line
+from plumbline.core.formats import format_count, rough_duration
+from plumbline.operate.experiments import arm_evidence, independent_runs
+from plumbline.operate.experiments.carry_out_experiment import (
+    SettledExperiment,
+    describe_earlier,
+    print_decision,
+    rule,
+    settle_margin,
+    settle_try,
+    tell,
+    with_own_page,
+    withhold_implausible,
+)
+from plumbline.operate.experiments.folder_arguments import place_of
+from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
+from plumbline.operate.experiments.margin_arguments import describe_plan, name_claim
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.operate.experiments.results_rows import STATUS, append_rows
+from plumbline.verdict import implausible_gain
+from plumbline.verdict.comparability import guards
+from plumbline.verdict.decision import decision_records
+from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.decision_sentences import write_sentence
+from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.evidence import Evidence
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer import metric
+from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
+from plumbline.verdict.own_trainer.folder import warn_of_own_tree
+from plumbline.verdict.own_trainer.requests import only_a_seed
+from plumbline.verdict.own_trainer.snapshot import Arm
+from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME
+
+
+@dataclass
+class FolderSource:
+    """A commit and what it is compared with, run by a folder's command, for a try or a claim."""
+
+    options: argparse.Namespace
+    baseline: FolderBaseline
+    candidate: Arm
+    other: Arm
+    question: ExperimentQuestion
+    bank: Bank
+
+    @cached_property
+    def place(self) -> ExperimentFolders:
+        """Where the folder's experiments lie."""
+        return place_of(self.baseline.file.folder)
+
+    @cached_property
+    def trainer(self) -> CommandTrainer:
+        """What trains the arms."""
+        return self.baseline.trainer(self.candidate, self.other)
+
+    @cached_property
+    def baseline_name(self) -> str:
+        """What the ledger calls what candidates are compared with."""
+        return self.trainer.method(BASELINE)
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The request, to be repeated."""
+        arms = (self.candidate, self.other)
+        return {
+            "trainer": self.trainer.group,
+            "design": self.question.design_record,
+            "arms": [arm.record for arm in arms],
+            "methods": [arm.method for arm in arms],
+        }
+
+    @cached_property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs: the files that differ, and those that measure."""
+        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question, self.options.verb)
+
+    def print_plan(self) -> int:
+        """Print what would be run."""
+        candidate, other, trainer, bank = self.candidate, self.other, self.trainer, self.bank
+        print_plan = partial(command_line.print_plan, as_json=self.options.json)
+        question = with_own_page(self.question, self.record)
+        if (decision := self.find_decision(question)) is not None:
+            return print_plan(f"{describe_earlier(decision)}: {decision.sentence}", runs_at_most=0, seconds_at_most=0.0)
+        if failing := self.check(question)[0]:
+            return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
+        question = settle_margin(self, question, make=False) if question.as_good_as else question
+        settled = settle_try(self, question)
+        theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
+        there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
+        command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
+        expected, missing, seconds = self._estimate_time(settled)
+        plan = (
+            f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
+            f"{len(theirs)} runs {there} are there. {expected}{describe_plan(question)}"
+        )
+        more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
+        return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
+
+    def _estimate_time(self, settled: SettledExperiment) -> tuple[str, int, float | None]:
+        """State how many runs are to be made at most, and how long they take by the baseline's that are there; with the
+        two numbers, the seconds None if no run is there.
+        """
+        trainer, bank = self.trainer, self.bank
+        runs = [run for step, _ in settled.plan.steps for run in step]
+        missing = sum(bank.find_run(trainer.run_id(*run)) is None for run in runs)
+        theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
+        past = [run.seconds for run in theirs if run.seconds and run.value is not None]
+        text = f"At most {format_count(missing, 'run')} to be made"
+        if not past:
+            return f"{text}; how long one takes is known when the first has been made.", missing, None
+        took = statistics.median(past) * math.ceil(missing / trainer.at_once)
+        return (
+            f"{text}: {rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline.",
+            missing,
+            took,
+        )
+
+    def mind(self) -> None:
+        """Report what may make the runs differ from what is meant."""
+        run, repository = self.baseline.file.run, self.baseline.repository
+        if warning := warn_of_own_tree(repository, self.candidate.commit, run.command):
+            tell(warning)
+        lines = repository.list_changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
+        if lines and self.candidate.flags == self.other.flags and only_a_seed(*lines):
+            tell("mind: this changes only a seed, which every run changes anyway")
+
+    def find_decision(self, question: ExperimentQuestion) -> Decision | None:
+        """What was decided of these very arms, whatever it was called: of this question, or of any other where fresh
+        runs did not confirm a keep, after which there is no second try.
+        """
+        candidate, baseline = self.record["methods"]
+        for path in self.place.pages.glob(f"*-{candidate}-against-{baseline}*.json"):
+            decision = decision_records.read(path)
+            if (
+                any(decision.asked.get(key) != self.record[key] for key in ("trainer", "methods"))
+                or decision.terms.claim
+            ):
+                continue
+            same = decision.asked.get("design") == self.record["design"]
+            same = same and decision.verdict in STATUS and decision.verdict != Outcome.CRASHED
+            unread = (
+                decision.verdict.is_kept and question.fresh_runs and not (decision.fresh or decision.equal_seeds)
+            )  # kept with --baseline
+            if (decision.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
+                return decision
+        return None
+
+    def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
+        """List why the arms cannot be compared, a baseline whose runs are no draws of their own among the reasons, and
+        refuse a second try of code that has fresh runs.
+
+        Raises:
+            PlumblineError: it has some.
+        """
+        failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
+        self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
+        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        reason = independent_runs.explain_dependence(self.trainer, runs)
+        reason = reason or guards.explain_unstated(question.guards, [self.trainer.evidence(run) for run in runs])
+        return failing + ([f"nothing was run: {reason}"] if reason else []), {}
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Nothing: the folder is held already, since its baseline may not move while a question is made of it."""
+        return nullcontext()
+
+    def look_again(self, decision: Decision) -> Decision:
+        """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
+        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        independent_runs.run_seeds_twice(self.baseline, self.trainer, self.bank, runs)
+        looked = _examine_decision(decision, self.trainer, self.options.accept_implausible)
+        if not looked.verdict.is_kept or not looked.terms.fresh_runs or looked.equal_seeds:
+            return looked
+        return self.baseline.run_again(looked, self.trainer, self.bank, self.options.message, self.question.first_seed)
+
+    def finish(self, decision: Decision) -> int:
+        """Print what was decided, let a keep be the baseline, write its row, commit it if wanted, and print what
+        is next. All of it is done again where a try was killed in it.
+        """
+        options, baseline, trainer = self.options, self.baseline, self.trainer
+        line, is_keep = "", decision.verdict.is_kept
+        if is_keep and options.baseline is None:
+            request = {"message": options.message, "flags": options.flags, "page": decision.terms.name}
+            line = baseline.move(self.candidate, decision, request)
+        if decision.fresh and decision.verdict == Outcome.CANNOT_BE_JUDGED:
+            baseline.forget_fresh_runs(trainer, decision.terms.candidate)
+        if not (later := options.commit and is_keep):  # else the row names the commit, which is yet to be made
+            append_rows(trainer, decision)
+        log = self._find_lost_log(decision)
+        more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
+        page = self.place.page(decision.terms.name)
+        follow = partial(self._next, decision, log)
+        rest = (lambda: line, (lambda: follow_and_write_row(follow, trainer, decision)) if later else follow)
+        return print_and_follow(
+            partial(print_decision, decision, page, as_json=options.json, **more), rest, as_json=options.json
+        )
+
+    def _next(self, decision: Decision, log: Path | None) -> str:
+        """State what is next for whoever made the change."""
+        if decision.verdict.is_kept:
+            repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)
+            if self.options.commit and changed:
+                return commit(repository, self.candidate)
+            change = f"{repository.to_commit(self.candidate.words)} (nothing was committed); " if changed else ""
+            return f"Next: {change}{name_claim(decision)}."
+        if decision.verdict == Outcome.CRASHED:
+            return f"Next: {f'the whole log is {log}; ' if log else ''}plumbline try again when that is put right."
+        if decision.verdict == Outcome.CANNOT_BE_JUDGED:
+            return "" if log is None else _of_a_lost_baseline(log)
+        if decision.verdict == Outcome.IMPLAUSIBLE:
+            look = "look at what the change does (git diff)"
+            return f"Next: {look}; plumbline try again with --accept-implausible keeps it."
+        undo = "." if self.options.flags else "; git diff shows this one, git restore FILE undoes it."
+        return f"Next: another change{undo}"
+
+    def _find_lost_log(self, decision: Decision) -> Path | None:
+        """The log of a run that has no value, where that decided; None if each has one."""
+        lost = [run for run in decision.runs if not run.has_value]
+        if not lost:
+            return None
+        arm = self.other if lost[0].arm == BASELINE else self.candidate
+        return self.baseline.folder.log(arm.method, lost[0].seed)
+
+
+def print_and_follow(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
+    """Print a decision, and do and report what follows it, which may yet be refused (a commit, by a hook): as JSON the
+    decision comes last, since there is one object, and it may be an error.
+    """
+    code = None if as_json else decision()
+    for follow in rest:
+        if line := follow():
+            tell(line)
+    return decision() if code is None else code
+
+
+def follow_and_write_row(follow: Callable[[], str], trainer: CommandTrainer, decision: Decision) -> str:
+    """Do what follows a decision, and write its row, also where a commit is refused."""
+    try:
+        return follow()
+    finally:
+        append_rows(trainer, decision)
+
+
+def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
+    """Request a check of a gain that is larger than any, and name the parts of the machine that differ, where means
+    would cross them, with what to run.
+    """
+    if decision.equal_seeds or (decision.verdict.is_kept and len(decision.terms.together) > 1):
+        return decision  # each was examined when it was kept, and no bound is known of what many gain
+    if decision.verdict.is_kept:
+        at, values = decision.looks[-1], decision.baseline_values
+        mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
+        positive_loss = not decision.terms.higher and min(every) > 0
+        text = implausible_gain.describe_implausible_own_gain(
+            at.gain, at.sigma, at.df, mean, positive_loss=positive_loss
+        )
+        return withhold_implausible(decision, text, looked_at=looked_at)
+    if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
+        return decision
+    differ = trainer.changed(decision.runs)
+    reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
+    return replace(decision, sentence=write_sentence(decision, reason=reason)) if differ else decision
+
+
+def _of_a_lost_baseline(log: Path) -> str:
+    """What is to be done where a run of the baseline has no value."""
+    lines = [f"{log} ends with:", *(f"  {line}" for line in metric.last_lines(log))]
+    lines.append(
+        f"Next: put right what broke the baseline ({NAME}, if it is its metric or its command; or the code, and commit "
+        "that), then: plumbline setup-trainer, which takes its runs."
+    )
+    return "\n".join(lines)
