@@ -23,9 +23,8 @@ from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
 from plumbline.operate.experiments import guess_fixed_files, independent_runs, setup_guesses
 from plumbline.operate.experiments.carry_out_experiment import tell
-from plumbline.operate.experiments.folder_arguments import remember_trust, require_trust
+from plumbline.operate.experiments.folder_arguments import place_of, remember_trust, require_trust
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
-from plumbline.operate.experiments.folder_source import place_of
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.outcome import BASELINE
