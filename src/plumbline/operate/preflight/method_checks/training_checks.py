@@ -59,7 +59,7 @@ class _StopAfter(StopRequest):
         self._left = step
 
     @property
-    def asked(self) -> bool:  # type: ignore[override]
+    def requested(self) -> bool:  # type: ignore[override]
         """Whether as many steps have asked."""
         self._left -= 1
         return self._left == 0
