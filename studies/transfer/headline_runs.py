@@ -14,7 +14,7 @@ import pandas as pd
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import Cell
 from plumbline.specs.study_config import Study
-from plumbline.stats.item_noise import BETTER, WORSE
+from plumbline.stats.significance import BETTER, WORSE
 
 BASE, LARGE = "base", "large"
 

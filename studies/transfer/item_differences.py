@@ -1,7 +1,7 @@
 """Measures each method's distance from the reference item by item, whether it is significant, which
 tasks are at chance, and what difference of accuracy could be seen.
 
-Source: ours; see `plumbline.stats.item_noise` and `plumbline.stats.item_noise`.
+Source: ours; see `plumbline.stats.item_noise` and `plumbline.stats.significance`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from plumbline.stats.item_noise import (
     item_verdicts,
     mean_by_item,
     seeds_that_decide,
-    significance,
 )
 from plumbline.stats.pooling import combine_estimates
+from plumbline.stats.significance import significance
 
 from .base_scale_method_rows import BaseScaleMethodRows
 from .headline_runs import BASE, headline_runs

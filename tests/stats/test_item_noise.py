@@ -19,10 +19,10 @@ from plumbline.stats.item_noise import (
     mean_by_item,
     sampling_error,
     seeds_that_decide,
-    significance,
 )
 from plumbline.stats.noise_floor import NoiseFloor, noise_floor, two_sided_t
 from plumbline.stats.pooling import combine_estimates, wider_power
+from plumbline.stats.significance import significance
 
 
 def answers(name: str, **tasks: list[float]) -> pd.Series:

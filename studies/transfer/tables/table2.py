@@ -37,8 +37,8 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.corpus import REPRODUCTION
 from plumbline.specs.study_config import Study
-from plumbline.stats.item_noise import RULE
 from plumbline.stats.pooling import combine_estimates, wider_power, wider_spread_p
+from plumbline.stats.significance import RULE
 
 from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
 from ..headline_runs import BASE, lead
