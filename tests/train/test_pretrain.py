@@ -148,7 +148,7 @@ class StopAt(StopRequest):
         self.left = polls
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         self.left -= 1
         return self.left < 0
 

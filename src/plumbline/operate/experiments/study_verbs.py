@@ -262,7 +262,7 @@ class StudySource:
                 )
                 refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
                 return replace(refused, sentence=write_sentence(refused, reason=why))
-            repeats[label] = check.words
+            repeats[label] = check.text
         decision = replace(decision, checks={**decision.checks, "trained_weights": repeats})
         terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
         mean = sum(values) / len(values)
