@@ -32,9 +32,9 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         with_another(both)
         return commit
 
-    def rows(*, revision: str, at: StreamPosition = START, **_: Any) -> Iterator[Document]:
+    def rows(*, revision: str, start: StreamPosition = START, **_: Any) -> Iterator[Document]:
         read.append(revision)
-        for number in range(at.number, 300):
+        for number in range(start.number, 300):
             time.sleep(0.0005)
             end = StreamPosition(0, number + 1, number + 1)
             text = f"{number} of {revision} " * 5

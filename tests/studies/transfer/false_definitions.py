@@ -114,7 +114,7 @@ FALSE: dict[str, Patch] = {
     "geglu_same_cost": cells("geglu_ffn", delta_flops_counted_pct=0.5),
     "relu2_width": instead("inner_width", lambda e, method: 5632 if method == "baseline" else 7509),
     "flops_formula": _twice_the_operations,
-    "cost_3b": instead("counted", lambda model: model.width * model.context),
+    "cost_3b": instead("count_operations", lambda model: model.width * model.context),
     "ssmax_init": constants(3.0),
     "layer0_value_residual": one_more("value_residual", "scalar", 0),
     "layerscale_init": constants(0.1),
