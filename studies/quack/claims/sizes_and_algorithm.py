@@ -1,8 +1,7 @@
 """Checks claims about sizes, grids, the algorithm and what decoding needs: exact, without training, at any preset.
 
 One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml. The
-algorithm is tried on the components that the runs are made of, with the smallest of the study's models. Lemma 1 is
-tried at the summary's size (`plumbline.studies.quack.lemma1_numbers`).
+algorithm is tried on the components that the runs are made of, with the smallest of the study's models.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import InterventionInputs, build
 from plumbline.train.run_optimizer import RunOptimizer
 
-from .. import decoding_memory, lemma1_numbers
+from .. import decoding_memory
 from ..run_grid import ABLATION, DEFAULT, QK_NORM, QUACK
 from .claim_evidence import BOTH, Evidence
 
@@ -150,27 +149,3 @@ class SilentProgress:
 
     def say(self, text: str) -> None:
         """Drop it."""
-
-
-#: What is left out shrinks with the square of the rates, to so much of the exponent.
-SQUARE, FIRST_ORDER = 2, 0.01
-
-
-@CHECKS.of(**ARITHMETIC)
-def bounded_change(e: Evidence, claim: PaperClaim) -> Values:
-    """With QuacK's rates the first-order change keeps to one bound at every size of the weights; fixed rates must break
-    it as weights grow, or it would be no bound to speak of."""
-    rows = lemma1_numbers.compute_rows(e.study.code)
-    share = {name: max(row.share for row in rows if row.rates == name) for name in ("quack", "fixed")}
-    holds = all(row.within for row in rows if row.rates == "quack") and share["fixed"] > 1
-    numbers = {"largest share of the bound": share["quack"], "with fixed rates": share["fixed"]}
-    return ComputedValues(holds=holds, shown=numbers, limits={name: (value, 1) for name, value in numbers.items()})
-
-
-@CHECKS.of(**ARITHMETIC)
-def first_order(e: Evidence, claim: PaperClaim) -> Values:
-    """What the two terms leave out shrinks with the square of the rates."""
-    power = lemma1_numbers.power_of_the_rest(e.study.code)
-    apart = abs(power - SQUARE)
-    numbers, limits = {"power of the rest": power}, {"apart from the square": (apart, FIRST_ORDER)}
-    return ComputedValues(holds=apart < FIRST_ORDER, shown=numbers, limits=limits)
