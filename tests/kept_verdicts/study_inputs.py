@@ -42,7 +42,9 @@ def _runs(gains: Mapping[str, float | None]) -> Callable[..., Iterator[Any]]:
 
 
 def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
-    check = SimpleNamespace(leak=None, key="", words="held at 128 tokens")
+    from plumbline.operate.preflight.method_checks.finished_run_checks import TrainedCheck
+
+    check = TrainedCheck(key="", text="held at 128 tokens")
     return {
         "plumbline.project.arms.StudyArms.run": _runs(gains),
         "plumbline.operate.experiments.study_verbs.StudySource.check": lambda self, question: ([], {}),
