@@ -150,7 +150,7 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
         ("method,seed,loss\nbase,1,3\na,1,\na,2,\n", r"no method besides .*'loss': 'a' \(lines 3, 4\); write it, or"),
         ("method,seed,loss\nbase,1,\na,1,3\n", r"'base' is none of .*'loss': 'base' \(line 2\); write it, or nan"),
         ("method,seed,loss\n", "has no rows"),
-        ('method,seed,loss\n"base,1,3\n', "line 2: .*fix its quotes"),
+        ('method,seed,loss\n"base,1,3\n', "line 2: .*closed nowhere"),
     ],
 )
 def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: str, message: str) -> None:
