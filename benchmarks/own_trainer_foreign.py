@@ -44,6 +44,7 @@ class ForeignTrainer:
     """A trainer, and what is tried of it; what is kept comes last, since it moves the baseline."""
 
     name: str
+    about: str
     command: str
     changes: Sequence[TriedChange]
     metric: str = ""
@@ -51,6 +52,7 @@ class ForeignTrainer:
 
 NANOGPT = ForeignTrainer(
     name="nanoGPT",
+    about="karpathy/nanoGPT: text by characters, 2 layers of 64, 300 steps; its seed is fixed in the code and is shifted",
     command="OMP_NUM_THREADS=1 python train.py config/train_shakespeare_char.py --device=cpu --compile=False "
     "--eval_interval=150 --eval_iters=20 --log_interval=50 --block_size=64 --batch_size=12 --n_layer=2 --n_head=2 "
     "--n_embd=64 --dropout=0.0 --max_iters=300 --lr_decay_iters=300 --warmup_iters=20",
@@ -71,6 +73,7 @@ NANOGPT = ForeignTrainer(
 )
 MAKEMORE = ForeignTrainer(
     name="makemore",
+    about="karpathy/makemore: names, 2 layers of 32, 501 steps",
     command="OMP_NUM_THREADS=1 python makemore.py --num-workers 0 --max-steps 501 --n-layer 2 --n-embd 32 --n-embd2 32",
     changes=(
         TriedChange("another name for a value", "makemore.py", (("best_loss", "lowest_test_loss"),)),
@@ -82,6 +85,7 @@ MAKEMORE = ForeignTrainer(
 
 MINGPT = ForeignTrainer(
     name="minGPT",
+    about="karpathy/minGPT: adding two numbers, 301 steps, by its training loss; its seed is shifted",
     command='PYTHONPATH=".:$PYTHONPATH" OMP_NUM_THREADS=1 python projects/adder/adder.py --trainer.max_iters=301 '
     "--trainer.num_workers=0",
     metric="train_loss",  # what it scores is printed at its first step alone
@@ -92,6 +96,7 @@ MINGPT = ForeignTrainer(
         TriedChange("four times the learning rate", flags=("--trainer.learning_rate=0.002",)),
     ),
 )
+TRAINERS = {trainer.name: trainer for trainer in (NANOGPT, MAKEMORE, MINGPT)}
 
 
 @dataclass(frozen=True)
@@ -153,31 +158,29 @@ HEAD = ["trainer", "change", "decided", "exit code", "runs of it", "fixed n", "r
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Decides changes of three trainers that were written elsewhere")
-    parser.add_argument("nanogpt", type=Path)
-    parser.add_argument("makemore", type=Path)
-    parser.add_argument("mingpt", type=Path)
+    parser = argparse.ArgumentParser(description="Decides changes of trainers that were written elsewhere")
+    names = ", ".join(TRAINERS)
+    parser.add_argument("clones", type=Path, nargs="+", help=f"folders of these names: {names}")
     parser.add_argument("--work", type=Path, help="a folder that is not there yet; default: a temporary one")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
+    if unknown := [str(clone) for clone in arguments.clones if clone.resolve().name not in TRAINERS]:
+        parser.error(f"no trainer is known by the name of {', '.join(unknown)}; there are {names}")
     work = arguments.work or Path(tempfile.mkdtemp(prefix="foreign-"))
     rows = []
-    clones = (arguments.nanogpt, arguments.makemore, arguments.mingpt)
-    for foreign, clone in zip((NANOGPT, MAKEMORE, MINGPT), clones, strict=True):
-        bench = TrainerClone.of(foreign, clone, work)
+    for clone in arguments.clones:
+        bench = TrainerClone.of(TRAINERS[clone.resolve().name], clone, work)
         bench.set_up()
-        rows += [bench.try_change(change) for change in foreign.changes]
-    text = (arguments.nanogpt / "data/shakespeare_char/train.bin").stat().st_size // 2
+        rows += [bench.try_change(change) for change in bench.foreign.changes]
     table = tabulate([row[:-1] for row in rows], headers=HEAD, tablefmt="pipe")
     sentences = [f"- {row[0]}, {row[1]}: {row[-1]}" for row in rows]
+    chosen = [clone.resolve().name for clone in arguments.clones]
     head = (
-        "# Three trainers that were written elsewhere\n\n"
-        f"{describe()}. `python benchmarks/own_trainer_foreign.py nanoGPT makemore minGPT`\n\n"
-        f"karpathy/nanoGPT ({text:,} characters of text, 2 layers of 64, 300 steps; its seed is fixed in the code and "
-        "is shifted), karpathy/makemore (names, 2 layers of 32, 501 steps) and karpathy/minGPT (adding two numbers, "
-        "301 steps; seed shifted, by its training loss), as they are cloned: `plumbline setup-trainer` with the "
-        "command finds the rest and makes five runs of the baseline, which all changes use. Fixed n: runs of a change "
-        "that one test of the same power needs."
+        "# Trainers that were written elsewhere\n\n"
+        f"{describe()}. `python benchmarks/own_trainer_foreign.py {' '.join(chosen)}`\n\n"
+        f"{'; '.join(TRAINERS[name].about for name in chosen)}. They are as they are cloned: `plumbline setup-trainer` "
+        "with the command finds the rest and makes five runs of the baseline, which all changes use. Fixed n: runs of "
+        "a change that one test of the same power needs."
     )
     atomic_write_text(arguments.out, "\n\n".join([head, table, "\n".join(sentences)]) + "\n")
 
