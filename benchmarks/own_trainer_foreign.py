@@ -52,7 +52,7 @@ class ForeignTrainer:
 
 NANOGPT = ForeignTrainer(
     name="nanoGPT",
-    about="karpathy/nanoGPT: text by characters, 2 layers of 64, 300 steps; its seed is fixed in the code and is shifted",
+    about="karpathy/nanoGPT: text by characters, 2 layers of 64, 300 steps; its seed, fixed in the code, is shifted",
     command="OMP_NUM_THREADS=1 python train.py config/train_shakespeare_char.py --device=cpu --compile=False "
     "--eval_interval=150 --eval_iters=20 --log_interval=50 --block_size=64 --batch_size=12 --n_layer=2 --n_head=2 "
     "--n_embd=64 --dropout=0.0 --max_iters=300 --lr_decay_iters=300 --warmup_iters=20",
