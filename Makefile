@@ -125,7 +125,6 @@ lint-studies: setup
 TWO_WORKERS = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The cluster's tests mostly wait, so all others run beside them: in one session, since each collects and imports anew.
-# So do those of them that need no SLURM, which its own group of tests has to itself.
 test: lint compiled
 	$(MAKE) --jobs=2 --output-sync=target test-here test-cluster
 
@@ -141,7 +140,7 @@ test-here: setup
 	$(TWO_WORKERS) -m "not cluster and not slow" --durations=25
 
 test-cluster: setup
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "cluster and not slow" --durations=5 tests/cluster
+	$(BIN)/python -m pytest -m "cluster and not slow" --durations=5 tests/cluster
 
 # The kernels, interpreted and compiled for GPUs, with a Triton that a GPU machine may bring: make test-triton TRITON=3.6.0
 # Its wheel (180 MB) stands before the pinned one; interpreters before 3.7 know no numpy since 2.4.

@@ -22,7 +22,7 @@ from cluster_faults import EXCLUSIVE, QUICK, SEPARATE, TWO_NODES
 from fault_trials import STEPS, Bench, Result, Training
 from snakemake_on_cluster import HERE, PROFILES, STANDIN, Snakemake, Workspace, slurm, state, until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("slurm")]
+pytestmark = pytest.mark.cluster
 Scenario = Callable[[Training], str]
 SMALL = (*PROFILES, "--profile", str(HERE / "small"))
 SNAKEFILE = ("--snakefile", str(STANDIN))

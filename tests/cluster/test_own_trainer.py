@@ -17,7 +17,7 @@ from snakemake_on_cluster import HERE, cluster_environment, slurm, state, until
 
 from tests.verdict.own_trainer.trainers import git, make, write_toml
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("slurm")]
+pytestmark = pytest.mark.cluster
 #: Waits as long as a file is there, so that all runs of it may be found running.
 TRAIN = """\
 import os, random, sys, time

@@ -24,7 +24,6 @@ from snakemake_on_cluster import HERE, PROFILES, REPOSITORY, Workspace, slurm
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.xdist_group("slurm"),
     pytest.mark.slow,
     pytest.mark.skipif(os.environ.get("PLUMBLINE_CLUSTER") != "all", reason="PLUMBLINE_CLUSTER is not all: minutes"),
 ]
