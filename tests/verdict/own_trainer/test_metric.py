@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.own_trainer.metric import last_lines, read
+from plumbline.verdict.own_trainer.metric import LeftOut, last_lines, read
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 
@@ -19,6 +19,17 @@ def test_the_last_match_counts_and_bars_of_progress_are_lines(tmp_path: Path) ->
     metric = MetricPart(pattern=r"val_bpb: (\S+)", others={"mem": r"mem: (\d+)", "none": r"never (\d)"})
     reading = read(metric, log, tmp_path)
     assert (reading.value, reading.text, reading.others) == (1.25, "1.25", {"mem": 9.0})
+
+
+def test_what_was_printed_before_bytes_that_nobody_read_is_not_the_last_value(tmp_path: Path) -> None:
+    log, metric, head = tmp_path / "log", MetricPart(pattern=r"val: (\S+)"), "val: 0.1\n"
+    log.write_text(f"{head}{'x' * 100}\nbye\n")
+    begin, end = len(head), len(head) + 101
+    assert read(metric, log, tmp_path, left_out=LeftOut(begin=begin, end=end)).value == 0.1
+    unread = LeftOut(begin=begin, end=end, unread=100)
+    assert read(metric, log, tmp_path, left_out=unread).value is None
+    log.write_text(f"{log.read_text()}val: 0.2\n")
+    assert read(metric, log, tmp_path, left_out=unread).value == 0.2
 
 
 def test_colours_and_quotes_are_no_part_of_a_number_and_moves_of_the_cursor_end_a_line(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ class LeftOut(Struct):
     Attributes:
         begin, end: the bytes that it had.
         texts: what was read in it before, by the metric's name ("" for the primary one).
-        unread: bytes of it in which nothing was read, as that took too long.
+        unread: bytes of it in which nothing was read, as that took too long, and behind which the primary metric was
+            not read: what was printed before them is not its last value.
     """
 
     begin: int = 0
@@ -104,7 +105,8 @@ def read(
             gap = left_out or LeftOut()
             texts = read_texts(metric, backwards(log, most, begin=gap.end))
             if gap.end:
-                texts = read_texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
+                earlier = {} if gap.unread else read_texts(metric, backwards(log, end=gap.begin))
+                texts = earlier | gap.texts | texts
     primary = texts.pop("", "")
     values = {name: number(text) for name, text in texts.items()}
     others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
@@ -260,7 +262,8 @@ class _TooLongError(Exception):
 
 @contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """Stop a block that takes longer: the matcher of regular expressions looks for signals too.
+    """Stop a block that takes longer, in seconds of the processor, so that a busy machine stops none: the matcher of
+    regular expressions looks for signals too.
 
     Raises:
         PlumblineError: it took longer.
@@ -271,8 +274,8 @@ def alarm(seconds: float) -> Iterator[None]:
 
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("a metric is read in the main thread, where an alarm rings")
-    before: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before: Callable[..., Any] | int | None = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     except _TooLongError:
@@ -281,8 +284,8 @@ def alarm(seconds: float) -> Iterator[None]:
             "such as '^val_loss: (\\S+)'"
         ) from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
@@ -305,7 +308,11 @@ def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
                 return gap
     except OSError:
         return gap
-    return LeftOut(begin=gap.begin or begin, end=end, texts=gap.texts | texts, unread=gap.unread + unread)
+    if not unread:
+        return LeftOut(
+            begin=gap.begin or begin, end=end, texts=gap.texts | texts, unread=0 if "" in texts else gap.unread
+        )
+    return LeftOut(begin=gap.begin or begin, end=end, unread=gap.unread + unread)
 
 
 def _make_hole(descriptor: int, begin: int, end: int) -> bool:
