@@ -12,7 +12,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,13 +20,11 @@ from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.formats import format_count, rough_duration
-from plumbline.operate.experiments.carry_out_experiment import shorten_path, tell
-from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.operate.experiments.carry_out_experiment import ArmsSource, shorten_path, tell
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import budget_effect, every_check
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision import budget_page
-from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.budget_course import (
     BudgetDecision,
     BudgetTerms,
@@ -37,7 +34,7 @@ from plumbline.verdict.decision.budget_course import (
 )
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
-from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import BUDGETS, LedgerEntry
 from plumbline.verdict.outcome import Outcome
@@ -68,16 +65,8 @@ class RunGain:
     df: float
 
 
-class BudgetSource(Protocol):
+class BudgetSource(ArmsSource, Protocol):
     """What several budgets of a candidate and its baseline are made for, and what differs between its kinds."""
-
-    @property
-    def options(self) -> argparse.Namespace:
-        """The command line."""
-
-    @property
-    def place(self) -> ExperimentFolders:
-        """Where the experiments lie that this one is compared with."""
 
     @property
     def terms(self) -> BudgetTerms:
@@ -88,30 +77,11 @@ class BudgetSource(Protocol):
         """What trains both arms, at each budget of the terms."""
 
     @property
-    def bank(self) -> Bank:
-        """The runs that are known, first read when the folder is held."""
-
-    @property
     def most_at_once(self) -> int:
         """How many runs are asked for together: an even number, since arms are in turn."""
 
-    @property
-    def baseline_name(self) -> str:
-        """What the ledger calls what candidates are compared with."""
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The request, to be repeated."""
-
-    @property
-    def arm_evidence(self) -> Evidence:
-        """What is known of the arms beside their runs."""
-
     def check(self) -> list[str]:
         """Why nothing may be run, nothing if it may."""
-
-    def hold(self) -> AbstractContextManager[object]:
-        """Hold the folder of the runs, where it is not held yet."""
 
     def explain_implausible(self, gain: RunGain, runs: RunsAtBudget) -> str | None:
         """What to look at, where nothing ever gained so much."""

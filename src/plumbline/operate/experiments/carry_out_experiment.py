@@ -52,8 +52,8 @@ class SettledExperiment:
     too_few: str = ""
 
 
-class ExperimentSource(Protocol):
-    """What a try or a claim is made for, and the steps that differ between its kinds."""
+class ArmsSource(Protocol):
+    """A candidate and its baseline, whoever trains them: what a question at one budget and at several ask of them."""
 
     @property
     def options(self) -> argparse.Namespace:
@@ -62,14 +62,6 @@ class ExperimentSource(Protocol):
     @property
     def place(self) -> ExperimentFolders:
         """Where the experiments lie that this one is compared with."""
-
-    @property
-    def question(self) -> ExperimentQuestion:
-        """The question of the experiment."""
-
-    @property
-    def trainer(self) -> Trainer:
-        """What trains both arms."""
 
     @property
     def bank(self) -> Bank:
@@ -87,14 +79,26 @@ class ExperimentSource(Protocol):
     def arm_evidence(self) -> Evidence:
         """What is known of the arms beside their runs: the files that differ, and those that measure."""
 
+    def hold(self) -> AbstractContextManager[object]:
+        """Hold the folder of the runs, where it is not held yet."""
+
+
+class ExperimentSource(ArmsSource, Protocol):
+    """What a try or a claim is made for, and the steps that differ between its kinds."""
+
+    @property
+    def question(self) -> ExperimentQuestion:
+        """The question of the experiment."""
+
+    @property
+    def trainer(self) -> Trainer:
+        """What trains both arms."""
+
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], Mapping[str, Any]]:
         """Why nothing may be run, nothing if it may; and the report of the checks."""
-
-    def hold(self) -> AbstractContextManager[object]:
-        """Hold the folder of the runs, where it is not held yet."""
 
     def look_again(self, decision: Decision) -> Decision:
         """Check what would be kept, and run it again where fresh runs are asked for; may change the verdict."""
