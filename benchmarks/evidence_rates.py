@@ -13,16 +13,21 @@ from dataclasses import replace
 
 import numpy as np
 from decision_rules.rates_page import RatesPage, make_page, rng_of
-from decision_rules.rules_and_noise_laws import CANDIDATES
+from decision_rules.rules_and_noise_laws import CANDIDATES, DEFAULT
 from decision_rules.watched_sessions import FOLDER, FRESH, TOLD, SessionRates, run_sessions
+from decision_rules.wider_candidate import take_stricter
 
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
+from plumbline.stats.sequential.boundary import integrate_paths
+from plumbline.stats.sequential.simulation import find_ends, simulate_paths
 
 WIDTHS, DRIFTS = (0.5, 1.0, 1.5, 2.0, 3.0), (0.0, 0.02, 0.05, 0.1, 0.2)
 #: Single candidates are drawn so many times as often as sessions.
 MORE = 20
 #: Runs of each arm of a claim, and its level.
 CLAIM, CLAIM_LEVEL = 5, 0.025
+#: What a study's try may keep of nulls: where a candidate alone is up to twice as wide, and wider.
+STUDY_BAR, WIDEST_BAR = 0.06, 0.10
 #: Candidates of a session that spread by four sigma, and those that gain two; the others do nothing.
 WILD, REAL = range(0, CANDIDATES, 5), range(4, CANDIDATES, 5)
 
@@ -37,20 +42,37 @@ def spreads(page: RatesPage) -> None:
         for width in WIDTHS:
             rates = run_sessions(worlds, [0.0], width=width_of(width), own_widths=[own_of(width)])
             rng = rng_of("claim", title, width)
+            study = _find_study_keeps(rng, worlds, width_of(width), width)
             base, own = (times * rng.standard_normal((worlds, CLAIM)) for times in (width_of(width), width))
             claims = p_of_fresh_runs(base, own) <= CLAIM_LEVEL
             promise = 0.05 if title == "both arms" else None
             label = f"null, {title} {width:g} times as wide"
-            cells = (page.share(rates.looks[:, 0], promise, label), page.share(rates.keeps[:, 0], 0.05, label))
+            looks = page.share(rates.looks[:, 0], promise, label)
+            cells = (
+                looks,
+                page.share(study, STUDY_BAR if width <= 2 else WIDEST_BAR, label),
+                page.share(rates.keeps[:, 0], 0.05, label),
+            )
             rows.append((title, f"{width:g}", *cells, page.share(rates.refusals[:, 0]), page.share(claims)))
     page.table(
         "Arms of another spread: what is kept of a change that does nothing",
-        f"Looks: kept by the looks, as a study's try is, which has no fresh runs. Kept: {FRESH} fresh runs of each "
-        f"arm, in turn, agree at {FRESH_LEVEL:g} (a folder's try). 0.05 is promised. Claim: `confirm`, which promises "
-        f"{CLAIM_LEVEL:g}.",
-        ["wider", "times", "looks", "kept", "refused for a trend", "claim"],
+        "Looks: kept by the looks of a folder's try. Study: kept by a study's try, which has no fresh runs: where the "
+        "candidate's runs spread more widely, Welch's test counts if it is the stricter one. Kept: of the looks' "
+        f"column, {FRESH} fresh runs of each arm, in turn, agree at {FRESH_LEVEL:g}. 0.05 is promised. Claim: "
+        f"`confirm`, which promises {CLAIM_LEVEL:g}.",
+        ["wider", "times", "looks", "study", "kept", "refused for a trend", "claim"],
         rows,
     )
+
+
+def _find_study_keeps(
+    rng: np.random.Generator, worlds: int, base_width: float, own_width: float, gain: float = 0.0
+) -> np.ndarray:
+    """Whether a study's try keeps a candidate, in each of W worlds."""
+    base_WB = base_width * rng.standard_normal((worlds, DEFAULT.bank))
+    own_WK = gain + own_width * rng.standard_normal((worlds, DEFAULT.most))
+    t_WK = take_stricter(simulate_paths(DEFAULT, base_WB, own_WK), base_WB, own_WK)
+    return find_ends(integrate_paths(DEFAULT)[0], t_WK)[0]
 
 
 def power(page: RatesPage) -> None:
@@ -143,7 +165,7 @@ def main() -> None:
         __file__,
         (spreads, power, drifts),
         title="What a try keeps where runs are not as its arithmetic assumes",
-        text="The bank has five runs, a candidate eight at most; every fifth candidate brings a run of the baseline. "
+        text="The bank has five runs, a candidate eight at most; every third candidate brings a run of the baseline. "
         "One candidate's level is 0.05. A trend with the order of runs is refused at a level that is spent: "
         "`plumbline.stats.order_trend`.",
         flag="--sessions",

@@ -105,8 +105,8 @@ def drifting(page: RatesPage) -> None:
         rows.append((f"{total:g} sigma", *means, page.share(np.array(p) < 0.05)))
     page.table(
         "A baseline that drifts",
-        "All runs get better by so much, evenly, over a session of 40 nulls. Told: the slope of the bank and its eight "
-        "sentinels has p < 0.05, up or down.",
+        "All runs get better by so much, evenly, over a session of 40 nulls. Told: the slope of the bank and its "
+        f"{CANDIDATES // EVERY} sentinels has p < 0.05, up or down.",
         ["drift", "nulls kept, bank of 5", "with sentinels in the bank", "told"],
         rows,
     )

@@ -55,7 +55,7 @@ class LoopRule:
         rerun: runs of a kept arm that are made before it is the baseline.
         confirmed: whether those runs have to beat as many fresh ones of the baseline, which join its runs where they
             do not.
-        sentinels: whether every fifth proposal brings a run of the baseline.
+        sentinels: whether every third proposal brings a run of the baseline.
     """
 
     name: str

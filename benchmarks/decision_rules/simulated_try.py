@@ -30,7 +30,7 @@ from plumbline.verdict.decision.outcome import BASELINE, ArmRun, ExperimentQuest
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 
-#: True gains of a session's candidates in sigma, in their order; the fifth brings a sentinel.
+#: True gains of a session's candidates in sigma, in their order; the third brings a sentinel.
 GAINS = (0.0, 1.0, 2.0, 0.0, 0.0)
 
 
@@ -98,7 +98,7 @@ def the_loop(page: RatesPage) -> None:
         "The loop itself",
         f"{sessions:,} sessions a row of {len(GAINS)} candidates through `fix_design`, the announced rule, the "
         "session's level and `Experiment.conduct`, with runs that are drawn and a bank in memory: gains (beyond the "
-        f"minimum) of {', '.join(f'{gain:g}' for gain in GAINS)} sigma in this order, the fifth with a sentinel, the "
+        f"minimum) of {', '.join(f'{gain:g}' for gain in GAINS)} sigma in this order, the third with a sentinel, the "
         "bank made anew after a keep.",
         ["plan", "nulls kept", "1 sigma kept", "2 sigma kept", "runs at 0 / 1 / 2"],
         rows,

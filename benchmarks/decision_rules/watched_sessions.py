@@ -36,7 +36,7 @@ class SessionControl:
 
     Attributes:
         design: of each candidate.
-        sentinels: whether every fifth candidate brings a run of the baseline.
+        sentinels: whether every third candidate brings a run of the baseline.
         anew: whether the bank is made anew after each keep.
         fresh: a keep counts only where so many fresh runs of both arms confirm it; they are the next bank. 0: at once.
         trend: whether a trend with the order of runs is refused, only told, or not looked for.

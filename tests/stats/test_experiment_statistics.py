@@ -145,7 +145,7 @@ def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
 
 
 def test_a_sentinel_tells_of_drift() -> None:
-    assert [number for number in range(1, 12) if is_due(number)] == [5, 10]
+    assert [number for number in range(1, 12) if is_due(number)] == [3, 6, 9]
     when, values = [1, 2, 3, 9, 15], [3.00, 3.02, 2.99, 3.08, 3.15]
     line = stats.linregress(when, values)
     drift = measure_drift(values, when)

@@ -3,6 +3,7 @@ textbook t tests."""
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.decision_rules.pooled_design import PooledDesign
+from benchmarks.decision_rules.wider_candidate import take_stricter
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.sequential import SequentialDesign, boundary, compute_characteristics, statistic
 from plumbline.stats.sequential.simulation import find_ends, simulate_paths
@@ -100,6 +102,24 @@ def test_the_statistic_is_students() -> None:
     assert statistic(base[:4], own, higher=True, plan="paired").t == pytest.approx(
         stats.ttest_rel(own, base[:4]).statistic
     )
+
+
+def test_a_wider_candidate_has_the_stricter_of_students_and_welchs_test() -> None:
+    rng, design = np.random.default_rng(5), SequentialDesign(bank=5, most=8)
+    stricter = 0
+    for width in (0.3, 1.0, 4.0):
+        base_WB, own_WK = rng.standard_normal((40, 5)), 1 + width * rng.standard_normal((40, 8))
+        student_WK = simulate_paths(design, base_WB, own_WK)
+        expected_WK = take_stricter(student_WK, base_WB, own_WK)
+        for world, look in itertools.product(range(40), range(1, 8)):
+            base, own = base_WB[world], own_WK[world, : look + 1]
+            of_arms = statistic(base, own, higher=True, allow_wider=True)
+            assert of_arms.t == pytest.approx(expected_WK[world, look])
+            assert of_arms.t == pytest.approx(of_arms.gain / of_arms.sigma * np.sqrt(of_arms.information))
+        stricter += width > 1 and (expected_WK < student_WK)[:, 1:].mean()
+    assert stricter > 0.3
+    paired = statistic(base, own_WK[world, :5], higher=True, plan="paired")
+    assert statistic(base, own_WK[world, :5], higher=True, plan="paired", allow_wider=True) == paired
 
 
 def test_values_of_any_size_have_a_statistic() -> None:

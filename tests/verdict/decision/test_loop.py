@@ -275,10 +275,10 @@ def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     """A bank that is bad by chance keeps one candidate that does nothing after another."""
     fields = {"kind": "try", "baseline": "base", "metric": "loss", "test": write_rule(QUESTION)}
     entry, ledger = LedgerEntry(**fields, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
-    keep = LedgerEntry(**fields, name="x", fingerprint="a", verdict="keep", sentence="s", runs=7)
+    keep = LedgerEntry(**fields, name="x", fingerprint="a", verdict="keep", sentence="s", runs=8)
     assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(keep, verdict="discard")])) == 0
     since = count_runs_at_last_keep(entry, ledgers.append(ledger, [keep, entry]))
-    assert since == 7
+    assert since == 8
     assert count_runs_at_last_keep(entry, ledgers.append(ledger, [replace(keep, name="z", runs=9)])) == since
     with patch.object(banks.process_record, "now", lambda: "2999-01-01T00:00:00Z"):  # a clock that then steps back
         assert len(conduct(tmp_path, NumbersTrainer(noisy(8), "x")).runs) == since
@@ -288,11 +288,11 @@ def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     assert decision.terms.design.bank == 5 and decision.looks[-1].df == 4 + decision.looks[-1].k - 1
 
 
-def test_every_fifth_candidate_brings_a_sentinel_that_joins_the_bank(tmp_path: Path) -> None:
-    for number in range(4):
+def test_every_third_candidate_brings_a_sentinel_that_joins_the_bank(tmp_path: Path) -> None:
+    for number in range(2):
         assert not any(run.sentinel for run in conduct(tmp_path, NumbersTrainer(noisy(8), f"c{number}")).runs)
-    fifth = conduct(tmp_path, NumbersTrainer(noisy(8), "c4"))
-    assert [run.seed for run in fifth.runs if run.sentinel] == [47] and fifth.terms.design.bank == 6
+    third = conduct(tmp_path, NumbersTrainer(noisy(8), "c2"))
+    assert [run.seed for run in third.runs if run.sentinel] == [47] and third.terms.design.bank == 6
 
 
 def test_a_claim_alternates_its_arms_also_where_it_goes_on(tmp_path: Path) -> None:

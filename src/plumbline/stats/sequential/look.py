@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import f_sf, t_isf
+from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.sequential.design import Plan, information
+from plumbline.stats.welch_and_stouffer import welch_of_summaries
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,7 +23,8 @@ class Look:
         k: candidate runs (in pairs: pairs).
         t: (gain - minimum_gain) / (sigma / sqrt(information)).
         df: degrees of freedom of sigma.
-        sigma: spread of one run, pooled over both arms, in the metric's units (in pairs: of one difference).
+        sigma: spread of one run, pooled over both arms, in the metric's units (in pairs: of one difference); where
+            Welch's test is the stricter one, that with which Student's is as strict.
         gain: difference of the means, positive where the candidate is better, in the metric's units.
         information: 1 / (1/m + 1/k) for m baseline runs; k in pairs.
         minimum_gain: the gain that does not count.
@@ -42,6 +46,7 @@ def statistic(
     higher: bool,
     minimum_gain: float = 0.0,
     plan: Plan = "bank",
+    allow_wider: bool = False,
 ) -> Look:
     """Compute the test statistic of a candidate's runs and the baseline's.
 
@@ -51,6 +56,8 @@ def statistic(
         higher: whether more is better.
         minimum_gain: the gain that does not count, in the metric's units.
         plan: `paired` tests the differences.
+        allow_wider: whether the candidate may spread more than the baseline. Where its variance is beyond the median of
+            what equal spreads give, and Welch's test is the stricter one, t is then the one that has Welch's p.
 
     Raises:
         PlumblineError: a value that is not a finite number, an arm without runs, unequal numbers of runs in pairs, or
@@ -77,6 +84,10 @@ def statistic(
     gain = sign * (float((own / scale).mean()) - float((base / scale).mean()))
     arm_information = information(len(base), len(own), plan)
     t = (gain - minimum_gain / scale) / spread * math.sqrt(arm_information)
+    if allow_wider and plan != "paired" and t > 0:
+        stricter = _find_welch_t(base / scale, own / scale, gain - minimum_gain / scale)
+        if stricter < t:
+            spread, t = spread * t / stricter, stricter
     return Look(
         k=len(own),
         t=t,
@@ -86,6 +97,17 @@ def statistic(
         information=arm_information,
         minimum_gain=minimum_gain,
     )
+
+
+def _find_welch_t(base: np.ndarray, own: np.ndarray, excess: float) -> float:
+    """The t of Student's test that has the p of Welch's; infinite where the candidate does not spread more widely."""
+    if min(len(base), len(own)) < 2:
+        return math.inf
+    ours, theirs = sample_deviation(own), sample_deviation(base)
+    if not ours or (theirs and f_sf((ours / theirs) ** 2, len(own) - 1, len(base) - 1) >= 0.5):
+        return math.inf
+    p = welch_of_summaries(excess, (ours, len(own)), (theirs, len(base))).p_greater
+    return float(t_isf(p, len(own) + len(base) - 2))
 
 
 def require_finite(whose: str, values: Sequence[float]) -> np.ndarray:

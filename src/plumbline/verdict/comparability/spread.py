@@ -26,15 +26,17 @@ def check(arms: ComparedArms) -> CheckAnswer:
     )
     wide, narrow = sorted((ours, theirs), key=lambda estimate: -estimate.sigma)
     if not narrow.sigma:
-        return holds(both, **numbers) if not wide.sigma else tell(f"{both}; the test takes both to be one", **numbers)
+        if not wide.sigma:
+            return holds(both, **numbers)
+        return tell(f"{both}; Student's test takes both to be one", **numbers)
     p = min(1.0, 2 * f_sf((wide.sigma / narrow.sigma) ** 2, wide.df, narrow.df))
     numbers["p"] = p
     if p > LEVEL:
         return holds(f"{both}; an F test that they are one has p = {format_p(p)}", **numbers)
     wider = arms.label(arms.candidate if wide is ours else arms.baseline)
     return tell(
-        f"{quote(wider)} spreads wider: {both} (an F test at {LEVEL:g} has p = {format_p(p)}), and the test takes both "
-        "to be one",
+        f"{quote(wider)} spreads wider: {both} (an F test at {LEVEL:g} has p = {format_p(p)}), and Student's test "
+        "takes both to be one",
         **numbers,
     )
 

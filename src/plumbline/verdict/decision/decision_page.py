@@ -150,6 +150,11 @@ def describe_test(decision: Decision) -> str:
             f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
+        if terms.allows_wider:
+            sentences.append(
+                "Where the candidate's runs spread more widely than the baseline's, Welch's test counts if it is the "
+                "stricter one: T and sigma are then those with its p."
+            )
         if terms.as_good_as:
             sentences.append(
                 f"A candidate is discarded early where a change that does nothing would seldom look so poor: "
