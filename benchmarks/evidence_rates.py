@@ -15,7 +15,6 @@ import numpy as np
 from decision_rules.rates_page import RatesPage, make_page, rng_of
 from decision_rules.rules_and_noise_laws import CANDIDATES, DEFAULT
 from decision_rules.watched_sessions import FOLDER, FRESH, TOLD, SessionRates, run_sessions
-from decision_rules.wider_candidate import take_stricter
 
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sequential.boundary import integrate_paths
@@ -65,14 +64,12 @@ def spreads(page: RatesPage) -> None:
     )
 
 
-def _find_study_keeps(
-    rng: np.random.Generator, worlds: int, base_width: float, own_width: float, gain: float = 0.0
-) -> np.ndarray:
-    """Whether a study's try keeps a candidate, in each of W worlds."""
-    base_WB = base_width * rng.standard_normal((worlds, DEFAULT.bank))
-    own_WK = gain + own_width * rng.standard_normal((worlds, DEFAULT.most))
-    t_WK = take_stricter(simulate_paths(DEFAULT, base_WB, own_WK), base_WB, own_WK)
-    return find_ends(integrate_paths(DEFAULT)[0], t_WK)[0]
+def _find_study_keeps(rng: np.random.Generator, worlds: int, base_width: float, own_width: float) -> np.ndarray:
+    """Whether a study's try keeps a candidate that does nothing, in each of W worlds."""
+    design = replace(DEFAULT, allow_wider=True)
+    base_WB = base_width * rng.standard_normal((worlds, design.bank))
+    own_WK = own_width * rng.standard_normal((worlds, design.most))
+    return find_ends(integrate_paths(design)[0], simulate_paths(design, base_WB, own_WK))[0]
 
 
 def power(page: RatesPage) -> None:

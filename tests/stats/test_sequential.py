@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from benchmarks.decision_rules.pooled_design import PooledDesign
-from benchmarks.decision_rules.wider_candidate import take_stricter
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.sequential import SequentialDesign, boundary, compute_characteristics, statistic
 from plumbline.stats.sequential.simulation import find_ends, simulate_paths
@@ -105,21 +104,37 @@ def test_the_statistic_is_students() -> None:
 
 
 def test_a_wider_candidate_has_the_stricter_of_students_and_welchs_test() -> None:
-    rng, design = np.random.default_rng(5), SequentialDesign(bank=5, most=8)
-    stricter = 0
+    rng, stricter = np.random.default_rng(5), 0
+    design = SequentialDesign(bank=5, most=8, allow_wider=True)
     for width in (0.3, 1.0, 4.0):
         base_WB, own_WK = rng.standard_normal((40, 5)), 1 + width * rng.standard_normal((40, 8))
-        student_WK = simulate_paths(design, base_WB, own_WK)
-        expected_WK = take_stricter(student_WK, base_WB, own_WK)
+        t_WK = simulate_paths(design, base_WB, own_WK)
         for world, look in itertools.product(range(40), range(1, 8)):
             base, own = base_WB[world], own_WK[world, : look + 1]
             of_arms = statistic(base, own, higher=True, allow_wider=True)
-            assert of_arms.t == pytest.approx(expected_WK[world, look])
-            assert of_arms.t == pytest.approx(of_arms.gain / of_arms.sigma * np.sqrt(of_arms.information))
-        stricter += width > 1 and (expected_WK < student_WK)[:, 1:].mean()
-    assert stricter > 0.3
-    paired = statistic(base, own_WK[world, :5], higher=True, plan="paired")
-    assert statistic(base, own_WK[world, :5], higher=True, plan="paired", allow_wider=True) == paired
+            assert of_arms.t == pytest.approx(t_WK[world, look])
+            assert of_arms.t == pytest.approx(of_arms.gain / of_arms.standard_error)
+            student, welch = (stats.ttest_ind(own, base, equal_var=equal, alternative="greater") for equal in (1, 0))
+            median = stats.f.ppf(0.5, look, 4)
+            if own.var(ddof=1) / base.var(ddof=1) > median and student.pvalue < min(0.5, welch.pvalue):
+                assert stats.t.sf(of_arms.t, look + 4) == pytest.approx(welch.pvalue)
+                stricter += 1
+            else:
+                assert of_arms.t == pytest.approx(student.statistic) and of_arms.allowance == 1
+    assert stricter > 100
+
+
+def test_what_a_wider_candidate_is_allowed_costs_little_and_holds_the_error() -> None:
+    """A change that does nothing and spreads twice as widely; without the allowance it is kept in .08."""
+    design = SequentialDesign(bank=5, most=8, allow_wider=True)
+    rng, edges = np.random.default_rng(0), boundary(design)
+    own_WK = rng.standard_normal((40_000, 8))
+    base_WB = rng.standard_normal((40_000, 5))
+    assert find_ends(edges, simulate_paths(design, base_WB, 2 * own_WK))[0].mean() < 0.06
+    for gain in (0.0, 2.0):
+        kept = find_ends(edges, simulate_paths(design, base_WB, own_WK + gain))[0].mean()
+        assert compute_characteristics(design, gain).kept == pytest.approx(kept, abs=0.006)
+        assert kept == pytest.approx(compute_characteristics(DEFAULT, gain).kept, abs=0.01)
 
 
 def test_values_of_any_size_have_a_statistic() -> None:

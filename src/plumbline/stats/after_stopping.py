@@ -72,11 +72,10 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
 
     root = math.sqrt(last.information)
     standard = _find_crossing(farther, last.t / root, 1 / root)
-    unit = last.sigma / root
     upper = boundary(replace(design, first_keep=1, target_gain_sigmas=None)).keep[last.k - 1]
-    low = last.gain - _nan_to_infinite(edges.keep[last.k - 1]) * unit
-    high = last.gain + _nan_to_infinite(upper) * unit
-    median = min(max(last.minimum_gain + standard * last.sigma, low), high)
+    low = last.gain - _nan_to_infinite(edges.keep[last.k - 1]) * last.standard_error
+    high = last.gain + _nan_to_infinite(upper) * last.standard_error
+    median = min(max(last.minimum_gain + standard * root * last.standard_error, low), high)
     p = float(chance_reached(design, 0.0, last.k, last.t, heeded=heeded))
     return GainAfterStopping(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=p)
 
@@ -88,7 +87,7 @@ def estimate_single_test(look: Look, alpha: float) -> GainAfterStopping:
         look: the statistic of the test's runs.
         alpha: one-sided; the interval has the level 1 - 2 alpha.
     """
-    half = float(special.stdtrit(look.df, 1 - alpha)) * look.sigma / math.sqrt(look.information)
+    half = float(special.stdtrit(look.df, 1 - alpha)) * look.standard_error
     p = float(special.stdtr(look.df, -look.t))
     return GainAfterStopping(median=look.gain, low=look.gain - half, high=look.gain + half, level=1 - 2 * alpha, p=p)
 

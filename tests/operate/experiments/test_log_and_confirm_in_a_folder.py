@@ -99,7 +99,7 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
     assert "momentum 0.5 + decay 0.002 against baseline: keep" in page.with_suffix(".svg").read_text()
     assert "`decay 0.002` improves" not in page.read_text() + plumbline(folder, "page").stdout
     assert "both that were kept" in plumbline(folder, "log", "--json").stdout
-    assert "Beside 5 runs of the baseline" in plumbline(folder, "noise").stdout
+    assert "Beside 6 runs of the baseline" in plumbline(folder, "noise").stdout, "the third candidate brings one"
     lines = plumbline(folder, "log").stdout.splitlines()
     assert max(map(len, lines)) <= 80 and not any("improve" in line for line in lines)
     text = " ".join(" ".join(lines).split())
@@ -107,12 +107,13 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
     assert re.search(r"\* decay 0.002 momentum 0.5 \d \+ 5 0.(09|1)\d* keep", text), text
     assert "5 + 5" in text and "keep, claim" in text and "* the baseline now: decay 0.002 (" in text
     assert "both that were kept" in plumbline(folder, "log", "--long").stdout
-    # not the 7 runs that the present baseline has with those that made it look good, but its fresh ones
+    # not the 7 runs that the present baseline has with those that made it look good, but its fresh ones, and one that
+    # every third candidate brings
     plain = plumbline(folder, "try", "-n", "-m", "worse", "--", "--worse", "1").stdout
-    assert "Rule: 5 runs of the baseline, then" in plain and "Of the baseline's 5 runs 5 are there." in plain
+    assert "Rule: 6 runs of the baseline, then" in plain and "Of the baseline's 6 runs 5 are there." in plain
     assert "{flags}" not in plain and "train.py --worse -0.1 --worse 1. Rule" in plain
     done = plumbline(folder, "try", "--json", "-m", "worse", "--", "--worse", "1")
-    assert json.loads(done.stdout)["terms"]["design"]["bank"] == 5
+    assert json.loads(done.stdout)["terms"]["design"]["bank"] == 6
 
 
 def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_again(folder: Path) -> None:
@@ -135,6 +136,8 @@ def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_a
     runs = len(banked(folder))
     worse = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3").stdout)
     seeds = [run["seed"] for run in worse["runs"] if run["arm"] == BASELINE]
-    assert seeds[:5] == [*range(42, 47)] and len(seeds) == 10  # and the fresh ones beside which it was confirmed
-    assert len(banked(folder)) == runs + sum(run["arm"] != BASELINE for run in worse["runs"])
+    assert (
+        seeds[:5] == [*range(42, 47)] and len(seeds) == 5 + 5 + 1
+    )  # the fresh ones, and what a third candidate brings
+    assert len(banked(folder)) == runs + 1 + sum(run["arm"] != BASELINE for run in worse["runs"])
     assert plumbline(folder, "log", "--forget", "worse").returncode == 1

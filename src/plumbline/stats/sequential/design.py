@@ -26,6 +26,8 @@ class SequentialDesign:
         target_gain_sigmas: the gain beyond the least one, in sigma, whose loss the futility rule bounds; None: no
             such rule.
         futility: error of that rule at `target_gain_sigmas`, over all looks.
+        allow_wider: whether the candidate may spread more than the baseline. Where its variance is beyond the median of
+            what equal spreads give, and Welch's test is stricter than Student's, t is then the one that has Welch's p.
     """
 
     bank: int
@@ -35,6 +37,7 @@ class SequentialDesign:
     first_keep: int = 2
     target_gain_sigmas: float | None = 2.0
     futility: float = 0.10
+    allow_wider: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no boundary exists for.
@@ -59,6 +62,8 @@ class SequentialDesign:
             raise PlumblineError(
                 f"target_gain_sigmas = {self.target_gain_sigmas}: must be a gain above 0, in sigma, or None"
             )
+        if self.allow_wider and self.plan == "paired":
+            raise PlumblineError("allow_wider = True: in pairs the spread of an arm does not enter; leave it out")
         if not 0 < self.futility < 1:
             raise PlumblineError(f"futility = {self.futility}: must lie between 0 and 1")
         if self.df(self.most) < 1:

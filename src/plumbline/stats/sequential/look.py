@@ -21,13 +21,13 @@ class Look:
 
     Attributes:
         k: candidate runs (in pairs: pairs).
-        t: (gain - minimum_gain) / (sigma / sqrt(information)).
+        t: (gain - minimum_gain) / (allowance x sigma / sqrt(information)).
         df: degrees of freedom of sigma.
-        sigma: spread of one run, pooled over both arms, in the metric's units (in pairs: of one difference); where
-            Welch's test is the stricter one, that with which Student's is as strict.
+        sigma: spread of one run, pooled over both arms, in the metric's units (in pairs: of one difference).
         gain: difference of the means, positive where the candidate is better, in the metric's units.
         information: 1 / (1/m + 1/k) for m baseline runs; k in pairs.
         minimum_gain: the gain that does not count.
+        allowance: how many times larger the standard error is taken for a candidate that spreads more widely.
     """
 
     k: int
@@ -37,6 +37,12 @@ class Look:
     gain: float
     information: float
     minimum_gain: float = 0.0
+    allowance: float = 1.0
+
+    @property
+    def standard_error(self) -> float:
+        """That of the gain, in the metric's units."""
+        return self.allowance * self.sigma / math.sqrt(self.information)
 
 
 def statistic(
@@ -56,8 +62,7 @@ def statistic(
         higher: whether more is better.
         minimum_gain: the gain that does not count, in the metric's units.
         plan: `paired` tests the differences.
-        allow_wider: whether the candidate may spread more than the baseline. Where its variance is beyond the median of
-            what equal spreads give, and Welch's test is the stricter one, t is then the one that has Welch's p.
+        allow_wider: as `SequentialDesign` has it.
 
     Raises:
         PlumblineError: a value that is not a finite number, an arm without runs, unequal numbers of runs in pairs, or
@@ -84,10 +89,9 @@ def statistic(
     gain = sign * (float((own / scale).mean()) - float((base / scale).mean()))
     arm_information = information(len(base), len(own), plan)
     t = (gain - minimum_gain / scale) / spread * math.sqrt(arm_information)
+    student = t
     if allow_wider and plan != "paired" and t > 0:
-        stricter = _find_welch_t(base / scale, own / scale, gain - minimum_gain / scale)
-        if stricter < t:
-            spread, t = spread * t / stricter, stricter
+        t = min(t, _find_welch_t(base / scale, own / scale, gain - minimum_gain / scale))
     return Look(
         k=len(own),
         t=t,
@@ -96,6 +100,7 @@ def statistic(
         gain=gain * scale,
         information=arm_information,
         minimum_gain=minimum_gain,
+        allowance=student / t if t < student else 1.0,
     )
 
 

@@ -7,6 +7,7 @@ Shapes: W worlds, B runs of the baseline, K of the candidate.
 from __future__ import annotations
 
 import numpy as np
+from scipy import special
 
 from plumbline.stats.sequential.boundary import Boundary
 from plumbline.stats.sequential.design import SequentialDesign
@@ -31,7 +32,18 @@ def simulate_paths(design: SequentialDesign, baseline_WB: np.ndarray, candidate_
     information_K = np.array([design.information(look) for look in looks])
     with np.errstate(divide="ignore", invalid="ignore"):
         sigma_WK = np.sqrt(squares_WK / df_K)
-        return np.where(df_K > 0, means_WK / sigma_WK * np.sqrt(information_K), np.nan)
+        t_WK = np.where(df_K > 0, means_WK / sigma_WK * np.sqrt(information_K), np.nan)
+        if not design.allow_wider:
+            return t_WK
+        own_K, base_K = np.arange(1, design.most + 1), taken_K + 1
+        own_WK = own_squares_WK / (own_K - 1)  # variances
+        base_WK = base_squares_WB[:, taken_K] / (base_K - 1)
+        a_WK, b_WK = own_WK / own_K, base_WK / base_K
+        freedom_WK = (a_WK + b_WK) ** 2 / (a_WK**2 / (own_K - 1) + b_WK**2 / (base_K - 1))
+        p_WK = special.stdtr(freedom_WK, -means_WK / np.sqrt(a_WK + b_WK))
+        welch_WK = -special.stdtrit(df_K, p_WK)
+        wider_WK = special.fdtr(own_K - 1, base_K - 1, own_WK / base_WK) > 0.5
+        return np.where(wider_WK & (t_WK > 0) & (welch_WK < t_WK), welch_WK, t_WK)
 
 
 def _running_moments(values_WN: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -150,10 +150,10 @@ def describe_test(decision: Decision) -> str:
             f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
-        if terms.allows_wider:
+        if design.allow_wider:
             sentences.append(
                 "Where the candidate's runs spread more widely than the baseline's, Welch's test counts if it is the "
-                "stricter one: T and sigma are then those with its p."
+                "stricter one: T is then the one with its p."
             )
         if terms.as_good_as:
             sentences.append(

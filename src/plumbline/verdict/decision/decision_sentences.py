@@ -357,7 +357,7 @@ def count_further_runs(terms: ExperimentTerms, look: Look) -> int | None:
     if design.plan != "bank" or gain <= 0:
         return None
     for k in range(look.k + 1, look.k + MOST_MORE):
-        t = gain / (look.sigma * math.sqrt(1 / design.bank + 1 / k))
+        t = gain / (look.allowance * look.sigma * math.sqrt(1 / design.bank + 1 / k))
         if t >= float(special.stdtrit(look.df + k - look.k, 1 - design.alpha / 2)):
             return k - look.k
     return None

@@ -79,6 +79,8 @@ def fix_design(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tu
         plan=question.plan,
         first_keep=min(2, question.most),
         target_gain_sigmas=question.target_gain_sigmas,
+        # Where fresh runs follow a keep, they answer for what the looks keep of a candidate that spreads more widely.
+        allow_wider=not (question.fresh_runs or question.as_good_as or question.plan == "paired"),
         **({"futility": FUTILITY} if question.as_good_as else {}),
     )
     terms = _make_terms(question, design)

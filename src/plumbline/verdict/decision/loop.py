@@ -249,7 +249,7 @@ class Experiment:
                 higher=self.terms.higher,
                 minimum_gain=self.terms.minimum_gain,
                 plan=self.terms.design.plan,
-                allow_wider=self.terms.allows_wider,
+                allow_wider=self.terms.design.allow_wider,
             )
         )
 

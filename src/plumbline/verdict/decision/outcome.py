@@ -139,12 +139,6 @@ class ExperimentTerms(Terms):
     guards: Mapping[str, str] = field(default_factory=dict)
     as_good_as: str = ""
 
-    @property
-    def allows_wider(self) -> bool:
-        """Whether Welch's test counts where the candidate spreads more widely: fresh runs, where there are any, answer
-        for what the looks keep of such a one."""
-        return not (self.fresh_runs or self.claim) and self.design.plan != "paired"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExperimentQuestion(ExperimentTerms):
