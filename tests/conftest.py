@@ -26,9 +26,9 @@ FOLDERS = {"cluster": ("tests/cluster/",)}
 #: has files that need none.
 LONGEST = (
     "workflow/test_docs_commands.py",
-    "workflow/test_faults.py",
     "workflow/test_wheel.py",
     "workflow/test_dry_run.py",
+    "workflow/test_faults.py",
     "workflow/test_adding_a_study.py",
     "workflow/test_own_method.py",
     "workflow/test_end_to_end.py",

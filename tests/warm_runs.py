@@ -1,7 +1,7 @@
 """Runs of a folder's trainer that start warm: a process imports what makes a run, and each run is a fork of it.
 
 What `run_one` imports takes a third of a second of a processor, more than a made-up trainer does, and a try makes a
-dozen runs. Tests of how runs end and are killed (`tests/verdict/own_trainer/test_runs.py`) start real processes.
+dozen runs. Tries that are killed (`tests/verdict/own_trainer/test_killed.py`) start real processes.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from plumbline.model import hf_export
 from plumbline.model.finished_run import FinishedRun
+from tests.operate.preflight import made_up_plans
 from tests.workflow.project_copy import Project
 
 pytestmark = pytest.mark.workflow
@@ -165,8 +167,14 @@ def as_a_trial(command: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", HERE, ids=[f"{page}: {command}" for command, page in HERE.items()])
-def test_a_command_does_what_it_says(read: Project, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_does_what_it_says(
+    read: Project, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PLUMBLINE_DEVICES", "0")  # as `profiles/gpus` asks nvidia-smi
+    # What would be fetched is no concern of a page's, and each asking takes seconds.
+    made_up_plans.program(tmp_path, "apt-get", "exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PIP_INDEX_URL", "file:///nowhere")
     program, *arguments = as_a_trial(command)
     if program == "make":
         done = subprocess.run([program, *arguments], cwd=read.root, capture_output=True, text=True)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -83,7 +83,15 @@ def installed(environment: Path) -> Callable[..., str]:
     return run
 
 
-def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], repository: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def project(installed: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that the wheel has written."""
+    project = tmp_path_factory.mktemp("written") / "project"
+    assert "snakemake -n results/table2.csv" in installed("-m", "plumbline", "init", str(project))
+    return project
+
+
+def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], repository: Path, project: Path) -> None:
     script = (
         "import json, plumbline.core.provenance as p; "
         "print(json.dumps([p.__file__, p.describe_code(), p.lock_sha256()]))"
@@ -97,8 +105,6 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
         "a wheel's runs are those of the repository, by their ids too"
     )
 
-    project = tmp_path / "project"
-    assert "snakemake -n results/table2.csv" in installed("-m", "plumbline", "init", str(project))
     assert {path.as_posix() for path in package_data.list_files(project)} == {
         path.as_posix() for path in package_data.list_files(repository)
     }
@@ -107,19 +113,31 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
     assert (planned["pretrain"], planned["evaluate"], planned["table"], sum(planned.values())) == (29, 29, 1, 72)
 
 
-def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environment: Path, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    installed("-m", "plumbline", "init", str(project))
-    assert "wrote studies/normed_heads/study.yaml" in installed(
-        "-m", "plumbline", "new", "study", "normed_heads", cwd=project
-    )
-    installed("-m", "plumbline", "audit", "--study", "normed_heads", "--out", "audit.csv", cwd=project)
-    assert (project / "audit.csv").read_text().count(",match,") == 2
-    targets = [f"results/demo/normed_heads/{name}" for name in ("table1.csv", "fig1.png", "claims.csv")]
-    planned = jobs_by_rule(installed("-m", "snakemake", "-n", *targets, cwd=project))
-    assert (planned["pretrain"], planned["table"], planned["figure"], planned["claims"]) == (4, 1, 1, 1)
+#: Carries out command lines of `plumbline` one after another, so that packages are imported once.
+_VERBS = """
+import sys
+from plumbline.cli import main
+for verb in {verbs!r}:
+    sys.argv = ["plumbline", *verb]
+    try:
+        code = main()
+    except SystemExit as end:
+        code = end.code
+    print("{mark}", flush=True)
+    if code:
+        raise SystemExit(code)
+"""
 
-    installed("-m", "plumbline", "new", "method", "cooler", cwd=project)
+
+def _carry_out(installed: Callable[..., str], project: Path, *verbs: Sequence[str]) -> list[str]:
+    """What each of these command lines of `plumbline` prints in a project."""
+    mark = "-- end of a verb --"
+    return installed("-c", _VERBS.format(verbs=verbs, mark=mark), cwd=project).split(f"{mark}\n")[:-1]
+
+
+def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environment: Path, project: Path) -> None:
+    study, _ = _carry_out(installed, project, ("new", "study", "normed_heads"), ("new", "method", "cooler"))
+    assert "wrote studies/normed_heads/study.yaml" in study
     _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", "--editable", project / "my/cooler")
     try:
         tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "studies/normed_heads/tests")
@@ -154,27 +172,29 @@ wide_is_fast = ["**/*"]
 
 def _query_project(installed: Callable[..., str], project: Path) -> dict[str, object]:
     """What a project states about the sixth study: in its list, its audit, a table without runs, and a plan."""
-    listed = json.loads(installed("-m", "plumbline", "ls", "studies", "--json", cwd=project))
-    runs = json.loads(
-        installed("-m", "plumbline", "ls", "runs", "--study", "widths", "--preset", "smoke", "--json", cwd=project)
-    )
-    installed("-m", "plumbline.audit", "--study", "widths", "--out", "audit.csv", cwd=project)
+    listed, runs, _ = _carry_out(
+        installed, project,
+        ("ls", "studies", "--json"),
+        ("ls", "runs", "--study", "widths", "--preset", "smoke", "--json"),
+        ("audit", "--study", "widths", "--out", "audit.csv"),
+    )  # fmt: skip
     table = ("-m", "plumbline.results", "table", "widths", "losses", "--preset", "smoke", "--expected-runs", "found")
     installed(*table, "--out", "losses.csv", cwd=project)
     arguments = ("results/smoke/widths/losses.csv", "results/smoke/widths/claims.csv", "--config", "preset=smoke")
     planned = jobs_by_rule(installed("-m", "snakemake", "-n", *arguments, cwd=project))
     return {
-        "paper": {row["study"]: row["paper"] for row in listed}["widths"],
-        "runs": runs,
+        "paper": {row["study"]: row["paper"] for row in json.loads(listed)}["widths"],
+        "runs": json.loads(runs),
         "audit": (project / "audit.csv").read_text(),
         "table": (project / "losses.md").read_text(),
         "jobs": {rule: planned[rule] for rule in ("pretrain", "measure", "table", "claims")},
     }
 
 
-def test_a_sixth_paper_from_the_wheel(installed: Callable[..., str], environment: Path, tmp_path: Path) -> None:
-    project, package = tmp_path / "project", tmp_path / "package"
-    installed("-m", "plumbline", "init", str(project))
+def test_a_sixth_paper_from_the_wheel(
+    installed: Callable[..., str], environment: Path, project: Path, tmp_path: Path
+) -> None:
+    package = tmp_path / "package"
     shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
     listing = _query_project(installed, project)
     assert listing["paper"] == '"Wide Is Fast" (Author and Other)' and 'Study `widths`: "Wide Is' in str(

@@ -121,7 +121,7 @@ class Configuration:
         if study in self.broken:
             raise PlumblineError(self.broken[study])
 
-    @property
+    @cached_property
     def contexts(self) -> dict[str, list[int]]:
         """The context lengths (tokens) that runs train at, by corpus."""
         by_corpus: dict[str, set[int]] = {name: set() for name in self.corpora}

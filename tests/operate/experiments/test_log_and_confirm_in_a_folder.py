@@ -16,7 +16,7 @@ import pytest
 from plumbline.core import process_record
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.decision.outcome import BASELINE
-from tests.operate.experiments.trainer_folder import banked, change, plumbline
+from tests.operate.experiments.trainer_folder import Done, banked, change, plumbline
 
 
 def test_a_clock_that_steps_back_changes_no_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,15 +39,14 @@ def test_a_clock_that_steps_while_runs_are_made_changes_no_decision(folder: Path
     (tmp_path / "clock/sitecustomize.py").write_text(textwrap.dedent(steps))
     other, results = shutil.copytree(folder, tmp_path / "other"), {}
     path = os.pathsep.join([str(tmp_path / "clock"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    args = ["try", "--trust", "-m", "better", "--", "--worse", "-0.05"]
     for where in (folder, other):
-        for words, code in ((["better", "--", "--worse", "-0.05"], 0), (["worse", "--", "--worse", "0.05"], 10)):
-            args = ["try", "--trust", "-m", *words]
-            if where == folder:
-                done = plumbline(where, *args)
-            else:
-                command, steps = [sys.executable, "-m", "plumbline", *args], os.environ | {"PYTHONPATH": path}
-                done = subprocess.run(command, cwd=where, env=steps, capture_output=True, text=True)
-            assert done.returncode == code, done.stderr
+        if where == folder:
+            done = plumbline(where, *args)
+        else:
+            command, steps = [sys.executable, "-m", "plumbline", *args], os.environ | {"PYTHONPATH": path}
+            done = subprocess.run(command, cwd=where, env=steps, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
         values = [(line["run"]["seed"], line["run"]["value"]) for line in banked(where)]
         seconds = [line["run"]["seconds"] for line in banked(where)]
         results[where] = values, (where / "results.tsv").read_text()
@@ -82,10 +81,28 @@ def test_the_size_that_the_file_says_is_in_the_sentence(folder: Path) -> None:
     assert "`worse yet` differs in its recipe as well: `--worse 0.6`" in plumbline(folder, "page", "worse yet").stdout
 
 
-def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noise(folder: Path) -> None:
-    change(folder)
-    assert plumbline(folder, "try", "-m", "momentum 0.5").returncode == 0
-    assert plumbline(folder, "try", "-m", "decay 0.002", "--", "--worse", "-0.1").returncode == 0
+@pytest.fixture(scope="module")
+def two_keeps(template: tuple[Path, Done], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which two changes were kept, the second of them against the first."""
+    made = shutil.copytree(template[0], tmp_path_factory.mktemp("kept") / "own")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(made.parent / "state"))
+        change(made)
+        assert plumbline(made, "try", "--trust", "-m", "momentum 0.5").returncode == 0
+        assert plumbline(made, "try", "-m", "decay 0.002", "--", "--worse", "-0.1").returncode == 0
+    return made
+
+
+@pytest.fixture
+def kept(two_keeps: Path, tmp_path: Path) -> Path:
+    """Such a folder, of the test's own."""
+    copy = shutil.copytree(two_keeps, tmp_path / "own")
+    assert plumbline(copy, "try", "-n", "-m", "x", "--trust", "--", "--worse", "1").returncode == 0
+    return copy
+
+
+def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noise(kept: Path) -> None:
+    folder = kept
     with pytest.MonkeyPatch.context() as patch:  # what one change cannot gain, many can
         for name in ("SIGMAS", "SHORT_SHARE"):
             patch.setattr(implausible_gain, name, 0.0)
@@ -116,20 +133,18 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
     assert json.loads(done.stdout)["terms"]["design"]["bank"] == 6
 
 
-def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_again(folder: Path) -> None:
-    change(folder)
-    assert plumbline(folder, "try", "-m", "first").returncode == 0
-    assert plumbline(folder, "try", "-m", "a cheat", "--", "--worse", "-0.1").returncode == 0
-    done = plumbline(folder, "log", "--forget", "first")
-    assert done.returncode == 1 and "the newest first: the newest is a-cheat-" in done.stderr
-    assert plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("a-cheat-*.md")).stem).returncode == 0
-    for name, baseline in (("a cheat", "first"), ("first", "baseline")):
+def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_again(kept: Path) -> None:
+    folder, (first, second) = kept, ("momentum 0.5", "decay 0.002")
+    done = plumbline(folder, "log", "--forget", first)
+    assert done.returncode == 1 and "the newest first: the newest is decay-0-002-" in done.stderr
+    assert plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("decay-0-002-*.md")).stem).returncode == 0
+    for name, baseline in ((second, first), (first, "baseline")):
         done = plumbline(folder, "log", "--forget", name)
         assert done.returncode == 0, done.stderr
         assert f"The baseline is {baseline} (" in done.stdout and "again, with its 10 runs; " in done.stdout
-    assert plumbline(folder, "page", "first").stdout.startswith("# `first` against `baseline`")
+    assert plumbline(folder, "page", first).stdout.startswith(f"# `{first}` against `baseline`")
     rows = [line.split("\t")[3:5] for line in (folder / "results.tsv").read_text().splitlines()]
-    assert rows[-2:] == [["discard", "a cheat"], ["discard", "first"]]
+    assert rows[-2:] == [["discard", second], ["discard", first]]
     assert "nothing was kept yet" in plumbline(folder, "confirm").stderr
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
     assert [entry["verdict"] for entry in log] == ["cannot be judged"] * 2 + ["keep"]  # the last is the claim

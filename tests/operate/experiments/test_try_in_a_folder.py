@@ -98,9 +98,9 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
         assert done.returncode == 1 and "Finish that one: plumbline try -m broken --first-seed 42" in done.stderr
     assert banked(folder) == runs
     assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
-    change(folder, "GAIN = 0.1", edit)
+    change(folder, "GAIN = -1.0", edit)
     done = plumbline(folder, "try", "-m", "sound")
-    assert done.returncode == 0 and "sound against baseline" in done.stderr, done.stderr
+    assert done.returncode == 10 and "sound against baseline" in done.stderr, done.stderr
 
 
 def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_second_try(folder: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
 
 
 def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(folder)
+    change(folder, "GAIN = -1.0")
     real, budget = os.fsync, [3]
 
     def full(descriptor: int) -> None:
@@ -263,7 +263,7 @@ def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, mo
     assert done.returncode == 1 and "no disk space" in done.stderr and ".plumbline" in done.stderr
     monkeypatch.undo()
     again = plumbline(folder, "try", "-m", "better", "--trust")
-    assert again.returncode == 0, again.stderr
+    assert again.returncode == 10, again.stderr
 
 
 def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:

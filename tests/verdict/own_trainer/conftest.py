@@ -10,7 +10,7 @@ import pytest
 from tests import warm_runs
 
 #: Modules whose runs are real processes.
-REAL = ("test_killed", "test_runs")
+REAL = ("test_killed",)
 
 
 @pytest.fixture(autouse=True, scope="module")

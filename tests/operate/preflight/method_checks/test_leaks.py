@@ -28,7 +28,7 @@ from tests.model_specs import run_spec, small
 from tests.train import small_runs
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, conduct, noisy
 
-SIZE = TrainedSize(context=124, rows=10, half=True, layers=6)
+SIZE = TrainedSize(context=80, rows=10, half=True, layers=6)
 
 
 class Leak(Softmax):
@@ -242,7 +242,7 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (From64InTraining, "causality", "in training mode"),
         (RowsFromFour, "rows", "row 0 of a batch of 4, the 2 tokens"),
         (OnlyWhileCompiled, "causality", "while it is compiled"),
-        (OnlyAtTheTrainedContext, "causality", "of the 124 tokens"),
+        (OnlyAtTheTrainedContext, "causality", "of the 80 tokens"),
         (OnlyInTheTrainedBatch, "causality", "in a batch of 10"),
         (TooSmallToBeSeenInLogits, "causality", "have a gradient by token"),
         (WithoutAGradient, "causality", "in training mode"),
