@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.verdict.sources.measure_columns import read_measures
+import pytest
+
+from plumbline.verdict.sources.measure_columns import read_measures, read_start
 
 
 def test_names_of_trackers_and_trainers_are_read_in_their_units() -> None:
@@ -23,3 +25,22 @@ def test_the_runtime_of_an_exported_table_is_in_seconds_and_of_another_one_of_no
     assert read_measures(exported) == {"seconds": 61.0}
     assert read_measures({"method": "base", "Runtime": "61", "runtime": "61"}) == {}
     assert read_measures({"ElapsedRaw": "300"}) == {"seconds": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("cells", "started"),
+    [
+        ({"Created": "2026-10-01T10:00:00.000Z"}, "2026-10-01T10:00:00+00:00"),
+        ({"Start Time": "2026-10-01 10:00:00 UTC"}, "2026-10-01T10:00:00+00:00"),
+        ({"run.started_at": "2026-10-01T12:00:00+02:00"}, "2026-10-01T10:00:00+00:00"),
+        ({"date": "2026-10-01_10-00-00", "timestamp": "1"}, "2026-10-01T10:00:00+00:00"),
+        ({"_timestamp": 1790848800.0}, "2026-10-01T10:00:00+00:00"),
+        ({"timestamp": "1790848800000"}, "2026-10-01T10:00:00+00:00"),
+        *(({"start": cell}, None) for cell in ("", "0", "2026-10-01", "yesterday", "2026-10-01 99:00:00", "1e400")),
+        ({"submitted": "2026-10-01T10:00:00"}, None),
+    ],
+)
+def test_the_moment_of_a_run_is_read_in_the_forms_of_trackers_and_a_day_is_none(
+    cells: dict[str, object], started: str | None
+) -> None:
+    assert read_start(cells) == ({} if started is None else {"started": started})

@@ -1,4 +1,4 @@
-"""Reads what a run took from columns of a table, or keys of an object, whose names leave no doubt.
+"""Reads what a run took, and when, from columns of a table, or keys of an object, whose names leave no doubt.
 
 A name counts whatever its case, and as the last part of a dotted one (`summary._runtime`). Of several for one measure
 the first in `MEASURE_COLUMNS` counts. `Runtime` is in seconds in a table that Weights & Biases exported, which has its
@@ -8,7 +8,9 @@ columns `Name` and `State` too; elsewhere its unit is not known.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 #: Field of `plumbline.verdict.evidence.RunEvidence` -> names of it, each with the unit that it counts in.
@@ -36,6 +38,14 @@ MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
         "peak_memory_bytes": 1,
     },
 }
+#: Names of the moment at which a run began, or was written down; the first that is there counts.
+_MOMENTS = (
+    *("started", "started_at", "start_time", "starttime", "datetime_start", "start"),
+    *("created", "created_at", "createdat", "timestamp", "_timestamp", "datetime", "date"),
+)
+#: A day and a time of that day; seconds since the epoch, from 2001 to 2096, or thousandths of them.
+_DAY_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[T_ ]\d\d[:-]\d\d.*")
+_EPOCH = (1e9, 4e9)
 #: Columns of every table that Weights & Biases exported.
 _EXPORTED = {"Name", "State", "Runtime"}
 
@@ -55,6 +65,38 @@ def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozens
                 measures[measure] = amount * unit
                 break
     return measures
+
+
+def read_start(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Read when a run was made, as the field `started` of `RunEvidence` (ISO 8601, UTC); empty where it is not known.
+
+    A day without a time is no moment: several runs share it.
+    """
+    by_name = {
+        re.sub(r"[^a-z0-9_]+", "_", name.rpartition(".")[2].strip().lower()): value
+        for name, value in cells.items()
+        if name not in without
+    }
+    for name in _MOMENTS:
+        if (moment := _read_moment(by_name.get(name))) is not None:
+            return {"started": moment.astimezone(UTC).isoformat()}
+    return {}
+
+
+def _read_moment(cell: Any) -> datetime | None:
+    if (number := _read_amount(cell)) is not None:
+        seconds = number / 1000 if number >= 1000 * _EPOCH[0] else number
+        return datetime.fromtimestamp(seconds, UTC) if _EPOCH[0] <= seconds < _EPOCH[1] else None
+    if not isinstance(cell, str) or not _DAY_AND_TIME.fullmatch(text := cell.strip()):
+        return None
+    day, time = text[:10], text[11:]
+    try:
+        moment = datetime.fromisoformat(
+            f"{day}T{time.replace('-', ':') if ':' not in time else time}".replace(" UTC", "Z")
+        )
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _read_amount(cell: Any) -> float | None:

@@ -12,7 +12,7 @@ from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
 from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed, name_by_rank, normalize_seed
-from plumbline.verdict.sources.measure_columns import read_measures
+from plumbline.verdict.sources.measure_columns import read_measures, read_start
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
@@ -55,7 +55,10 @@ def read_table(
     cells, without_measures = {row.line: row.cells for row in chosen}, frozenset((column, columns.step))
     for (method, seed), run in _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes).items():
         of_row = cells[run.line] if run.line is not None else {}
-        measures: dict[str, Any] = {**read_measures(of_row, without=without_measures)}
+        measures: dict[str, Any] = {
+            **read_measures(of_row, without=without_measures),
+            **read_start(of_row, without=without_measures),
+        }
         own_step = {} if run.step is None else {"step": run.step}
         by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
     empty: dict[str, tuple[int, ...]] = {}
