@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.verdict.sources.measure_columns import read_measures, read_start
+from plumbline.verdict.sources.measure_columns import list_times_without_unit, read_measures, read_start
 
 
 def test_names_of_trackers_and_trainers_are_read_in_their_units() -> None:
@@ -25,6 +25,33 @@ def test_the_runtime_of_an_exported_table_is_in_seconds_and_of_another_one_of_no
     assert read_measures(exported) == {"seconds": 61.0}
     assert read_measures({"method": "base", "Runtime": "61", "runtime": "61"}) == {}
     assert read_measures({"ElapsedRaw": "300"}) == {"seconds": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("cells", "seconds"),
+    [
+        ({"runtime_s": "61.5"}, 61.5),
+        ({"Duration (min)": "2"}, 120.0),
+        ({"wall_time_hours": 0.5}, 1800.0),
+        ({"elapsed": "61.5 s"}, 61.5),
+        ({"Elapsed": "1-02:03:04"}, 93784.0),
+        ({"runtime": "0 days 00:01:02.5"}, 62.5),
+        ({"duration": "1h 5m"}, 3900.0),
+        ({"time": "850ms"}, 0.85),
+        ({"total_seconds": "15", "runtime_min": "9"}, 15.0),
+        *(({name: "61"}, None) for name in ("time", "runtime", "elapsed", "duration", "step_time_ms", "time_of_day_s")),
+        ({"time": "12:03:04"}, None),
+        *(({"elapsed": cell}, None) for cell in ("02:03", "5 parsecs", "", "-3 s", "0 s")),
+    ],
+)
+def test_a_time_is_read_where_its_column_or_its_cell_has_a_unit(
+    cells: dict[str, object], seconds: float | None
+) -> None:
+    assert read_measures(cells) == ({} if seconds is None else {"seconds": pytest.approx(seconds)})
+    without_unit = [
+        name for name in cells if name in ("time", "runtime", "elapsed", "duration") and cells[name] == "61"
+    ]
+    assert list_times_without_unit(cells) == without_unit
 
 
 @pytest.mark.parametrize(
