@@ -2,7 +2,8 @@
 
 Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric; or, as printed: method, metric, std, n), or the log
 of a sequential search (commit, metric, status); a folder of submission.json files; or two folders of lm-eval
---log_samples. Writes a page and its numbers next to them, and enters what was tried in the ledger. See docs/verdict.md.
+--log_samples. Writes a page next to them, with its numbers (.json) and its picture (.svg), and enters what was tried in
+the ledger. See docs/verdict.md.
 
 Exit codes with --exit-code-of: 0 keep (it improves; with --as-good-as, it is as good), 10 discard (the gain that would
 be worth having is ruled out), 11 not decided, 12 the method crashed or diverged; always: 13 cannot be judged, 1 an

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline.verdict.picture import (
+from plumbline.verdict.picture import PicturedGain
+from plumbline.verdict.picture_parts import (
     ABOVE,
     BELOW,
     LEFT,
     RIGHT,
     WIDTH,
     Axis,
-    PicturedGain,
     choose_digits,
     fill_template,
     shorten,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -156,6 +157,25 @@ class RunEvidence:
     changed_fixed: tuple[str, ...] | None = None
     readers: Mapping[str, Sequence[str]] | None = None
     others: Mapping[str, float] | None = None
+
+    @property
+    def start_time(self) -> float | None:
+        """When it began, in seconds since the epoch; None if that is not known. A time without a zone is of UTC."""
+        try:
+            time = datetime.fromisoformat(self.started) if self.started else None
+        except ValueError:
+            return None
+        return None if time is None else (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def read_places(runs: Sequence[RunEvidence]) -> list[float] | None:
+    """Read where runs stand in time, by their order or else by when they began; None where one does not say it."""
+    readings: tuple[Callable[[RunEvidence], float | None], ...] = (lambda run: run.order, lambda run: run.start_time)
+    for read in readings:
+        places = [place for run in runs if (place := read(run)) is not None]
+        if len(places) == len(runs):
+            return places
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,31 +1,32 @@
 """Draws a decision as SVG: the values of each arm, also by time, the gain and its interval, the path of T.
 
-And what every picture of a verdict shares: its axis, the digits of its numbers, and `fill_template`, which fills one of
-`templates/`. Nothing but jinja2 is needed; a picture is 700 px wide, in the colours of a light and a dark page, with
-words for who cannot see it.
+Nothing but jinja2 is needed; a picture is 700 px wide, in the colours of a light and a dark page, with words for who
+cannot see it.
 """
 
 from __future__ import annotations
 
 import math
-import re
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
 from itertools import groupby
 from typing import Any
 
-from rich.cells import cell_len
+from plumbline.verdict.picture_parts import (
+    ABOVE,
+    BELOW,
+    LEFT,
+    NAME,
+    RIGHT,
+    WIDTH,
+    Axis,
+    choose_digits,
+    fill_template,
+    shorten,
+)
 
-from plumbline.core.errors import visible
-
-#: The picture in pixels: its width, and where names end and the data begins and ends.
-WIDTH, LEFT, RIGHT = 700, 172, 676
-#: An arm's row; the path of T; the values by time; what is above a panel (its heading) and below it (numbers).
-ROW, PATH, TIME, ABOVE, BELOW = 38, 190, 130, 44, 30
-#: Cells of a name that fit next to the data.
-NAME = 21
+#: The heights of an arm's row, of the path of T, and of the values by time.
+ROW, PATH, TIME = 38, 190, 130
 #: How far above and below the boundary T is drawn; beyond, its dot is at the edge, with the number.
 BEYOND = 1.5
 
@@ -34,7 +35,7 @@ BEYOND = 1.5
 class PicturedArm:
     """The runs of an arm: (seed, value) of those that have a value, and the outcomes of the others.
 
-    `places`: of each value, where its run stands in the order in which runs were made, from 0; empty if not known.
+    `places`: of each value, where its run stands in the order in which runs are drawn, from 0; empty if not known.
     """
 
     name: str
@@ -91,7 +92,10 @@ class PicturedPath:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionPicture:
-    """Everything that is drawn. Without `path` one test at a fixed number of runs decided."""
+    """Everything that is drawn. Without `path` one test at a fixed number of runs decided.
+
+    `listed_by`: what the places of runs are those of ("rows"), where the order in which runs were made is not known.
+    """
 
     title: str
     metric: str
@@ -101,6 +105,7 @@ class DecisionPicture:
     interval: str = "90 %"
     asked: float = 0.0
     path: PicturedPath | None = None
+    listed_by: str = ""
 
     def svg(self) -> str:
         """Draw it."""
@@ -127,15 +132,23 @@ class DecisionPicture:
         if runs := self.runs_in_order:
             made = groupby(runs, key=lambda run: run[1].name)
             phrases = [f"{name} {', '.join(label(arm.values[n][1]) for _, arm, n in own)}" for name, own in made]
-            sentences.append(f"In the order in which they were made: {'; '.join(phrases)}.")
+            order = self.order_name if self.listed_by else "in which they were made"
+            sentences.append(f"In the order {order}: {'; '.join(phrases)}.")
         sentences += [f"{gain.name}: {_describe_gain(gain, self.interval)}." for gain in self.gains]
         if self.path is not None:
             sentences += [f"{_describe_look(runs, t, self.path)}." for runs, t in self.path.looks]
         return " ".join(sentences)
 
     @property
+    def order_name(self) -> str:
+        """In which order runs are drawn, as text."""
+        if self.listed_by:
+            return f"of the {self.listed_by}; when runs were made is not known"
+        return "in which runs were made"
+
+    @property
     def runs_in_order(self) -> list[tuple[int, PicturedArm, int]]:
-        """Every run with a value in the order of time: its place, its arm and which of the arm's values it has.
+        """Every run with a value in the order of their places: its place, its arm and which of the arm's values it has.
 
         Empty where a place is not known, or there is but one run.
         """
@@ -145,7 +158,7 @@ class DecisionPicture:
         return sorted(runs, key=lambda run: run[0]) if len(runs) > 1 else []
 
     def _lay_out_order(self, top: int) -> dict[str, Any]:
-        """Values from left to right in the order of time, each arm's mean as a line over its runs; empty without it."""
+        """Values from left to right by their places, each arm's mean as a line over its runs; empty without places."""
         runs, bottom = self.runs_in_order, top + TIME
         if not runs:
             return {}
@@ -173,9 +186,10 @@ class DecisionPicture:
             if arm.mean is not None
         ]
         step = max(1, len(runs) // 16)
-        hollow = "; hollow: fresh runs" if any(arm.fresh for arm in self.arms) else ""
+        ends = "" if self.listed_by else ", and each mean"
+        ends += "; hollow: fresh runs" if any(arm.fresh for arm in self.arms) else ""
         return {
-            "head": f"{shorten(self.metric, 24)} in the order in which runs were made, and each mean{hollow}",
+            "head": f"{shorten(self.metric, 24)} in the order {self.order_name}{ends}",
             "top": top,
             "bottom": bottom,
             "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks],
@@ -233,42 +247,6 @@ def _lay_out_panel(top: int, head: str, axis: Axis, rows: list[dict[str, Any]]) 
         row["y"] = top + ROW * number + ROW // 2
     ticks = [(axis.x(tick), axis.label(tick)) for tick in axis.ticks]
     return {"head": head, "top": top, "bottom": top + ROW * len(rows), "ticks": ticks, "rows": rows}
-
-
-@cache
-def _templates() -> Any:
-    """The templates of pictures and pages: what they are filled with is escaped, and stands in one line, visibly."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("plumbline.verdict"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda each: clean(each) if isinstance(each, str) and not hasattr(each, "__html__") else each,
-    )
-
-
-def fill_template(template: str, **contents: Any) -> str:
-    """Fill a template of `templates/`."""
-    text: str = _templates().get_template(template).render(contents)
-    return text
-
-
-def clean(text: str) -> str:
-    """Write others' words in one line, visibly, and without what an XML file cannot hold."""
-    return re.sub("[\ufffe\uffff]", "\ufffd", re.sub(r"\s+", " ", visible(text)))
-
-
-def shorten(text: str, cells: int = NAME) -> str:
-    """Cut a text that takes more cells of a line than there are, with an ellipsis."""
-    text = clean(text)
-    if cell_len(text) <= cells:
-        return text
-    while cell_len(text) > cells - 1:
-        text = text[:-1]
-    return f"{text.rstrip()}…"
 
 
 def _describe_gain(gain: PicturedGain, interval: str) -> str:
@@ -329,66 +307,3 @@ def _lay_out_path(path: PicturedPath, top: int) -> dict[str, Any]:
         "beyond": beyond,
         "looks": [(x(runs), str(runs)) for runs in range(1, most + 1) if (runs - 1) % every == 0 or runs == most],
     }
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis from left to right that holds these values, with some room next to them."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Axis:
-        """The axis of these values; those that are not finite do not count."""
-        finite = [value for value in values if math.isfinite(value)] or [0.0]
-        low, high, most = min(finite), max(finite), sys.float_info.max
-        # Halves, since the difference of two large numbers may be none.
-        room = (high / 2 - low / 2) * 0.12 or abs(high) * 0.05 or 1.0
-        return cls(max(low - room, -most), min(high + room, most))
-
-    def share(self, value: float) -> float:
-        """Where a value is between the ends, from 0 to 1; beyond them at the nearer one."""
-        inside = min(max(value, self.low), self.high)
-        return (inside / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
-
-    def x(self, value: float) -> float:
-        """Where it lies in the picture, in pixels from the left."""
-        return round(LEFT + self.share(value) * (RIGHT - LEFT), 1)
-
-    @cached_property
-    def step(self) -> float:
-        """The distance of two ticks: 1, 2 or 5 times a power of ten."""
-        rough = (self.high / 2 - self.low / 2) / 2.5
-        power = 10.0 ** math.floor(math.log10(rough))
-        return power * min((1, 2, 5, 10), key=lambda times: abs(times - rough / power))
-
-    @property
-    def ticks(self) -> list[float]:
-        """The values that are written next to the axis."""
-        first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
-        return [at * self.step for at in range(first, last + 1)]
-
-    def label(self, value: float) -> str:
-        """Write a value with the digits that tell it from the next tick."""
-        return _format_number(value, self.step)
-
-
-def choose_digits(values: Iterable[float]) -> Any:
-    """How numbers that stand next to each other are written: so that a hundredth of their spread is seen."""
-    finite = [value for value in values if math.isfinite(value)] or [0.0]
-    spread = max(finite) / 2 - min(finite) / 2 or abs(finite[0]) / 2
-    return lambda value: _format_number(value, spread / 50)
-
-
-def _format_number(value: float, step: float) -> str:
-    """A number with the digits that tell it from one a step away."""
-    size = abs(value)
-    if not math.isfinite(value):
-        return "no limit"
-    if size < step / 2 or not step:
-        return "0" if size < step / 2 or not size else f"{value:.6g}"
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    digits = math.floor(math.log10(size)) - math.floor(math.log10(step) + 1e-9) + 1
-    far = digits > 6 or not 1e-4 <= size < 1e6
-    return f"{value:.{min(17, max(1, digits))}g}" if far else f"{value:.{decimals}f}"

@@ -22,6 +22,7 @@ from plumbline.verdict.__main__ import main as verdict
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.own_method import decision_accuracy
 from plumbline.verdict.page import SECTIONS
+from plumbline.verdict.runs_picture import ALT
 from tests.studies.transfer.synthetic_runs import World, curve, history, tasks_of
 
 MINE = {
@@ -106,9 +107,7 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     text = null.write()
     assert text.startswith(f"{SIZE}: `capped`: a gain in `validation_loss` is ruled out above")
     page = null.page.read_text()
-    assert page.startswith(
-        f"# `capped` against `baseline`\n\n{text}\n\n![values by method, and each gain with its interval](caps.svg)\n"
-    )
+    assert page.startswith(f"# `capped` against `baseline`\n\n{text}\n\n![{ALT}](caps.svg)\n")
     assert "survive" not in page and "must be at most 0.025" in page
     before = section(null, "Before the runs")
     assert "Causality held at the trained context of 128 tokens." in before
@@ -162,7 +161,9 @@ def test_every_number_has_its_run_and_the_picture_shows_the_values_and_the_inter
     assert numbers["runs"]["transfer/base/baseline/s45"]["validation_loss"] == pytest.approx(last)
     assert numbers["methods"]["capped"]["baseline"]["45"] == pytest.approx(last)
     picture, gain = case.page.with_suffix(".svg").read_text(), numbers["methods"]["capped"]
-    assert picture.count('<circle class="baseline"') == 5 and picture.count('<circle class="candidate"') == 3 + 1
+    assert (
+        picture.count('<circle class="baseline"') == 2 * 5 and picture.count('<circle class="candidate"') == 2 * 3 + 1
+    )
     for end in ("gain", "low", "high"):
         assert f"{gain[end]:.4f}" in picture
     assert "95 % interval" in picture

@@ -25,7 +25,7 @@ from plumbline.verdict.decision.decision_page import print_decision
 from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.picture import LEFT, RIGHT
+from plumbline.verdict.picture_parts import LEFT, RIGHT
 
 BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
 HOSTILE = "<script>alert(1)</script>\u202e`|](http://x) &amp;\x07\uffff\ud800"

@@ -79,6 +79,20 @@ ENDS = {
     "os.killpg(os.setpgid(0, 0) or os.getpid(), signal.SIGTERM)": "a signal",
     "import ctypes; ctypes.CDLL(None).exit(4)": "exit code 4",
 }
+#: How one ends that catches its own error: what is said of it, if anything, and whether it is told to end at once.
+QUIET_ENDS = {
+    "try: 1 / 0\nexcept Exception: print('done', flush=True); os._exit(0)": ("ZeroDivisionError: division by zero", 0),
+    "sys.excepthook = lambda *error: os._exit(0); 1 / 0": ("ZeroDivisionError: division by zero", 0),
+    "try: 1 / 0\nexcept Exception: pass\nos._exit(0)": ("", 1),
+    "try: next(iter(()))\nexcept StopIteration: os._exit(0)": ("", 1),
+    "os._exit(0)": ("", 1),
+    "sys.exit(0)": ("", 0),
+    "os.fork() or os._exit(0)": ("", 0),
+    "import multiprocessing as m; w = m.get_context('fork').Process(target=print, args=('x',)); w.start(); w.join()": (
+        "",
+        0,
+    ),
+}
 
 
 def ended(folder: Path, command: str, end: str = "pass", code: str = "") -> tuple[ProcessEnds, int]:
@@ -111,6 +125,14 @@ def ended(folder: Path, command: str, end: str = "pass", code: str = "") -> tupl
 def test_a_process_that_failed_is_known_whatever_hides_it(command: str, end: str, tmp_path: Path) -> None:
     ends, _ = ended(tmp_path, COMMANDS[command], end)
     assert ends == ProcessEnds(of_output=[f"train.py: {ENDS[end]}"]), (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("end", QUIET_ENDS)
+def test_an_exit_at_once_that_hides_an_error_is_a_failure_and_another_one_is_told(end: str, tmp_path: Path) -> None:
+    error, at_once = QUIET_ENDS[end]
+    ends, code = ended(tmp_path, "python train.py {}", end)
+    how = f"train.py: exit code 0 by os._exit while it handled an error ({error})"
+    assert code == 0 and ends == ProcessEnds(of_output=[how] if error else [], at_once=["train.py"] * at_once)
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -421,6 +443,7 @@ def result(
     has_ends: bool = True,
     epoch: float | None = None,
     other: str = "",
+    at_once: str = "",
 ) -> Result:
     place = ({} if step is None else {"step": step}) | ({} if epoch is None else {"epoch": epoch})
     signs = {nan: f"{nan}!"} if nan else {}
@@ -431,6 +454,7 @@ def result(
         outcome="finished",
         failed=of_output,
         failed_beside=[other] if other else [],
+        ended_at_once=[at_once] if at_once else [],
         signs=signs,
         place=place,
     )
@@ -461,6 +485,8 @@ def result(
         (result(110), [result()] * 2, "", ""),
         (result(None), [result()] * 2, "", ""),
         (result(90), [result(), result(None)], "", "it ended at step 90"),
+        (result(at_once="a"), [result()] * 2, "", "a ended by os._exit(0), as no run of the baseline did"),
+        (result(at_once="a"), [result(), result(at_once="a")], "", ""),
     ],
 )
 def test_an_end_against_the_baselines(run: Result, baselines: list[Result], why: str, remark: str) -> None:

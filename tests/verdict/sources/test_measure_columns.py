@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from plumbline.verdict.sources.measure_columns import read_measures
+import pytest
+
+from plumbline.verdict.sources.measure_columns import list_times_without_unit, read_measures, read_start
 
 
 def test_names_of_trackers_and_trainers_are_read_in_their_units() -> None:
@@ -23,3 +25,49 @@ def test_the_runtime_of_an_exported_table_is_in_seconds_and_of_another_one_of_no
     assert read_measures(exported) == {"seconds": 61.0}
     assert read_measures({"method": "base", "Runtime": "61", "runtime": "61"}) == {}
     assert read_measures({"ElapsedRaw": "300"}) == {"seconds": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("cells", "seconds"),
+    [
+        ({"runtime_s": "61.5"}, 61.5),
+        ({"Duration (min)": "2"}, 120.0),
+        ({"wall_time_hours": 0.5}, 1800.0),
+        ({"elapsed": "61.5 s"}, 61.5),
+        ({"Elapsed": "1-02:03:04"}, 93784.0),
+        ({"runtime": "0 days 00:01:02.5"}, 62.5),
+        ({"duration": "1h 5m"}, 3900.0),
+        ({"time": "850ms"}, 0.85),
+        ({"total_seconds": "15", "runtime_min": "9"}, 15.0),
+        *(({name: "61"}, None) for name in ("time", "runtime", "elapsed", "duration", "step_time_ms", "time_of_day_s")),
+        ({"time": "12:03:04"}, None),
+        *(({"elapsed": cell}, None) for cell in ("02:03", "5 parsecs", "", "-3 s", "0 s")),
+    ],
+)
+def test_a_time_is_read_where_its_column_or_its_cell_has_a_unit(
+    cells: dict[str, object], seconds: float | None
+) -> None:
+    assert read_measures(cells) == ({} if seconds is None else {"seconds": pytest.approx(seconds)})
+    without_unit = [
+        name for name in cells if name in ("time", "runtime", "elapsed", "duration") and cells[name] == "61"
+    ]
+    assert list_times_without_unit(cells) == without_unit
+
+
+@pytest.mark.parametrize(
+    ("cells", "started"),
+    [
+        ({"Created": "2026-10-01T10:00:00.000Z"}, "2026-10-01T10:00:00+00:00"),
+        ({"Start Time": "2026-10-01 10:00:00 UTC"}, "2026-10-01T10:00:00+00:00"),
+        ({"run.started_at": "2026-10-01T12:00:00+02:00"}, "2026-10-01T10:00:00+00:00"),
+        ({"date": "2026-10-01_10-00-00", "timestamp": "1"}, "2026-10-01T10:00:00+00:00"),
+        ({"_timestamp": 1790848800.0}, "2026-10-01T10:00:00+00:00"),
+        ({"timestamp": "1790848800000"}, "2026-10-01T10:00:00+00:00"),
+        *(({"start": cell}, None) for cell in ("", "0", "2026-10-01", "yesterday", "2026-10-01 99:00:00", "1e400")),
+        ({"submitted": "2026-10-01T10:00:00"}, None),
+    ],
+)
+def test_the_moment_of_a_run_is_read_in_the_forms_of_trackers_and_a_day_is_none(
+    cells: dict[str, object], started: str | None
+) -> None:
+    assert read_start(cells) == ({} if started is None else {"started": started})

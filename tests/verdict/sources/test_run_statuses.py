@@ -103,6 +103,20 @@ COLUMN_CASES = (
     ("exit_status", "0*5 137", ["3"]),
     ("ExitCode", "0:0*4 0:9 1:0", ["2", "3"]),
     ("exit code", "0*5 SIGKILL", ["3"]),
+    ("exit", "0*5 1", ["3"]),
+    ("exit", "0*5 SIGKILL", ["3"]),
+    ("exit", "0*3 9*3", "Column `exit` is not read as statuses, although `0` and `9`"),
+    ("exit", "0*3 SIGTERM*3", ["1", "2", "3"]),
+    ("exit", "4*3 12*2 512", []),
+    ("early_exit", "0.5*3 0.9*3", []),
+    ("run.exit", "exited_0*5 signal_11", ["3"]),
+    ("signal", "_*5 SIGSEGV", ["3"]),
+    ("signal", "None*5 9", ["3"]),
+    ("signal", "0.5*3 0.9*2 0.7", []),
+    ("exit_signal", "_*5 9_(SIGKILL)", ["3"]),
+    ("term_signal", "none*5 15", ["3"]),
+    ("termSignal", "0*5 11.0", ["3"]),
+    ("exit_value", "0*5 2", ["3"]),
     ("success", "yes*5 no", ["3"]),
     ("Succeeded", "Y*5 N", ["3"]),
     ("timed_out", "False*5 True", ["3"]),
@@ -281,3 +295,14 @@ def test_two_runs_of_one_seed_are_no_resumed_run(tmp_path: Path, steps: str) -> 
     path.write_text(RUN + "".join(f"a,1,{step},{row}\n" for row, step in enumerate(steps.split())))
     with pytest.raises(PlumblineError, match="give a repeat another seed; of a run that was begun again, delete"):
         read_table(read_rows(path), COLUMNS)
+
+
+def test_a_time_without_a_unit_is_told_and_one_with_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("method,seed,loss,runtime\na,1,3,61\na,2,4,62\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert read.medians["seconds"] == {"a": None}
+    assert "How long runs took is not known, because column `runtime` has no unit" in "".join(read.notes)
+    path.write_text("method,seed,loss,runtime_min\na,1,3,1\na,2,4,3\n")
+    read = read_table(read_rows(path), COLUMNS)
+    assert read.medians["seconds"] == {"a": 120.0} and "has no unit" not in "".join(read.notes)

@@ -16,7 +16,7 @@ from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
 from plumbline.verdict.board.progress import ProgressPoint, count_beyond_luck, place_records
 from plumbline.verdict.formatting import format_p
-from plumbline.verdict.picture import WIDTH, Axis, choose_digits, fill_template, shorten
+from plumbline.verdict.picture_parts import WIDTH, Axis, choose_digits, fill_template, shorten
 
 #: Where the data of the progress begins and ends, in pixels; its height.
 LEFT, RIGHT, TOP, HEIGHT = 76, 684, 56, 300

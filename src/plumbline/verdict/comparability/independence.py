@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from plumbline.stats.order_trend import OrderTrend, measure_trend, spend_level
@@ -12,7 +11,7 @@ from plumbline.stats.repeated_curves import SHARE, find_nearest_curves
 from plumbline.stats.sentinel import BaselineDrift, measure_drift
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.evidence import RunEvidence
+from plumbline.verdict.evidence import RunEvidence, read_places
 from plumbline.verdict.formatting import format_p
 
 #: A trend that is so rarely seen where runs are independent is told.
@@ -104,18 +103,9 @@ def _measure_baseline_drift(values: Sequence[_TimedValue]) -> BaselineDrift | No
 
 def _order_runs(runs: Sequence[RunEvidence]) -> list[_TimedValue] | None:
     """The values of runs in the order in which they were made; None where the source does not say it."""
-    with_values = [run for run in runs if run.value is not None]
-    places: tuple[Callable[[RunEvidence], float | None], ...] = (lambda run: run.order, _read_start)
-    for place_of in places:
-        places_of_runs = [place_of(run) for run in with_values]
-        if None not in places_of_runs:
-            timed = [_TimedValue(place, run.value) for place, run in zip(places_of_runs, with_values)]  # type: ignore[arg-type]
-            return sorted(timed, key=lambda each: each.place)
-    return None
-
-
-def _read_start(run: RunEvidence) -> float | None:
-    try:
-        return datetime.fromisoformat(run.started).timestamp() if run.started else None
-    except ValueError:
+    values = [run.value for run in runs if run.value is not None]
+    places = read_places([run for run in runs if run.value is not None])
+    # Which of two runs of one moment came first is not known, and rows may be sorted by what they hold.
+    if places is None or len(set(places)) < len(places):
         return None
+    return sorted((_TimedValue(place, value) for place, value in zip(places, values)), key=lambda each: each.place)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote as quote_url
 
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count
@@ -21,6 +22,8 @@ from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.numbers.summary_comparison import compute_rounded_p
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import join_sections, write_list, write_repeat
+from plumbline.verdict.picture import DecisionPicture
+from plumbline.verdict.runs_picture import ALT, describe_order
 from plumbline.verdict.sources.printed_spreads import PrintedSpread
 from plumbline.verdict.sources.row_files import ColumnNames
 
@@ -31,6 +34,7 @@ class VerdictTexts:
 
     `told`: sentences that stand next to the first one, by the checks of comparability and of how the source was read.
     `outcomes`: candidate -> what was said of it; of a search, the last kept change alone.
+    `picture`: of the values of its runs, where the source has any.
     """
 
     sentence: str
@@ -38,6 +42,7 @@ class VerdictTexts:
     numbers: dict[str, Any]
     outcomes: Mapping[str, Outcome]
     told: tuple[str, ...] = ()
+    picture: DecisionPicture | None = None
 
 
 #: Makes the verdict for a state of the ledger, in which its own entries are.
@@ -92,6 +97,8 @@ def write_texts(
     limits: Sequence[str],
     numbers: Mapping[str, Any],
     outcomes: Mapping[str, Outcome],
+    picture: DecisionPicture | None = None,
+    arms: int = 0,
 ) -> VerdictTexts:
     """Write a verdict: its page with the ledger, the limits and how to repeat it at the end, and its numbers.
 
@@ -102,11 +109,15 @@ def write_texts(
         notes: sentences of how the source was read that stand next to the first one.
         limits: what the verdict does not say.
         numbers: those of its shape.
-        outcomes: as of `VerdictTexts`.
+        outcomes, picture: as of `VerdictTexts`.
+        arms: how many there are, of which the picture may have some alone.
     """
     again = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
     last = "The second command checks this page against the ledger: whether lines were removed or added since."
     stands_on = every_check.write_answers_of_methods(answers)
+    if picture is not None:
+        image = f"![{ALT}]({quote_url(request.page.with_suffix('.svg').name)})"
+        stands_on = join_sections([stands_on, describe_order(picture, arms), image]).strip()
     ends = ["## What it stands on", stands_on] if stands_on else []
     ends += ["## Ledger", _describe_tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
     ends += ["## Limits", write_list(limits), "## How to repeat", again, last]
@@ -131,6 +142,7 @@ def write_texts(
         numbers={**numbers, **shared},
         outcomes=outcomes,
         told=tuple(map(visible, told)),
+        picture=picture,
     )
 
 

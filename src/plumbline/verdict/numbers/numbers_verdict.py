@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Literal
 
 from plumbline.core import files
@@ -57,7 +58,7 @@ def write(request: NumbersRequest) -> VerdictTexts:
     """Judge numbers as `judge_numbers` does, and write the page and, next to it, its numbers as .json.
 
     Page and entry are made together: both files are on the disk before the entry is, and are named after it; where
-    either fails, also for a full disk, neither is there.
+    either fails, also for a full disk, neither is there. So is the picture, as .svg, where there is one.
 
     Raises:
         PlumblineError: as `judge_numbers`; or the page's name does not end in .md, or is that of another file.
@@ -72,13 +73,16 @@ def write(request: NumbersRequest) -> VerdictTexts:
     if request.page.exists() and ledgers.read_statement(request.page) is None:
         raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
     try:
-        with (
-            files.open_atomically(request.page.with_suffix(".json")) as numbers,
-            files.open_atomically(request.page) as page,
-        ):
+        with ExitStack() as stack:
+            numbers = stack.enter_context(files.open_atomically(request.page.with_suffix(".json")))
+            page = stack.enter_context(files.open_atomically(request.page))
 
             def keep(texts: VerdictTexts) -> None:
-                for file, text in ((numbers, files.pretty_json(texts.numbers)), (page, texts.page)):
+                contents = [(numbers, files.pretty_json(texts.numbers)), (page, texts.page)]
+                if texts.picture is not None:
+                    picture = stack.enter_context(files.open_atomically(request.page.with_suffix(".svg")))
+                    contents.append((picture, texts.picture.svg()))
+                for file, text in contents:
                     file.write(text.encode())
                     file.flush()
                     os.fsync(file.fileno())

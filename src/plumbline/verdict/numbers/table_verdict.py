@@ -6,7 +6,7 @@ Of the baseline, nothing can be judged, unless it was said beforehand how many m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError, nearest
@@ -33,6 +33,8 @@ from plumbline.verdict.numbers.sentences import write_headline, write_lost_sente
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import write_list
+from plumbline.verdict.picture import DecisionPicture
+from plumbline.verdict.runs_picture import picture_runs
 from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed
 from plumbline.verdict.sources.row_files import name_lines
 
@@ -213,6 +215,27 @@ def _judge(table: Evidence, pair: ComparedPair, terms: ComparisonTerms, tries: i
     return judge(pair.method, ours, table.values[pair.baseline], terms, tries=tries)
 
 
+def _picture_table(
+    request: NumbersRequest,
+    table: Evidence,
+    pairs: Sequence[ComparedPair],
+    comparisons: Mapping[str, BaselineComparison],
+) -> DecisionPicture | None:
+    if not table.values:
+        return None  # of printed means
+    candidates = [pair.method for pair in pairs]
+    return picture_runs(
+        table,
+        [pair.baseline for pair in pairs if pair.goal is None and pair.baseline not in candidates],
+        candidates,
+        comparisons,
+        title=f"Verdict on {request.path.name}",
+        higher=request.terms.higher,
+        listed_by="rows" if request.path.is_file() and table.files == (request.path,) else "files",
+        minimum_gain=request.terms.minimum_gain,
+    )
+
+
 def _describe_implausible(comparison: BaselineComparison, against: str) -> str | None:
     """State what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
     if comparison.outcome != Outcome.KEEP or not comparison.n_baseline:
@@ -301,4 +324,6 @@ def _write(
         limits=list_limits(every),
         numbers=numbers,
         outcomes=outcomes,
+        picture=_picture_table(request, table, pairs, comparisons),
+        arms=len(table.methods),
     )

@@ -24,10 +24,9 @@ from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
 from plumbline.verdict.page import VerdictPage, describe_size, list_differences, write_list, write_repeat
-from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
+from plumbline.verdict.picture import DecisionPicture
+from plumbline.verdict.runs_picture import ALT, describe_order, picture_runs
 
-#: What the picture shows, where it cannot be seen.
-ALT = "values by method, and each gain with its interval"
 AGAIN = "Finished runs are used as they are; the same file again is not a new try, one more seed is."
 
 
@@ -87,7 +86,7 @@ def _list_diverged_larger(reader: FinishedRunReader) -> list[str]:
 
 def make_page(result: VerdictContents) -> VerdictPage:
     """Fill in the page."""
-    reader, mine = result.seen, result.seen.mine
+    reader, mine, picture = result.seen, result.seen.mine, make_picture(result)
     tests = [
         part
         for baseline, comparisons in result.groups().items()
@@ -98,7 +97,10 @@ def make_page(result: VerdictContents) -> VerdictPage:
         "Runs": [tables.write_runs(reader)],
         "Before the runs": [_write_parity(result)],
         "By study targets": _write_study_targets(result),
-        "What it stands on": [every_check.write_answers_of_methods(reader.comparability)],
+        "What it stands on": [
+            every_check.write_answers_of_methods(reader.comparability),
+            describe_order(picture, len(mine.compared)),
+        ],
         "What it cost": [tables.write_cost(reader)],
         "Ledger": [_write_ledger(result)],
         "Limits": [_list_limits(result)],
@@ -109,7 +111,7 @@ def make_page(result: VerdictContents) -> VerdictPage:
         title=f"{candidates} against {baselines}",
         sentence=write_first_sentence(result),
         told=every_check.list_told_of_methods(reader.comparability),
-        picture=make_picture(result),
+        picture=picture,
         alt=ALT,
         details=_write_methods(result),
         sections={heading: "\n\n".join(filter(None, parts)) for heading, parts in sections.items()},
@@ -131,30 +133,15 @@ def _write_study_targets(result: VerdictContents) -> list[str]:
 def make_picture(result: VerdictContents) -> DecisionPicture:
     """State what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
     reader, mine = result.seen, result.seen.mine
-    arms = [
-        PicturedArm(
-            name=method,
-            values=list(reader.values(reader.deciding, mine.scale, method).items()),
-            lost=["diverged"] * len(reader.list_diverged(mine.scale, method)),
-            baseline=method in mine.references,
-        )
-        for method in [*mine.references, *(method for method in mine.against if method not in mine.references)]
-    ]
-    gains = [
-        PicturedGain(
-            name=method, middle=each.gain, low=each.low, high=each.high, note=f"{each.n} against {each.n_baseline} runs"
-        )
-        for method, each in result.judged.items()
-    ]
-    levels = {2 * each.terms.alpha / each.tries for each in result.judged.values()}
-    return DecisionPicture(
+    return picture_runs(
+        reader.evidence(reader.deciding, mine.scale),
+        mine.references,
+        list(mine.against),
+        result.judged,
         title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
-        metric=reader.deciding.name,
         higher=reader.deciding.higher,
-        arms=arms,
-        gains=gains,
-        interval=" or ".join(formatting.format_percent(1 - level) for level in sorted(levels)),
-        asked=mine.asked["minimum_gain"],
+        listed_by="seeds",
+        minimum_gain=mine.asked["minimum_gain"],
     )
 
 

@@ -19,7 +19,7 @@ import platform
 import re
 import shlex
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,12 @@ class ProcessEnds(Struct, frozen=True):
         of_output: those that had written to the run's output, or may have.
         others: those that had not, those that only looked whether a module is there, and those that were ended by
             another process of the run.
+        at_once: those that had, and ended well by `os._exit(0)`, so that nothing shows whether they were done.
     """
 
     of_output: list[str] = []
     others: list[str] = []
+    at_once: list[str] = []
 
 
 def list_running(folder: Path) -> set[int]:
@@ -96,6 +98,8 @@ def read(
         if code and (explained := [part for part in unmatched if part.code == code[0]]):
             unmatched.remove(explained[0])
         if not how:
+            if path.with_suffix(".at_once").exists() and _has_written(path.with_suffix(".wrote"), log):
+                ends.at_once.append(_shorten_command(note))
             continue
         rank = f"rank {note['rank']}, " if note.get("rank") else ""
         failure = f"{rank}{_shorten_command(note)}: {how}"
@@ -117,6 +121,16 @@ def join_ends(ends: Collection[str]) -> str:
     distinct = list(dict.fromkeys(ends))
     more = "; ..." if len(distinct) > _COMMANDS else ""
     return f"{format_count(len(ends), 'process', 'processes')} of it failed ({'; '.join(distinct[:_COMMANDS])}{more})"
+
+
+def describe_new_exits(programs: Collection[str], others: Iterable[Collection[str]]) -> list[str]:
+    """State which programs of a run end by `os._exit(0)`, where none of other runs (`others`) does."""
+    before = {program for of_run in others for program in of_run}
+    return [
+        f"{program} ended by os._exit(0), as no run of the baseline did: whether it was done is not known"
+        for program in dict.fromkeys(programs)
+        if program not in before
+    ]
 
 
 def kind(failure: str) -> str:
@@ -153,11 +167,21 @@ def _read_exit_code(began: Path) -> bytes:
         return b""
 
 
+def _read_handled_error(began: Path) -> str:
+    """The exception that a process was handling when it called `os._exit(0)`; empty of any other end."""
+    try:
+        return began.with_suffix(".at_once").read_text()
+    except FileNotFoundError:
+        return ""
+
+
 def _describe_failure(began: Path, report: dict[str, Any]) -> str:
     """How a process failed; nothing of one that did not."""
     if report.get("reader_gone"):
         return ""  # as `| head` ends what it reads from
     code, error = _read_exit_code(began), report.get("error", "")
+    if code == b"\0" and (handled := _read_handled_error(began)):
+        return f"exit code 0 by os._exit while it handled an error ({handled})"
     if code:
         return "" if code == b"\0" else f"exit code {code[0]}{f' ({error})' if error else ''}"
     if report.get("exit_known") is False:

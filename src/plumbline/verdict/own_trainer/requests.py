@@ -91,7 +91,8 @@ class Result(Struct, frozen=True, kw_only=True):
         looked_at: how many files of what is shared were checked for that; `unseen`: there are others.
         tail: the last lines of the log.
         failed: its processes that failed and had written to its output, or may have, each as text; None if that
-            is not known, as of what an older Plumbline made. `failed_beside`: those that count for nothing.
+            is not known, as of what an older Plumbline made. `failed_beside`: those that count for nothing;
+            `ended_at_once`: programs of it that seem to have ended well, by `os._exit(0)`.
         signs: of an end before its time, each as it was printed, by its kind.
         place, interval: how far it came (`run_end.LogEnd`).
         remarks: what else is to be reported of its end.
@@ -130,6 +131,7 @@ class Result(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     failed: list[str] | None = None
     failed_beside: list[str] = []
+    ended_at_once: list[str] = []
     signs: dict[str, str] = {}
     place: dict[str, float] = {}
     interval: dict[str, float] = {}

@@ -337,6 +337,7 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
     `may_be_shorter`: an end at an earlier step is reported and is not a failure.
     """
     remarks, whys = list(result.remarks), []
+    remarks += process_ends.describe_new_exits(result.ended_at_once, [other.ended_at_once for other in others])
     complete = [other for other in others if other.failed is not None]
     has = "no run of the baseline has that" if complete or not others else _UNKNOWN
     theirs = {process_ends.kind(end) for other in complete for end in (*(other.failed or ()), *other.failed_beside)}

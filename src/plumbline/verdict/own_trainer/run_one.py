@@ -300,6 +300,7 @@ class _Run:
             exit_code=code,
             failed=ends.of_output,
             failed_beside=ends.others,
+            ended_at_once=ends.at_once,
             signs=self.end.signs,
             place=self.end.place,
             interval=self.end.interval,

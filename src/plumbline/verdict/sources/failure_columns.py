@@ -21,9 +21,20 @@ _FLAGS_OF_BOTH = dict.fromkeys(("crash", "error", "failure", "nan", "timeout"), 
 _FLAGS_OF_TWO: dict[tuple[str, ...], tuple[str, str]] = {("timed", "out"): (CRASH, ""), ("out", "memory"): (CRASH, "")}
 _YES, _NO = frozenset(("true", "yes", "y", "t", "1", "1.0")), frozenset(("false", "no", "n", "f", "0", "0.0"))
 #: The last words of the name of a column of exit codes: a run that ended with another than 0 is lost.
-_EXIT_CODES = "exit code|exitcode|return code|returncode|retcode|rc|exit status|exitstatus|exit signal"
-#: A number, or number and signal as SLURM writes them, or the name of a signal.
-_EXIT_CODE = re.compile(r"[-+]?\d+(?:\.0*)?|\d+:\d+|SIG[A-Z]+\d*")
+_EXIT_CODES = (
+    "exit code|exitcode|return code|returncode|retcode|rc|exit status|exitstatus|exit value|exitvalue|exit val|exitval|"
+    "exit signal|exitsignal|exit sig|term signal|termsignal|termsig|kill signal|killed by signal"
+)
+#: As above, of names that settings and measures have too: where runs of one method differ, or signals are named.
+_EXIT_CODES_OF_BOTH = "exit|signal|signum|signo"
+#: A number, or number and signal as SLURM writes them, or the name of a signal, with the word for what it is.
+_EXIT_CODE = re.compile(
+    r"(?:(?:exit(?:ed)?|signal|code)[ :=]+)?(?:[-+]?\d+(?:\.0*)?|\d+:\d+|(?:\d+ )?\(?SIG[A-Z]+\d*\)?)", re.IGNORECASE
+)
+#: How programs write that there is none.
+_NO_CODE = frozenset(("none", "null", "na", "n/a", "nan", "-", "--"))
+#: The largest exit code.
+_LARGEST_CODE = 255
 #: The last words of the name of a column that holds what a run failed with.
 _ERRORS = "error|err|exception|traceback|error message|error msg|errormessage|error type|failure reason|failure"
 #: How programs write that there was none.
@@ -79,14 +90,28 @@ def names_an_end(column: str) -> bool:
     return parts[-1] in {*_FLAGS, "converged"} or tuple(parts[-2:]) in _FLAGS_OF_TWO or _ends_in(column, _EXIT_CODES)
 
 
+def may_hold_exit_codes(column: str, words: Collection[str]) -> bool:
+    """Whether a column may hold exit codes or signals, by a name that settings have too, and cells that are such."""
+    if not _ends_in(column, _EXIT_CODES_OF_BOTH) or not _are_exit_codes(words):
+        return False
+    return all(int(number) <= _LARGEST_CODE for word in words for number in re.findall(r"\d+", word.partition(".")[0]))
+
+
+def names_signals(words: Collection[str]) -> bool:
+    """Whether some cells are names of signals, which no setting has."""
+    return any(re.search(r"\bSIG(?!NAL)[A-Z]", word, re.IGNORECASE) for word in words)
+
+
 def holds_exit_codes(column: str, words: Collection[str]) -> bool:
     """Whether a column holds exit codes: all its cells are such, under such a name."""
-    return _ends_in(column, _EXIT_CODES) and bool(words) and all(map(_EXIT_CODE.fullmatch, words))
+    return _ends_in(column, _EXIT_CODES) and _are_exit_codes(words)
 
 
 def translate_exit_code(word: str) -> str:
-    """What an exit code says of a run: `0` and `0:0` are the end of one that finished."""
-    return FINISHED if all(part.strip("+-0.") == "" for part in word.split(":")) else CRASH
+    """What an exit code says of a run: `0`, `0:0` and `none` are the end of one that finished."""
+    if word.lower() in _NO_CODE:
+        return FINISHED
+    return CRASH if names_signals((word,)) or re.search("[1-9]", word) else FINISHED
 
 
 def names_errors(column: str) -> bool:
@@ -102,6 +127,11 @@ def states_nothing(word: str) -> bool:
 def states_failure(text: str) -> bool:
     """Whether a text says of a run that it failed."""
     return bool(_FAILURE.search(text))
+
+
+def _are_exit_codes(words: Collection[str]) -> bool:
+    codes = [word for word in words if word.lower() not in _NO_CODE]
+    return bool(codes) and all(map(_EXIT_CODE.fullmatch, codes))
 
 
 def _ends_in(column: str, names: str) -> bool:

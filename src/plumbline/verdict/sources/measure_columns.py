@@ -1,4 +1,4 @@
-"""Reads what a run took from columns of a table, or keys of an object, whose names leave no doubt.
+"""Reads what a run took, and when, from columns of a table, or keys of an object, whose names leave no doubt.
 
 A name counts whatever its case, and as the last part of a dotted one (`summary._runtime`). Of several for one measure
 the first in `MEASURE_COLUMNS` counts. `Runtime` is in seconds in a table that Weights & Biases exported, which has its
@@ -8,7 +8,9 @@ columns `Name` and `State` too; elsewhere its unit is not known.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 #: Field of `plumbline.verdict.evidence.RunEvidence` -> names of it, each with the unit that it counts in.
@@ -36,8 +38,34 @@ MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
         "peak_memory_bytes": 1,
     },
 }
+#: Names of the moment at which a run began, or was written down; the first that is there counts.
+_MOMENTS = (
+    *("started", "started_at", "start_time", "starttime", "datetime_start", "start"),
+    *("created", "created_at", "createdat", "timestamp", "datetime", "date"),
+)
+#: A day and a time of that day; seconds since the epoch, from 2001 to 2096, or thousandths of them.
+_DAY_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[T_ ]\d\d[:-]\d\d.*")
+_EPOCH = (1e9, 4e9)
 #: Columns of every table that Weights & Biases exported.
 _EXPORTED = {"Name", "State", "Runtime"}
+#: Names of how long a run took, which count as one with a unit behind it (`runtime_min`), or in every cell (`61.5 s`).
+_TIMES = frozenset(
+    (
+        *("time", "runtime", "run_time", "elapsed", "elapsed_time", "duration", "walltime", "wall_time", "wallclock"),
+        *("wall_clock", "wall_clock_time", "train_time", "training_time", "total_time"),
+    )
+)
+#: Unit -> its seconds.
+_UNITS: Mapping[str, float] = {
+    **dict.fromkeys(("ms", "msec", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+}
+#: Hours, minutes and seconds, behind days, as SLURM and pandas write them; and numbers with their units.
+_CLOCK = re.compile(r"(?:(\d+)(?:-| days? ))?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)")
+_WITH_UNITS = re.compile(r"(?:\d+(?:\.\d+)? ?[a-z]+,? ?)+")
 
 
 def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> dict[str, float]:
@@ -54,7 +82,84 @@ def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozens
             if (amount := _read_amount(by_name.get(name))) is not None:
                 measures[measure] = amount * unit
                 break
+    if "seconds" not in measures and (seconds := _read_time(cells, without)) is not None:
+        measures["seconds"] = seconds
     return measures
+
+
+def list_times_without_unit(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> list[str]:
+    """List the columns that say how long a run took in a number without a unit, so that it is not read."""
+    return [
+        name
+        for name, cell in cells.items()
+        if name not in without and _normalize(name) in _TIMES and _read_amount(cell) is not None
+    ]
+
+
+def _read_time(cells: Mapping[str, Any], without: frozenset[str]) -> float | None:
+    """How long a run took, where the column's name has a unit, or its cell."""
+    for name, cell in cells.items():
+        if name in without:
+            continue
+        base, _, unit = _normalize(name).rpartition("_")
+        amount = _read_amount(cell)
+        if base in _TIMES and unit in _UNITS and amount is not None:
+            return amount * _UNITS[unit]
+        if (
+            _normalize(name) in _TIMES
+            and isinstance(cell, str)
+            and (seconds := _read_duration(_normalize(name), cell)) is not None
+        ):
+            return seconds
+    return None
+
+
+def _read_duration(name: str, cell: str) -> float | None:
+    """Seconds of a cell such as `1-02:03:04`, `61.5 s` or `1h 5m`; None without a unit."""
+    text = cell.strip().lower()
+    if name != "time" and (clock := _CLOCK.fullmatch(text)):  # which may be one of the day
+        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        return 86400 * days + 3600 * hours + 60 * minutes + seconds or None
+    if not _WITH_UNITS.fullmatch(text):
+        return None
+    units = {**_UNITS, "m": 60.0}
+    parts = re.findall(r"(\d+(?:\.\d+)?) ?([a-z]+)", text)
+    if any(unit not in units for _, unit in parts):
+        return None
+    return math.fsum(float(number) * units[unit] for number, unit in parts) or None
+
+
+def _normalize(name: str) -> str:
+    """The last part of a dotted name in lower case, with `_` between its words."""
+    return re.sub(r"[^a-z0-9]+", "_", name.rpartition(".")[2].lower()).strip("_")
+
+
+def read_start(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Read when a run was made, as the field `started` of `RunEvidence` (ISO 8601, UTC); empty where it is not known.
+
+    A day without a time is no moment: several runs share it.
+    """
+    by_name = {_normalize(name): value for name, value in cells.items() if name not in without}
+    for name in _MOMENTS:
+        if (moment := _read_moment(by_name.get(name))) is not None:
+            return {"started": moment.astimezone(UTC).isoformat()}
+    return {}
+
+
+def _read_moment(cell: Any) -> datetime | None:
+    if (number := _read_amount(cell)) is not None:
+        seconds = number / 1000 if number >= 1000 * _EPOCH[0] else number
+        return datetime.fromtimestamp(seconds, UTC) if _EPOCH[0] <= seconds < _EPOCH[1] else None
+    if not isinstance(cell, str) or not _DAY_AND_TIME.fullmatch(text := cell.strip()):
+        return None
+    day, time = text[:10], text[11:]
+    try:
+        moment = datetime.fromisoformat(
+            f"{day}T{time.replace('-', ':') if ':' not in time else time}".replace(" UTC", "Z")
+        )
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _read_amount(cell: Any) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -12,7 +12,7 @@ from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
 from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed, name_by_rank, normalize_seed
-from plumbline.verdict.sources.measure_columns import read_measures
+from plumbline.verdict.sources.measure_columns import list_times_without_unit, read_measures, read_start
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
@@ -55,9 +55,13 @@ def read_table(
     cells, without_measures = {row.line: row.cells for row in chosen}, frozenset((column, columns.step))
     for (method, seed), run in _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes).items():
         of_row = cells[run.line] if run.line is not None else {}
-        measures: dict[str, Any] = {**read_measures(of_row, without=without_measures)}
+        measures: dict[str, Any] = {
+            **read_measures(of_row, without=without_measures),
+            **read_start(of_row, without=without_measures),
+        }
         own_step = {} if run.step is None else {"step": run.step}
         by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
+    notes += _note_times(by_method, cells, without_measures)
     empty: dict[str, tuple[int, ...]] = {}
     for method, of_method in by_method.items():
         without = [run for run in of_method.values() if _is_empty(run)]
@@ -77,6 +81,21 @@ def read_table(
         statuses=statuses.columns,
         notes=(*notes, *_note_left_out(metric, empty)),
     )
+
+
+def _note_times(
+    by_method: Mapping[str, Mapping[str, RunEvidence]], cells: Mapping[int, Mapping[str, str]], without: frozenset[str]
+) -> list[str]:
+    """State which columns may say how long runs took, where none does in a known unit."""
+    runs = [run for of_method in by_method.values() for run in of_method.values()]
+    if any(run.seconds is not None for run in runs):
+        return []
+    of_rows = [list_times_without_unit(cells[run.line], without=without) for run in runs if run.line is not None]
+    return [
+        f"How long runs took is not known, because column {quote(name)} has no unit: name it "
+        f"{quote(f'{name}_s')} if it is in seconds."
+        for name in dict.fromkeys(name for names in of_rows for name in names)
+    ]
 
 
 def _note_left_out(metric: str, empty: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
@@ -115,7 +115,7 @@ class RunStatuses:
     def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
         """Find the columns of yes and no, of exit codes, and of errors among some."""
         cells = {each: self._first_rows(each) for each in columns}
-        self._exit_codes = {each for each, words in cells.items() if failure_columns.holds_exit_codes(each, words)}
+        self._exit_codes = {each for each, words in cells.items() if self._holds_exit_codes(each, words)}
         flags = {
             each: failure_columns.find_flag(each, words, is_named=is_named)
             for each, words in cells.items()
@@ -168,7 +168,8 @@ class RunStatuses:
             return ""
         words = self._first_rows(column)
         cells = {row.cells.get(column, "") for row in self._rows.rows}
-        if failure_columns.names_an_end(column) and len(cells) > 1:
+        is_of_an_end = failure_columns.names_an_end(column) or failure_columns.may_hold_exit_codes(column, words)
+        if is_of_an_end and len(cells) > 1:
             return self._write_unread(column, list(words), [row.line for row in words.values()])
         if self._method and not self._varies(column):
             return ""  # a configuration
@@ -202,6 +203,12 @@ class RunStatuses:
         if word not in self._read:
             self._read[word] = self._map.get(word.lower()) or translate_status(word)
         return self._read[word]
+
+    def _holds_exit_codes(self, column: str, words: Collection[str]) -> bool:
+        if failure_columns.holds_exit_codes(column, words):
+            return True
+        is_sure = failure_columns.names_signals(words) or self._varies(column)
+        return is_sure and failure_columns.may_hold_exit_codes(column, words)
 
     def _says_nothing(self, row: FileRow, column: str, word: str) -> bool:
         """Whether a word leaves open how its run ended: a run that has not failed may still run, and an inactive one

@@ -24,7 +24,7 @@ from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING, Evidence, RunEv
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import normalize_seed
 from plumbline.verdict.sources.bounded_reading import LARGEST, count_decimals, list_files_below, read_text
-from plumbline.verdict.sources.measure_columns import read_measures
+from plumbline.verdict.sources.measure_columns import read_measures, read_start
 from plumbline.verdict.sources.records import Printed, Record
 from plumbline.verdict.sources.row_files import MOST_BYTES, ColumnNames, make_rows
 from plumbline.verdict.sources.run_statuses import RunStatus, RunStatuses
@@ -66,8 +66,13 @@ def read_submissions(folder: Path, columns: ColumnNames) -> Evidence:
             for seed, (place, result) in results.items()
         }
         runs[method] = {
-            seed: _make_run(path, values[seed], read_measures(result, without=frozenset((metric,))), statuses[seed])
-            for seed, (_, result) in results.items()
+            seed: _make_run(
+                path,
+                values[seed],
+                {**read_measures(result, without=frozenset((metric,))), **(read_start(result) if place else {})},
+                statuses[seed],
+            )
+            for seed, (place, result) in results.items()
         }
         if len(values) == 1:
             alone.append(method)

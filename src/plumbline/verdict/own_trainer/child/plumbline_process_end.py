@@ -6,13 +6,13 @@ Files in the folder of reports, each named `PID-WORD` and an ending:
 - `.wrote`: it has written to what the run prints; where a process above it reads that (`$(...)`, `subprocess`) and may
   pass it on or not, lines of which some would then be in the run's log: the first ones, and the last ones;
 - `.exit`: one byte, the code that it gave to exit(3), by whatever way it came there (`raise SystemExit`, an exception
-  that nobody caught), or to `os._exit`; empty of one that ended by a signal.
+  that nobody caught), or to `os._exit`; empty of one that ended by a signal;
+- `.at_once`: it ended by `os._exit(0)` and is no forked child; the exception that it was handling then, if any.
 
 A file `PID.ended`, or `group-PID.ended`, has the Python processes of the run that ended it by a signal, one a line;
 `PID.signal` has the signal by which it ended, where a Python process of the run waited for it.
 
-A forked child has notes of its own, from its first write on, or from an exit with another code than 0: a worker that
-does neither costs nothing.
+A forked child has notes of its own only from its first write on, or from an exit with another code than 0.
 
 The code of an exit is known to the C library alone, after Python's own end: it is asked to write it (`on_exit`). Where
 it has no such function, only exceptions that nobody caught are seen.
@@ -45,12 +45,14 @@ _ABOVE = 8
 _TELLING = 8
 #: Lines of a process that are noted: so many of the first, and so many of the last; and the bytes of each at most.
 _FIRST, _LAST, _BYTES = 64, 192, 200
+#: Exceptions by which programs go on, or end well.
+_NO_ERRORS = (StopIteration, StopAsyncIteration, BrokenPipeError)
 #: Where the file of the exit code is kept open, so that a program that closes and opens files has no other there.
 _HIGH = 500
 _folder = ""
 _library = None
 _stream = None
-_begun = False
+_begun = _forked = False
 #: The streams that lead somewhere, by their descriptor.
 _streams: dict = {}
 #: Whether this process has written to the run's output itself, and how many lines to a process above it.
@@ -88,12 +90,12 @@ def begin(folder):
 
 def _begin_child():
     """Let a forked child have notes of its own; the exit code of its parent is none of it."""
-    global _PROCESS, _begun, _noticed, _lines
+    global _PROCESS, _begun, _noticed, _lines, _forked
     if _stream is not None:
         _library.freopen(b"/dev/null", b"w", ctypes.c_void_p(_stream))
     if sys._getframe(1).f_code.co_name == "_execute_child":  # of subprocess: becomes another program at once
         return
-    _PROCESS, _begun, _noticed, _lines = os.getpid(), False, False, 0
+    _PROCESS, _begun, _noticed, _lines, _forked = os.getpid(), False, False, 0, True
     for number, stream in _streams.items():
         _notice(number, stream)
 
@@ -240,11 +242,16 @@ def _stat(process):
 
 
 def _note_exit(status):
-    """Leave the code behind of a process that ends at once."""
+    """Leave the code behind of a process that ends at once, and of one that seems to end well what it handled."""
     if os.getpid() == _PROCESS:
         if status & 255:
             _ensure_begun()
             _notice_other_streams()
+        elif _begun and not _forked:
+            _notice_other_streams()
+            error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+            is_error = isinstance(error, Exception) and not isinstance(error, _NO_ERRORS)
+            _put(".at_once", f"{type(error).__name__}: {error}".split("\n")[0][:200] if is_error else "")
         if _begun:
             with open(_path(".exit"), "wb") as file:
                 file.write(bytes([status & 255]))
