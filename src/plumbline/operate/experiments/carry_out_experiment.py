@@ -257,7 +257,7 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     answers = every_check.examine(arms)
     changed = evidence.changed_files
     order = tuple(evidence.runs[run.arm][str(run.seed)].order for run in (*decision.runs, *decision.fresh))
-    decision = replace(decision, evidence=evidence.medians, order=order, comparability=answers, changed_files=changed)
+    decision = replace(decision, order=order, comparability=answers, changed_files=changed)
     if decision.verdict in (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED):
         return decision
     refusal = every_check.describe_refusal(answers)
