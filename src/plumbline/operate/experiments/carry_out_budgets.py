@@ -25,6 +25,7 @@ from plumbline.core.formats import format_count, rough_duration
 from plumbline.operate.experiments.carry_out_experiment import (
     ExperimentSource,
     RunGain,
+    describe_run,
     gather_evidence,
     make_entry,
     shorten_path,
@@ -46,7 +47,6 @@ from plumbline.verdict.decision.budget_course import (
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
 from plumbline.verdict.evidence import Evidence, RunEvidence
-from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import BUDGETS
 from plumbline.verdict.outcome import Outcome
 
@@ -355,10 +355,8 @@ def _take_runs(
         for run in trainer.run(together):
             bank.append(trainer.group, trainer.method(run.arm), run, f"{BUDGETS}:{terms.name}")
             runs[run.arm, run.seed] = run
-            value = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
-            took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
             name = terms.baseline if run.arm == BASELINE else run.arm
-            tell(f"{name} at {label}, seed {run.seed}: {value}{took}; run {len(runs)} of {len(pairs)}")
+            tell(f"{name} at {label}, seed {run.seed}: {describe_run(run)}; run {len(runs)} of {len(pairs)}")
         if lost := [pair for pair in together if pair not in runs]:
             raise PlumblineError(f"{lost[0][0]} at {label} with seed {lost[0][1]} was asked for and not made")
     return [runs[pair] for pair in pairs if pair in runs]

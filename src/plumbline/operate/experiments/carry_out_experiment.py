@@ -207,8 +207,11 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     """Enter a try, run it, examine the decision once more, and write it with its page."""
     terms, entry, place, bank = settled.terms, settled.entry, source.place, source.bank
     ledgers.append(place.ledger, [entry])
-    of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
-    tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
+    trained_by = ", ".join(part for part in (terms.trainer, terms.budget) if part)
+    tell(
+        f"{terms.candidate} against {terms.baseline}: {trained_by}. {rule(terms)} T: the mean gain over its standard "
+        "error."
+    )
     experiment = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell)
     decision = _decide_as_good(experiment, settled) if terms.as_good_as and not terms.claim else experiment.conduct()
     decision = replace(decision, checks=settled.checks)
@@ -330,6 +333,12 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
     print(shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
+
+
+def describe_run(run: ArmRun) -> str:
+    """State what a run gave, or why it gave nothing, and how long it took."""
+    took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
+    return (f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}") + took
 
 
 def shorten_path(page: Path) -> str:

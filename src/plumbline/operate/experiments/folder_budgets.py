@@ -53,8 +53,8 @@ class FolderBudgets(BudgetSource):
     @cached_property
     def terms(self) -> BudgetTerms:
         """What is settled before the first run."""
-        labels, words, times = zip(*((budget.label, budget.words, budget.times) for budget in self.budgets))
-        return self.settle_terms(labels, words, times, self.source.question.most)
+        labels, texts, times = zip(*((budget.label, budget.words, budget.times) for budget in self.budgets))
+        return self.settle_terms(labels, texts, times, self.source.question.most)
 
     @cached_property
     def trainers(self) -> list[CommandTrainer]:

@@ -19,14 +19,14 @@ from plumbline.verdict.decision.outcome import BASELINE, MOST
 from plumbline.verdict.own_trainer.run_budget import format_multiple, multiply_whole, parse_multiples
 
 
-def try_(source: ExperimentSource, base: StudyArms, experiment: dict[str, Any], words: list[str]) -> int:
+def try_(source: ExperimentSource, base: StudyArms, experiment: dict[str, Any], snakemake_words: list[str]) -> int:
     """Run a method and its baseline at several budgets; 1x is `--steps`, or the steps of the scale.
 
     Args:
         source: the same try at one budget.
         base: its arms.
         experiment: the configuration of these, without seeds.
-        words: further arguments for Snakemake.
+        snakemake_words: further arguments for Snakemake.
     """
     options, project = source.options, base.project
     refuse_other_questions(options)
@@ -34,9 +34,9 @@ def try_(source: ExperimentSource, base: StudyArms, experiment: dict[str, Any], 
     arms = []
     for multiple in (multiples := parse_multiples(options.at)):
         corpus = project.corpora[base.study.corpus]
-        wanted = multiply_whole(steps, multiple, place)
-        budget = experiment_runs.budget(base.study, experiment["scale"], wanted, corpus, project.runs.values())
-        arms.append(arms_of(project, experiment | budget, words))
+        number = multiply_whole(steps, multiple, place)
+        budget = experiment_runs.budget(base.study, experiment["scale"], number, corpus, project.runs.values())
+        arms.append(arms_of(project, experiment | budget, snakemake_words))
     budgets = StudyBudgets(source, base, arms, [format_multiple(multiple) for multiple in multiples])
     return budgets.print_plan() if options.dry_run else carry_out_budgets.try_at_budgets(budgets)
 

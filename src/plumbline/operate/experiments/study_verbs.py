@@ -57,13 +57,13 @@ def try_(options: argparse.Namespace) -> int:
     """Run a change against its baseline until it is decided."""
     config, snakemake_words = configuration_of(options)
     project, experiment = arms_asked(options, config)
-    words = [*snakemake_words, *profile_words(options)]
-    arms = arms_of(project, experiment, words)
+    snakemake_words = [*snakemake_words, *profile_words(options)]
+    arms = arms_of(project, experiment, snakemake_words)
     source = StudySource(options, arms, question_of(options, project, arms), options.accept_implausible)
     if options.at is not None:
         from plumbline.operate.experiments import study_budgets  # numpy, which a dry run of others needs not
 
-        return study_budgets.try_(source, arms, experiment, words)
+        return study_budgets.try_(source, arms, experiment, snakemake_words)
     if options.dry_run:
         if failing := source.check(source.question)[0]:
             return command_line.print_refusal([*failing, source.plan], Outcome.CANNOT_BE_JUDGED.exit_code)
