@@ -13,8 +13,7 @@ import yaml
 from plumbline.project import load
 from plumbline.specs import study_config
 from plumbline.specs.corpus import CorpusFile
-from plumbline.specs.spec_changes import change_spec
-from plumbline.specs.study_config import overlay
+from plumbline.specs.spec_changes import change_spec, overlay
 from plumbline.specs.study_files import VerdictFile
 from plumbline.specs.yaml_files import check, load_config
 

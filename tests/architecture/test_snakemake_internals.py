@@ -15,10 +15,46 @@ import pytest
 import snakemake.cli  # noqa: F401  (its modules import one another, in this order alone)
 
 from plumbline.project import snakemake_internals
-from plumbline.project.snakemake_internals import PARTS, SEEN_WITH
+from plumbline.project.snakemake_internals import SEEN_WITH
 from tests.architecture.rooms import ROOT
 
 MODULE = Path(snakemake_internals.__file__)
+#: What is private and used there: names by the module or class that has them.
+PARTS: dict[str, tuple[str, ...]] = {
+    "snakemake.benchmark": ("BenchmarkTimer",),
+    "snakemake.benchmark.BenchmarkTimer": ("main",),
+    "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
+    "snakemake.exceptions": ("MissingRuleException", "WorkflowError", "format_exception_to_string"),
+    "snakemake.profiles": ("ProfileConfigFileParser",),
+    "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter"),
+    "snakemake.persistence": ("PersistenceBase",),
+    "snakemake.persistence.PersistenceBase": ("cleanup_locks", "has_metadata", "lock", "path"),
+    "snakemake.settings.types.ConfigSettings": ("config", "config_args", "configfiles", "overwrite_config"),
+    "snakemake.settings.types.ResourceSettings": ("default_resources", "overwrite_resources", "overwrite_threads"),
+    "snakemake.workflow.Workflow": (
+        "_build_dag",
+        "_localrules",
+        "basedir",
+        "config_settings",
+        "dag",
+        "execution_settings",
+        "global_resources",
+        "globals",
+        "is_main_process",
+        "local_exec",
+        "persistence",
+        "rerun_triggers",
+        "resource_settings",
+        "scheduler",
+        "touch",
+    ),
+    "snakemake.dag.DAG": ("forcefiles", "jobid", "jobs", "needrun_jobs", "update_needrun", "workflow"),
+    "snakemake.jobs.Job": ("dag", "rule", "scheduler_resources"),
+    "snakemake.rules.Rule": ("group", "norun"),
+    "snakemake.scheduling.job_scheduler.JobScheduler": ("_executor", "job_rate_limiter"),
+    "snakemake.scheduling.job_scheduler.JobRateLimiter": ("max_jobs", "timespan"),
+    "configargparse.ArgumentParser": ("_default_config_files",),
+}
 #: What may be imported everywhere: documented for Snakefiles. The interfaces of plugins are packages of their own.
 PUBLIC = ("snakemake.utils",)
 #: What objects of Snakemake's are called here, and what rules and plugins may read of them.

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from plumbline.bundle import __main__ as verb
 from plumbline.bundle import archive, description, rebuild, records, ro_crate
-from plumbline.core import fingerprint_file, frames
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
 from plumbline.project.bundle_products import BundleProduct
@@ -28,28 +26,16 @@ from plumbline.results import __main__ as results
 from plumbline.results import interpretations
 from plumbline.specs import code_hash
 from plumbline.specs.yaml_files import ROOT, load_config
-
-SCRATCH = "/scratch/somebody"
+from tests.bundle.test_description import commit_folder
 
 
 def load_project(root: Path) -> Project:
-    options = {"preset": "smoke", "studies": ["transfer"], "work": SCRATCH}
-    return load(load_config() | options, root)
+    return load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": "/scratch/somebody"}, root)
 
 
 def words(*args: str, out: Path, fingerprint: str) -> list[str]:
-    return [
-        "verb",
-        *args,
-        "--preset",
-        "smoke",
-        "--documents-source",
-        "corpus",
-        "--fingerprint",
-        fingerprint,
-        "--out",
-        str(out),
-    ]
+    options = ["--preset", "smoke", "--documents-source", "corpus", "--fingerprint", fingerprint]
+    return ["verb", *args, *options, "--out", str(out)]
 
 
 @pytest.fixture(scope="module")
@@ -108,14 +94,6 @@ def edit_bundle(bundle: Path, files: dict[str, tuple[str, str]] | None = None, *
     return bundle
 
 
-def commit_folder(folder: Path) -> str:
-    """A repository of what is in a folder: its one commit."""
-    git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t"]
-    for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run([*git, *args], check=True)
-    return description.read_checkout(folder)[0] or ""
-
-
 def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None:
     """Runs lay on a scratch disk that is not there any more: products go on naming it."""
     result = rebuild.rebuild_bundle(bundle, tmp_path / "out", jobs=2)
@@ -123,7 +101,10 @@ def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None
     with open(tmp_path / "out" / rebuild.LIST) as lines:
         listed = list(csv.DictReader(lines))
     assert all(row["verdict"] == "equal" and row["sha256_bundled"] == row["sha256_rebuilt"] for row in listed)
-    assert f'"work": "{SCRATCH}/smoke"' in (tmp_path / "out/results/smoke/transfer/table1.provenance.json").read_text()
+    assert (
+        '"work": "/scratch/somebody/smoke"'
+        in (tmp_path / "out/results/smoke/transfer/table1.provenance.json").read_text()
+    )
     assert not any(path.suffix in (".safetensors", ".bin") for path in (tmp_path / "out").rglob("*"))
 
 
@@ -175,12 +156,6 @@ def test_another_format_is_refused(bundle: Path, tmp_path: Path, other: int, mon
     assert f".venv/bin/plumbline rebuild {bundle} --into rebuilt" in message
     with pytest.raises(PlumblineError, match=r"this version of Plumbline reads format .*git worktree add"):
         records.keep_bundle(tmp_path / "kept", bundle, "Of another version.")
-
-
-@pytest.mark.parametrize("origin", [{"commit": None}, {"commit": "ab" * 20, "edited": True}, {"commit": "x; rm -r ."}])
-def test_another_format_of_no_commit_has_no_commands(origin: dict[str, Any]) -> None:
-    with pytest.raises(PlumblineError, match=r"rebuild it with the sources that made it, which are in no commit$"):
-        description.parse_description(json.dumps({"format": "later", **origin}).encode(), "here")
 
 
 def test_an_early_state_of_this_format(packed: Path) -> None:
@@ -288,11 +263,6 @@ def test_an_installed_package_in_a_clone(bundle: Path, tmp_path: Path, monkeypat
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
 
 
-def test_what_says_nothing_of_itself_is_refused() -> None:
-    with pytest.raises(PlumblineError, match="does not say what is in it"):
-        description.parse_description(b'{"format": 2, "and": "nothing"}', "here")
-
-
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -391,23 +361,6 @@ def test_kernels_that_the_processor_lacks(kernels: str, flags: str, lacking: str
     assert rebuild.find_missing_instructions(kernels, tmp_path / "cpuinfo") == lacking
 
 
-def test_builds_of_one_version_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(description.metadata, "version", lambda name: "2.13.0+cu126")
-    assert description.read_versions(("torch",)) == {"torch": "2.13.0"}
-
-
-def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
-    path = tmp_path / "examples.parquet"
-    row = {"run_id": "ab12", "task": "piqa", "metric": "acc", "value": np.float64(1)}
-    for item, fits in (("0-030c93b52b51f244", True), ("How does one open a jar?", False)):
-        frames.write(pd.DataFrame([row | {"item": item}]), "examples", path)
-        if fits:
-            verb.require_no_texts(path)
-        else:
-            with pytest.raises(PlumblineError, match="item 'How does one open a jar"):
-                verb.require_no_texts(path)
-
-
 def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"targets are missing, such as .*snakemake bundle does"):
         verb.pack(load_project(root), tmp_path / "bundle.tar.xz")
@@ -423,37 +376,6 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
         verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
 
 
-def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
-    """Everything that lies there in a real project, by name; weights, state, texts and tokenizers stay."""
-    for name in ("config", "studies"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    project = load(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
-    run = project.run("transfer", "base", "softpick", 42)
-    light = [project.paths.run(run, name) for name in ("outcome.json", "manifest.json", "metrics.parquet")]
-    light += [
-        project.paths.scores(run),
-        project.paths.examples(run),
-        fingerprint_file.sidecar_path(project.paths.scores(run)).as_posix(),
-    ]
-    light += [project.paths.probes(run), fingerprint_file.sidecar_path(project.paths.probes(run)).as_posix()]
-    corpus = project.paths.corpus("climbmix")
-    light += [
-        project.paths.pack_manifest(run),
-        project.paths.items("climbmix", "climb12"),
-        f"{corpus}/documents/documents.json",
-    ]
-    light += [f"{project.paths.work}/benchmarks/pretrain/transfer.base.softpick.s42.jsonl"]
-    heavy = [project.paths.run(run, name) for name in ("model.safetensors", "points/index.json")]
-    heavy += [f"{corpus}/documents/train.jsonl", f"{corpus}/tokenizer/tokenizer.json"]
-    heavy += [f"{corpus}/items/climb12/piqa.jsonl", f"{corpus}/packs/context64/train/.verified/here.json"]
-    heavy += [f"{project.paths.work}/state/transfer/base/softpick/s42/starts.json"]
-    heavy += [f"{project.paths.work}/benchmarks/pretrain/quack.mla.quack.s42.jsonl"]
-    for path in light + heavy:
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("")
-    assert project.bundles.work_files() == sorted(light)
-
-
 def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_path: Path) -> None:
     project = load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
     path = Path(project.paths.run(project.run("transfer", "base", "softpick", 42), "manifest.json"))
@@ -464,19 +386,6 @@ def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_
     verb.pack(project, tmp_path / "bundle.tar.xz", allow_missing=True)
     packed = archive.read_file(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
     assert json.loads(packed) == {"run_id": "a", "starts": [bare, bare]}
-
-
-def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) -> None:
-    assert description.read_checkout(tmp_path) == (None, None, None)
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/code.py").write_text("1\n")
-    commit_folder(tmp_path)
-    commit, date, is_edited = description.read_checkout(tmp_path)
-    assert len(commit or "") == 40 and date and is_edited is False
-    (tmp_path / "notes.md").write_text("no source")
-    assert description.read_checkout(tmp_path)[2] is False
-    (tmp_path / "src/more.py").write_text("2\n")
-    assert description.read_checkout(tmp_path)[2] is True
 
 
 def test_code_of_an_earlier_commit_warns_of_no_lost_precision() -> None:

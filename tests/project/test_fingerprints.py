@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.project import Project, fingerprints, load
 from plumbline.specs import code_facts, code_hash
-from plumbline.specs.study_config import overlay
+from plumbline.specs.spec_changes import overlay
 from plumbline.specs.yaml_files import ROOT, load_config
 from tests.forget_caches import forget
 

@@ -21,7 +21,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.project import Project, load, profiles, use_this_interpreter
 from plumbline.specs import suites, tasks
-from plumbline.specs.study_config import overlay
+from plumbline.specs.spec_changes import overlay
 from plumbline.specs.yaml_files import ROOT, load_config
 from tests.forget_caches import forget
 

@@ -13,7 +13,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
 from plumbline.project.paths import WorkflowPaths
-from plumbline.specs.study_config import overlay
+from plumbline.specs.spec_changes import overlay
 from plumbline.specs.yaml_files import load_config
 
 TEXT = "extends: transfer\nmethods: {capped: {model: {mixer: {name: softmax_cap, cap: 20.0}}}}\n"

@@ -10,7 +10,7 @@ import pytest
 from plumbline import project
 from plumbline.core.errors import PlumblineError
 from plumbline.specs.experiment_runs import budget, convert_numbers, load, own_budget, own_scale, scale_name
-from plumbline.specs.study_config import overlay
+from plumbline.specs.spec_changes import overlay
 from plumbline.specs.yaml_files import load_config
 
 ARMS = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline"}

@@ -37,24 +37,6 @@ def changed(tmp_path: Path) -> Callable[[Callable[[dict[str, Any]], Any]], Path]
     return write
 
 
-def test_dictionaries_merge_and_a_renamed_component_replaces() -> None:
-    base = {
-        "model": {"width": 8, "mixer": {"name": "softmax_cap", "cap": 50.0}, "ffn": {"name": "swiglu"}},
-        "probes": [1],
-        "schedule": {"name": "cosine", "warmup_steps": 2, "floor": 0.1},
-    }
-    before = copy.deepcopy(base)
-    same = study_config.overlay(base, {"model": {"mixer": {"cap": 30.0}}})
-    result = study_config.overlay(base, {"model": {"mixer": {"name": "softmax_cap"}}})
-    other = study_config.overlay(base, {"model": {"mixer": {"name": "softpick"}}, "probes": [2]})
-    assert same["model"] == before["model"] | {"mixer": {"name": "softmax_cap", "cap": 30.0}}
-    assert result == before
-    assert other["model"]["mixer"] == {"name": "softpick"} and other["probes"] == [2]
-    constant = study_config.overlay(base, {"schedule": {"name": "constant"}})["schedule"]
-    assert constant == {"name": "constant", "warmup_steps": 2}, "what all schedules share stays"
-    assert base == before, "the layers below are left alone"
-
-
 #: Presets whose baseline has six seeds.
 CHEAP = ("mini", "evening", "demo")
 

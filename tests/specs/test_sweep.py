@@ -15,7 +15,7 @@ import yaml
 from plumbline.core.errors import PlumblineError
 from plumbline.results.interpretations import write_interpretations
 from plumbline.specs import corpus, study_config
-from plumbline.specs.study_config import overlay
+from plumbline.specs.spec_changes import overlay
 from plumbline.specs.yaml_files import ROOT, load_study
 
 TRANSFER = load_study("transfer")

@@ -1,21 +1,10 @@
 """Holds every private part of Snakemake that is read or replaced here, behind functions with plain names.
 
 Snakemake promises its command line, what a rule sees of its job (wildcards, input, output, params, log, resources,
-threads), `snakemake.utils`, and the interfaces of its plugins. What stands in `PARTS` may change with any minor
+threads), `snakemake.utils`, and the interfaces of its plugins. All else that is used here may change with any minor
 version. So no other file touches a private part, and tests/architecture/test_snakemake_internals.py fails where another
 minor version than `SEEN_WITH` is installed: check each function, then write the version there. Snakemake is imported
 inside the functions, since what merely prints help imports this module too.
-
-    command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
-    configuration  is_main_process, source_folder, config_files, config_words, use_config
-    resources      resources_in_force, parse_resources, use_resources
-    jobs           on_dag_built, force_jobs, list_all_jobs, list_needed_jobs, stays_here, remembers,
-                   compares_parameters, makes_files, only_touches
-    scheduler      list_numbered_jobs, resource_limits, runs_jobs_here, without_default_rate_limit,
-                   before_cancelling
-    lock           take_lock_over, lock_files
-    benchmarks     count_other_processes
-    log            logger, own_log_handler, show_sentences_alone, answer_unknown_targets
 """
 
 from __future__ import annotations
@@ -36,43 +25,6 @@ from plumbline.core.errors import PlumblineError, visible
 
 #: Minor versions of Snakemake whose source was read for all that follows.
 SEEN_WITH = ("9.27",)
-
-#: What is private and used below: names by the module or class that has them.
-PARTS: dict[str, tuple[str, ...]] = {
-    "snakemake.benchmark": ("BenchmarkTimer",),
-    "snakemake.benchmark.BenchmarkTimer": ("main",),
-    "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
-    "snakemake.exceptions": ("MissingRuleException", "WorkflowError", "format_exception_to_string"),
-    "snakemake.profiles": ("ProfileConfigFileParser",),
-    "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter"),
-    "snakemake.persistence": ("PersistenceBase",),
-    "snakemake.persistence.PersistenceBase": ("cleanup_locks", "has_metadata", "lock", "path"),
-    "snakemake.settings.types.ConfigSettings": ("config", "config_args", "configfiles", "overwrite_config"),
-    "snakemake.settings.types.ResourceSettings": ("default_resources", "overwrite_resources", "overwrite_threads"),
-    "snakemake.workflow.Workflow": (
-        "_build_dag",
-        "_localrules",
-        "basedir",
-        "config_settings",
-        "dag",
-        "execution_settings",
-        "global_resources",
-        "globals",
-        "is_main_process",
-        "local_exec",
-        "persistence",
-        "rerun_triggers",
-        "resource_settings",
-        "scheduler",
-        "touch",
-    ),
-    "snakemake.dag.DAG": ("forcefiles", "jobid", "jobs", "needrun_jobs", "update_needrun", "workflow"),
-    "snakemake.jobs.Job": ("dag", "rule", "scheduler_resources"),
-    "snakemake.rules.Rule": ("group", "norun"),
-    "snakemake.scheduling.job_scheduler.JobScheduler": ("_executor", "job_rate_limiter"),
-    "snakemake.scheduling.job_scheduler.JobRateLimiter": ("max_jobs", "timespan"),
-    "configargparse.ArgumentParser": ("_default_config_files",),
-}
 
 #: Snakemake's default limit: so many jobs in so many seconds.
 DEFAULT_RATE = (100, 1)

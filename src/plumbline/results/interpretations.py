@@ -10,7 +10,7 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.files import atomic_write_text
-from plumbline.specs import corpus, study_config
+from plumbline.specs import corpus, spec_changes, study_config
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.measurement import measurements
 from plumbline.specs.study_config import Study
@@ -54,7 +54,7 @@ def describe_arm(study: Study, name: str) -> str:
     """Describe what an arm changes of its method at the study's preset; empty for nothing."""
     arm = study.definition.get("arms", {}).get(name, {})
     return _format_change(
-        study_config.overlay({part: arm[part] for part in study_config.PARTS if part in arm}, arm.get(study.preset, {}))
+        spec_changes.overlay({part: arm[part] for part in spec_changes.PARTS if part in arm}, arm.get(study.preset, {}))
     )
 
 

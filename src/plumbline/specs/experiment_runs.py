@@ -19,7 +19,7 @@ from msgspec import structs
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import corpus, study_config, study_folders
+from plumbline.specs import corpus, spec_changes, study_config, study_folders
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import ROOT
@@ -182,5 +182,5 @@ def _change_study(of_study: dict[str, Any], experiment: dict[str, Any], scale: s
         "schedule": {"warmup_steps": experiment["warmup_steps"]},
         "data": {"pack": experiment["pack"]},
     }
-    entry = study_config.overlay(of_study["scales"][experiment["scale"]][preset], change)
+    entry = spec_changes.overlay(of_study["scales"][experiment["scale"]][preset], change)
     return of_study | {"scales": {scale: {preset: entry}}}

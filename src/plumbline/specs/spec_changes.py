@@ -1,11 +1,38 @@
-"""Changes the spec of a run by words such as ``train.steps=100``, as ``plumbline train --set`` has them."""
+"""Changes what is stated of a run: by an overlay of a study's YAML, or by words such as ``train.steps=100``, as
+``plumbline train --set`` has them.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.spec import RunSpec
-from plumbline.specs.study_config import PARTS, overlay
+from plumbline.specs.components import SLOTS
+from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
 from plumbline.specs.yaml_files import parse_yaml
+
+#: The parts of a run spec that an overlay may change.
+PARTS = ("data_seed", "model", "optimizer", "schedule", "train", "data", "interventions", "probes")
+
+#: What of a part stays when another component is named for it: its fields that are no component's options.
+_SHARED = {"optimizer": OptimizerSpec, "schedule": ScheduleSpec}
+
+
+def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `change` on top: dictionaries merge, but another component drops the options of the old one."""
+    merged = dict(base)
+    for key, value in change.items():
+        before = merged.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            renamed = value.get("name", before.get("name")) != before.get("name")
+            if renamed and key in SLOTS:
+                before = {}
+            elif renamed and key in _SHARED:
+                before = {name: option for name, option in before.items() if name in _SHARED[key].__struct_fields__}
+            merged[key] = overlay(before, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def change_spec(spec: RunSpec, changes: list[str]) -> RunSpec:

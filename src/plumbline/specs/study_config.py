@@ -11,19 +11,13 @@ from typing import Any
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
 from plumbline.specs import corpus, measurement, study_folders, suites, sweep
-from plumbline.specs.components import SLOTS
 from plumbline.specs.field_types import Size
 from plumbline.specs.measurement import Measurement, measurements
 from plumbline.specs.paper import Paper
-from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec_changes import PARTS, overlay
 from plumbline.specs.study_extension import complete_study
 from plumbline.specs.yaml_files import ROOT, load_study
-
-#: The parts of a run spec that an overlay may change.
-PARTS = ("data_seed", "model", "optimizer", "schedule", "train", "data", "interventions", "probes")
-
-#: What of a part stays when another component is named for it: its fields that are no component's options.
-_SHARED = {"optimizer": OptimizerSpec, "schedule": ScheduleSpec}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,23 +181,6 @@ class Study:
         point = self.points(method).get(method)
         suffix = sweep.label(point) if point else variant.replace("_", " ")
         return f"{entry['label']} ({suffix})" if suffix else entry["label"]
-
-
-def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `change` on top: dictionaries merge, but another component drops the options of the old one."""
-    merged = dict(base)
-    for key, value in change.items():
-        before = merged.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            renamed = value.get("name", before.get("name")) != before.get("name")
-            if renamed and key in SLOTS:
-                before = {}
-            elif renamed and key in _SHARED:
-                before = {name: option for name, option in before.items() if name in _SHARED[key].__struct_fields__}
-            merged[key] = overlay(before, value)
-        else:
-            merged[key] = value
-    return merged
 
 
 def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Study:

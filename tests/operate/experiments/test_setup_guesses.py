@@ -40,7 +40,7 @@ def test_the_last_value_is_the_metric(log: str, tmp_path: Path) -> None:
     first, *others = setup_guesses.metrics(path, tmp_path)
     assert not first.name.startswith("best_") and first.text == "0.9"
     for guess in (first, *others):
-        text = metric.read(MetricPart(**guess.said), path, tmp_path).text  # type: ignore[arg-type]
+        text = metric.read(MetricPart(**guess.settings), path, tmp_path).text  # type: ignore[arg-type]
         assert metric.number(text) == float(guess.text), guess
         assert guess.name.startswith("best_") == (guess.text == "0.8"), guess
 

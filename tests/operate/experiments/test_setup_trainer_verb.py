@@ -109,7 +109,7 @@ def test_a_seed_in_the_code_is_named_as_it_stands_there_and_said_to_be_shifted(t
 def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text(json.dumps({"steps": 5, "val_loss": 2.5}, indent=2))
     (guess,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)
-    assert (guess.said, guess.text) == ({"json": "metrics.json:val_loss"}, "2.5")
+    assert (guess.settings, guess.text) == ({"json": "metrics.json:val_loss"}, "2.5")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_held_out_name_before_a_training_loss(tmp_path: Path, line: str, chose
     assert guesses[0].name == chosen
     warning = setup_guesses.only_of_training(guesses)
     assert ("a change that overfits would be kept; name another with --metric" in warning) == training
-    if "pattern" in guesses[0].said:
-        assert re.search(guesses[0].said["pattern"], line), guesses[0]
+    if "pattern" in guesses[0].settings:
+        assert re.search(guesses[0].settings["pattern"], line), guesses[0]
 
 
 def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ def test_held_out_text_that_the_training_reads_is_told(folder: Path) -> None:
 
 def test_a_clock_of_the_codes_own_does_not_move_plumblines(folder: Path) -> None:
     train(folder, "time.sleep(1); time.time = lambda: 0.0")
-    seconds = attack(folder)[1]["evidence"]["seconds"]
-    assert seconds["x"] > seconds["baseline"] + 0.5
+    seconds = attack(folder)[1]["comparability"]["equal budget"]["numbers"]
+    assert seconds["candidate_seconds"] > seconds["baseline_seconds"] + 0.5
 
 
 def test_a_module_that_replaces_one_of_the_measuring_program_is_told(folder: Path) -> None:

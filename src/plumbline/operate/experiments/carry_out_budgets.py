@@ -11,20 +11,32 @@ import argparse
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.formats import format_count, rough_duration
-from plumbline.operate.experiments.carry_out_experiment import ArmsSource, shorten_path, tell
+from plumbline.operate.experiments.carry_out_experiment import (
+    ExperimentSource,
+    RunGain,
+    describe_run,
+    gather_evidence,
+    make_entry,
+    shorten_path,
+    tell,
+)
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import budget_effect, every_check
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision import budget_page
+from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.budget_course import (
     BudgetDecision,
     BudgetTerms,
@@ -34,9 +46,8 @@ from plumbline.verdict.decision.budget_course import (
 )
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun
-from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import format_seconds
-from plumbline.verdict.ledger import BUDGETS, LedgerEntry
+from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.ledger import BUDGETS
 from plumbline.verdict.outcome import Outcome
 
 #: Options of a try that ask something else than `--at`, and why.
@@ -56,35 +67,104 @@ _OTHER_QUESTIONS = {
 _NOT_DECIDED = (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunGain:
-    """A gain at one budget, in the metric's units, with the sigma of a run there and its degrees of freedom."""
+@dataclass
+class BudgetSource(ABC):
+    """A candidate and its baseline at several budgets, and what differs between kinds of sources.
 
-    value: float
-    sigma: float
-    df: float
+    Attributes:
+        source: the same try at one budget, whose question, place, runs and evidence of the arms are those of this one.
+    """
 
-
-class BudgetSource(ArmsSource, Protocol):
-    """What several budgets of a candidate and its baseline are made for, and what differs between its kinds."""
+    source: ExperimentSource
 
     @property
+    @abstractmethod
     def terms(self) -> BudgetTerms:
         """What is settled before the first run."""
 
     @property
+    @abstractmethod
     def trainers(self) -> Sequence[Trainer]:
         """What trains both arms, at each budget of the terms."""
 
     @property
-    def most_at_once(self) -> int:
-        """How many runs are asked for together: an even number, since arms are in turn."""
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """The request, to be repeated."""
 
+    @abstractmethod
     def check(self) -> list[str]:
         """Why nothing may be run, nothing if it may."""
 
-    def explain_implausible(self, gain: RunGain, runs: RunsAtBudget) -> str | None:
-        """What to look at, where nothing ever gained so much."""
+    @property
+    def most_at_once(self) -> int:
+        """How many runs are asked for together: an even number, since arms are in turn, and a stop loses no more."""
+        return _count_pairs(self.source.trainer)
+
+    @property
+    def options(self) -> argparse.Namespace:
+        """The command line."""
+        return self.source.options
+
+    @property
+    def place(self) -> ExperimentFolders:
+        """Where the experiments lie that this one is compared with."""
+        return self.source.place
+
+    @property
+    def bank(self) -> Bank:
+        """The runs that are known, as they are when this is first read."""
+        return self.source.bank
+
+    @property
+    def baseline_name(self) -> str:
+        """What the ledger calls what candidates are compared with."""
+        return self.source.baseline_name
+
+    @property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs."""
+        return self.source.arm_evidence
+
+    def hold(self) -> AbstractContextManager[object]:
+        """Hold the folder of the runs, where it is not held yet."""
+        return self.source.hold()
+
+    def settle_terms(
+        self, labels: Sequence[str], budgets: Sequence[str], times: Sequence[float], runs: int
+    ) -> BudgetTerms:
+        """Settle the terms of the question at these budgets.
+
+        Args:
+            labels: of the budgets, the smallest first: ``1x``.
+            budgets: each as a run is given it.
+            times: each as a multiple of 1x.
+            runs: of each arm at each budget.
+        """
+        question = self.source.question
+        return BudgetTerms(
+            name=question.name,
+            baseline=question.baseline,
+            candidate=question.candidate,
+            metric=question.metric,
+            higher=question.higher,
+            alpha=question.alpha,
+            minimum_gain=question.minimum_gain,
+            labels=tuple(labels),
+            budgets=tuple(budgets),
+            doublings=tuple(map(math.log2, times)),
+            runs=runs,
+            unit=question.unit,
+            trainer=question.trainer,
+            size=question.size,
+            differs=question.differs,
+            equal=question.equal,
+        )
+
+
+def _count_pairs(trainer: Trainer) -> int:
+    """Count the runs of pairs that have room next to each other, one pair at least."""
+    return max(2, trainer.at_once + trainer.at_once % 2)
 
 
 def refuse_other_questions(options: argparse.Namespace) -> None:
@@ -176,7 +256,12 @@ def find_decision(source: BudgetSource, terms: BudgetTerms) -> BudgetDecision | 
 
 def _decide(source: BudgetSource, terms: BudgetTerms) -> BudgetDecision:
     seeds, place = _find_seeds(source, terms), source.place
-    entry = _make_entry(source, terms, seeds)
+    required = f", minimum gain {terms.minimum_gain:g}" if terms.minimum_gain else ""
+    test = (
+        f"gain at {', '.join(terms.labels)}, {terms.runs} runs of each arm at each, seeds from {seeds}{required} "
+        f"at {terms.alpha:g}"
+    )
+    entry = make_entry(source, source.trainers[0], terms, test=test, kind=BUDGETS)
     ledgers.append(place.ledger, [entry])
     tell(f"{terms.candidate} against {terms.baseline}: {terms.trainer}. {describe_rule(terms)}")
     at_budgets = list[RunsAtBudget]()
@@ -184,11 +269,11 @@ def _decide(source: BudgetSource, terms: BudgetTerms) -> BudgetDecision:
     for place_of_budget, (label, pairs) in enumerate(zip(terms.labels, _list_pairs(terms, seeds))):
         trainer, doublings = source.trainers[place_of_budget], terms.doublings[place_of_budget]
         runs = _take_runs(source, trainer, pairs, terms, label)
-        by_arm = _collect_evidence(source, trainer, runs)
-        evidence[2.0**doublings] = [run for each in by_arm.values() for run in each.values()]
+        of_budget = gather_evidence(source, trainer, runs)
+        evidence[2.0**doublings] = [run for each in of_budget.runs.values() for run in each.values()]
         tries = place.read_ledger().count_tries_made(source.baseline_name, terms.metric)
         arms = ComparedArms(
-            evidence=replace(source.arm_evidence, runs=by_arm),
+            evidence=of_budget,
             baseline=BASELINE,
             candidate=terms.candidate,
             labels={BASELINE: terms.baseline},
@@ -221,30 +306,19 @@ def _withhold_implausible(source: BudgetSource, decision: BudgetDecision) -> Bud
         return decision
     for label, gain, each in zip(decision.terms.labels, decision.gain.gains, decision.at_budgets):
         sigma = gain.error * math.sqrt(decision.terms.runs / 2)  # of both arms, as if they spread alike
-        if reason := source.explain_implausible(RunGain(value=gain.value, sigma=sigma, df=gain.df), each):
+        run_gain = RunGain(
+            value=gain.value,
+            sigma=sigma,
+            df=gain.df,
+            baseline_values=each.list_values(baseline=True),
+            candidate_values=each.list_values(baseline=False),
+        )
+        if reason := source.source.explain_implausible(run_gain):
             if source.options.accept_implausible:
                 note = f"At {label}: {reason}. So large a gain was said to have been looked at (--accept-implausible)."
                 return replace(decision, notes=(*decision.notes, note))
             return end_without_verdict(decision, Outcome.IMPLAUSIBLE, f"at {label}, {reason}")
     return decision
-
-
-def _make_entry(source: BudgetSource, terms: BudgetTerms, seeds: int) -> LedgerEntry:
-    trainer = source.trainers[0]
-    arms = [trainer.method(BASELINE), trainer.method(terms.candidate)]
-    required = f", minimum gain {terms.minimum_gain:g}" if terms.minimum_gain else ""
-    return LedgerEntry(
-        kind=BUDGETS,
-        name=terms.name,
-        fingerprint=sha256_text(canonical_json(arms)),
-        baseline=source.baseline_name,
-        metric=terms.metric,
-        test=(
-            f"gain at {', '.join(terms.labels)}, {terms.runs} runs of each arm at each, seeds from {seeds}{required} "
-            f"at {terms.alpha:g}"
-        ),
-        commit=source.record["arms"][0]["commit"] if "arms" in source.record else "",
-    )
 
 
 def _find_seeds(source: BudgetSource, terms: BudgetTerms) -> int:
@@ -276,30 +350,16 @@ def _take_runs(
         tell(f"{format_count(len(runs), 'run')} at {label} {'are' if len(runs) > 1 else 'is'} there")
     while missing and all(run.has_value for run in runs.values()):
         # The first pair comes alone, so that an arm that breaks costs no more.
-        size = source.most_at_once if runs else max(2, trainer.at_once + trainer.at_once % 2)
+        size = source.most_at_once if runs else _count_pairs(trainer)
         together, missing = missing[:size], missing[size:]
         for run in trainer.run(together):
             bank.append(trainer.group, trainer.method(run.arm), run, f"{BUDGETS}:{terms.name}")
             runs[run.arm, run.seed] = run
-            value = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
-            took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
             name = terms.baseline if run.arm == BASELINE else run.arm
-            tell(f"{name} at {label}, seed {run.seed}: {value}{took}; run {len(runs)} of {len(pairs)}")
+            tell(f"{name} at {label}, seed {run.seed}: {describe_run(run)}; run {len(runs)} of {len(pairs)}")
         if lost := [pair for pair in together if pair not in runs]:
             raise PlumblineError(f"{lost[0][0]} at {label} with seed {lost[0][1]} was asked for and not made")
     return [runs[pair] for pair in pairs if pair in runs]
-
-
-def _collect_evidence(
-    source: BudgetSource, trainer: Trainer, runs: Sequence[ArmRun]
-) -> dict[str, dict[str, RunEvidence]]:
-    """Collect what is known of the runs of a budget, by arm and seed."""
-    places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(source.bank.runs)}
-    by_arm: dict[str, dict[str, RunEvidence]] = {}
-    for run in runs:
-        evidence = replace(trainer.evidence(run), order=places.get((run.run_id, run.seed)))
-        by_arm.setdefault(run.arm, {})[str(run.seed)] = evidence
-    return by_arm
 
 
 def print_decision(source: BudgetSource, decision: BudgetDecision) -> int:

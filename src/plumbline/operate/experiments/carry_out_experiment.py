@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,10 +28,11 @@ from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision import as_good_as, decision_page, fix_design
 from plumbline.verdict.decision.as_good_as import explain_too_few_runs
 from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.budget_course import BudgetTerms
 from plumbline.verdict.decision.decision_sentences import describe_session, write_sentence
 from plumbline.verdict.decision.equal_seeds import decide_by_equal_seeds
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
-from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion, ExperimentTerms
+from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.guard_limit import write_guards
@@ -50,6 +51,17 @@ class SettledExperiment:
     entry: LedgerEntry
     checks: Mapping[str, Any] = field(default_factory=dict)
     too_few: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunGain:
+    """A gain in the metric's units, with the sigma of a run and its degrees of freedom, and the values of both arms."""
+
+    value: float
+    sigma: float
+    df: float
+    baseline_values: Sequence[float]
+    candidate_values: Sequence[float]
 
 
 class ArmsSource(Protocol):
@@ -97,6 +109,9 @@ class ExperimentSource(ArmsSource, Protocol):
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
 
+    def explain_implausible(self, gain: RunGain) -> str | None:
+        """What to look at, where nothing ever gained so much."""
+
     def check(self, question: ExperimentQuestion) -> tuple[list[str], Mapping[str, Any]]:
         """Why nothing may be run, nothing if it may; and the report of the checks."""
 
@@ -127,19 +142,22 @@ def confirm(source: ExperimentSource) -> int:
     """Run what was kept again with fresh seeds of both arms, and return the exit code."""
     with source.hold():
         terms, plan = fix_design.fix_claim(source.question, source.trainer, source.bank)
-        entry = _make_entry(source, source.question, fix_design.write_claim_rule(source.question))
+        entry = make_entry(source, source.trainer, source.question, test=fix_design.write_claim_rule(source.question))
         decision = decide(source, SettledExperiment(terms=terms, plan=plan, entry=entry))
         return print_decision(decision, source.place.page(terms.name), as_json=source.options.json)
 
 
-def _make_entry(source: ExperimentSource, question: ExperimentQuestion, test: str) -> LedgerEntry:
-    arms = [source.trainer.method(BASELINE), source.trainer.method(question.candidate)]
+def make_entry(
+    source: ArmsSource, trainer: Trainer, terms: ExperimentTerms | BudgetTerms, *, test: str, kind: str = "try"
+) -> LedgerEntry:
+    """Write the ledger's entry of a try that nothing is decided of yet; `test`: the rule that decides."""
+    arms = [trainer.method(BASELINE), trainer.method(terms.candidate)]
     return LedgerEntry(
-        kind="try",
-        name=question.name,
+        kind=kind,
+        name=terms.name,
         fingerprint=sha256_text(canonical_json(arms)),
         baseline=source.baseline_name,
-        metric=question.metric,
+        metric=terms.metric,
         test=test,
         commit=source.record["arms"][0]["commit"] if "arms" in source.record else "",
     )
@@ -159,7 +177,8 @@ def settle_try(
     Raises:
         PlumblineError: its runs were examined under another rule, or it is none that its session has room for.
     """
-    entry, ledger = _make_entry(source, request, fix_design.write_rule(request)), source.place.read_ledger()
+    ledger = source.place.read_ledger()
+    entry = make_entry(source, source.trainer, request, test=fix_design.write_rule(request))
     level = fix_design.find_session_level(request, entry, ledger)
     question = replace(request, alpha=level, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, source.bank)
@@ -174,7 +193,7 @@ def settle_margin(source: ExperimentSource, request: ExperimentQuestion, *, make
     Without `make` nothing is run, and the margin stays open where runs are missing. It stays open too where a run of
     the baseline has no value, so that nothing can be judged.
     """
-    entry, ledger, bank = _make_entry(source, request, ""), source.place.read_ledger(), source.bank
+    entry, ledger, bank = make_entry(source, source.trainer, request, test=""), source.place.read_ledger(), source.bank
     question = replace(request, bank_since=fix_design.count_runs_at_last_keep(entry, ledger))
     terms, plan = fix_design.fix_design(question, source.trainer, bank)
     experiment = Experiment(terms=terms, plan=plan, trainer=source.trainer, bank=bank, tell=tell)
@@ -188,12 +207,17 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     """Enter a try, run it, examine the decision once more, and write it with its page."""
     terms, entry, place, bank = settled.terms, settled.entry, source.place, source.bank
     ledgers.append(place.ledger, [entry])
-    of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
-    tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
+    trained_by = ", ".join(part for part in (terms.trainer, terms.budget) if part)
+    tell(
+        f"{terms.candidate} against {terms.baseline}: {trained_by}. {rule(terms)} T: the mean gain over its standard "
+        "error."
+    )
     experiment = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell)
     decision = _decide_as_good(experiment, settled) if terms.as_good_as and not terms.claim else experiment.conduct()
-    decision = hold_to_evidence(replace(decision, checks=settled.checks), source)
-    decision = hold_to_evidence(source.look_again(decision), source)  # of the fresh runs too
+    decision = replace(decision, checks=settled.checks)
+    if decision.verdict.is_kept:  # else no fresh run is made of what a check refuses
+        decision = hold_to_evidence(decision, source)
+    decision = hold_to_evidence(source.look_again(decision), source)
     entry = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=len(bank.runs))
     with ledgers.append_provisionally(place.ledger, [entry]) as ledger:
         decision = replace(
@@ -219,7 +243,8 @@ def _decide_as_good(experiment: Experiment, settled: SettledExperiment) -> Decis
 
 def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     """Examine what a decision stands on, and withhold it where a check refuses, or a keep where a guard is broken."""
-    terms, evidence = decision.terms, gather_evidence(decision, source)
+    terms = decision.terms
+    evidence = gather_evidence(source, source.trainer, decision.runs, decision.fresh)
     arms = ComparedArms(
         evidence=evidence,
         baseline=BASELINE,
@@ -235,7 +260,7 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     answers = every_check.examine(arms)
     changed = evidence.changed_files
     order = tuple(evidence.runs[run.arm][str(run.seed)].order for run in (*decision.runs, *decision.fresh))
-    decision = replace(decision, evidence=evidence.medians, order=order, comparability=answers, changed_files=changed)
+    decision = replace(decision, order=order, comparability=answers, changed_files=changed)
     if decision.verdict in (Outcome.CRASHED, Outcome.CANNOT_BE_JUDGED):
         return decision
     refusal = every_check.describe_refusal(answers)
@@ -248,20 +273,30 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     return replace(refused, sentence=write_sentence(refused, reason=refusal))
 
 
-def gather_evidence(decision: Decision, source: ExperimentSource) -> Evidence:
+def gather_evidence(
+    source: ArmsSource, trainer: Trainer, runs_looked_at: Sequence[ArmRun], fresh_runs: Sequence[ArmRun] = ()
+) -> Evidence:
     """Collect what is known of every run of a decision, by arm, and of the arms themselves."""
     places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(source.bank.runs)}
     runs: dict[str, dict[str, RunEvidence]] = {}
-    for run in (*decision.runs, *decision.fresh):
+    for run in (*runs_looked_at, *fresh_runs):
         place = places.get((run.run_id, run.seed))
-        evidence = replace(source.trainer.evidence(run), order=place, fresh=run in decision.fresh)
+        evidence = replace(trainer.evidence(run), order=place, fresh=run in fresh_runs)
         runs.setdefault(run.arm, {})[str(run.seed)] = evidence
     return replace(source.arm_evidence, runs=runs)
 
 
-def withhold_implausible(decision: Decision, reason: str | None, *, looked_at: bool) -> Decision:
-    """Keep nothing for a gain that no modification had (`reason`: which), before somebody has examined it."""
-    if reason is None:
+def withhold_implausible(decision: Decision, source: ExperimentSource, *, looked_at: bool) -> Decision:
+    """Keep nothing for a gain that no modification had, before somebody has examined it (`looked_at`)."""
+    look = decision.looks[-1]
+    gain = RunGain(
+        value=look.gain,
+        sigma=look.sigma,
+        df=look.df,
+        baseline_values=decision.baseline_values,
+        candidate_values=decision.candidate_values,
+    )
+    if (reason := source.explain_implausible(gain)) is None:
         return decision
     flagged = replace(decision, checks={**decision.checks, "implausible": {decision.terms.candidate: reason}})
     if looked_at:
@@ -298,6 +333,12 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
     print(shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
+
+
+def describe_run(run: ArmRun) -> str:
+    """State what a run gave, or why it gave nothing, and how long it took."""
+    took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
+    return (f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}") + took
 
 
 def shorten_path(page: Path) -> str:

@@ -83,25 +83,45 @@ def question_of(
     name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
     name += "" if order == "bank" else f"-{order}"
     question = question_again(baseline, candidate, other, name, baseline.file.metric.called)
-    question = add_margin(question, options, order)
-    minimum = settings.minimum_gain if options.minimum_gain is None else options.minimum_gain
+    question = add_margin(_state_terms(question, options, baseline), options, order)
     return replace(
         question,
         bank=options.baseline_runs or settings.baseline_runs,
-        most=options.max_runs or settings.max_runs,
-        alpha=settings.alpha if options.alpha is None else options.alpha,
-        minimum_gain=0.0 if question.as_good_as else minimum,
+        minimum_gain=0.0 if question.as_good_as else question.minimum_gain,
         target_gain_sigmas=options.target_gain_sigmas or settings.target_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
         session=options.session or settings.session,
-        equal=parse_measures(options.equal, "--equal") or settings.equal,
         planned_tries=options.planned_tries
         or (settings.planned_tries if options.session in (None, settings.session) else 0)
         or None,
-        first_seed=baseline.first_seed if options.first_seed is None else options.first_seed,
         fresh_runs=settings.baseline_runs
         if options.baseline is None
         else 0,  # with --baseline no keep moves the baseline
+    )
+
+
+def question_at_budgets(
+    options: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, other: Arm
+) -> ExperimentQuestion:
+    """What is the same of a try at each of several budgets; no guard is looked at there."""
+    name = f"{candidate.method}-against-{other.method}"  # whatever it is called: no second try by words
+    question = question_again(baseline, candidate, other, name, baseline.file.metric.called)
+    question = _state_terms(question, options, baseline)
+    return replace(question, size=baseline.file.run.size, guards={})
+
+
+def _state_terms(
+    question: ExperimentQuestion, options: argparse.Namespace, baseline: FolderBaseline
+) -> ExperimentQuestion:
+    """State the terms that every try has: as the command line does, and else as `plumbline.toml`."""
+    settings = baseline.file.decide
+    return replace(
+        question,
+        most=options.max_runs or settings.max_runs,
+        alpha=settings.alpha if options.alpha is None else options.alpha,
+        minimum_gain=settings.minimum_gain if options.minimum_gain is None else options.minimum_gain,
+        equal=parse_measures(options.equal, "--equal") or settings.equal,
+        first_seed=baseline.first_seed if options.first_seed is None else options.first_seed,
     )
 
 

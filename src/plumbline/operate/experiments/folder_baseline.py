@@ -22,12 +22,12 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
+from plumbline.operate.experiments.carry_out_experiment import describe_run
 from plumbline.operate.experiments.profile_runs import ProfileRuns
 from plumbline.verdict.decision import fix_design
 from plumbline.verdict.decision.bank import LOOP, TRIED_AGAIN, Bank
 from plumbline.verdict.decision.loop import decide_by_fresh_runs
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
-from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.own_trainer import fingerprint
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
@@ -43,7 +43,7 @@ ELSEWHERE = (
 )
 
 
-class _Record(TypedDict):
+class _ArmRecord(TypedDict):
     """What is kept of an arm (`Arm.record`)."""
 
     commit: str
@@ -51,7 +51,7 @@ class _Record(TypedDict):
     words: str
 
 
-class _Asked(TypedDict):
+class _Request(TypedDict):
     """What kept an arm."""
 
     message: str
@@ -64,7 +64,7 @@ class _Keep(TypedDict):
 
     words: str
     page: str
-    before: _Record
+    before: _ArmRecord
     first_seed: int
 
 
@@ -84,9 +84,9 @@ class _Fresh(TypedDict):
 class _Session(TypedDict, total=False):
     """The content of `session.json`."""
 
-    start: _Record
+    start: _ArmRecord
     first_seed: int
-    kept: _Asked
+    kept: _Request
     keeps: list[_Keep]
     fresh_runs: dict[str, _Fresh]
     fixed: list[str]
@@ -103,9 +103,9 @@ class FolderBaseline:
 
     def __post_init__(self) -> None:
         path = self.folder.own / "session.json"
-        self.said: dict[str, Any] = read_json(path) if path.exists() else {}
+        self.session: dict[str, Any] = read_json(path) if path.exists() else {}
         try:
-            msgspec.convert(self.said, _Session)
+            msgspec.convert(self.session, _Session)
         except msgspec.ValidationError as error:
             raise PlumblineError(
                 f"{path} is not what plumbline writes ({error}); restore it, or delete it: the baseline stays, and "
@@ -126,19 +126,19 @@ class FolderBaseline:
         Raises:
             PlumblineError: nothing was kept yet.
         """
-        if "start" not in self.said:
+        if "start" not in self.session:
             raise PlumblineError(f"{self.folder.root}: nothing was kept yet; plumbline try -m WORDS")
-        return self.repository.recall(self.said["start"])
+        return self.repository.recall(self.session["start"])
 
     @property
     def kept_since_first(self) -> tuple[str, ...]:
         """What was kept since then, in its users' words, the first keep first."""
-        return tuple(keep["words"] for keep in self.said.get("keeps", ()))
+        return tuple(keep["words"] for keep in self.session.get("keeps", ()))
 
     @property
     def first_seed(self) -> int:
         """The first seed of the bank: runs of the baseline with lower ones were made for something else."""
-        return int(self.said.get("first_seed", self.file.decide.first_seed))
+        return int(self.session.get("first_seed", self.file.decide.first_seed))
 
     def trainer(self, candidate: Arm | None = None, baseline: Arm | None = None) -> CommandTrainer:
         """Make what trains the arms; `baseline` is another than the folder's, for once."""
@@ -160,26 +160,23 @@ class FolderBaseline:
         again = [run.seed for run in runs if run.outcome in TRIED_AGAIN]
         used = bank.list_seeds(trainer.group)
         new = islice((seed for seed in count(first_seed) if seed not in used), size)
-        wanted = [*seeds, *[*again, *new][: max(0, size - len(seeds))]]
-        return self._take_runs(trainer, bank, [(BASELINE, seed) for seed in wanted])
+        seeds += [*again, *new][: max(0, size - len(seeds))]
+        return self._take_runs(trainer, bank, [(BASELINE, seed) for seed in seeds])
 
-    def _take_runs(self, trainer: CommandTrainer, bank: Bank, wanted: Sequence[tuple[str, int]]) -> list[ArmRun]:
+    def _take_runs(self, trainer: CommandTrainer, bank: Bank, pairs: Sequence[tuple[str, int]]) -> list[ArmRun]:
         """Have the runs of these arms and seeds made that are not there, up to the first that has no value."""
         existing = {
             (arm, run.seed): run.named(arm)
-            for arm in {arm for arm, _ in wanted}
+            for arm in {arm for arm, _ in pairs}
             for run in bank.list_runs(trainer.group, trainer.method(arm))
             if run.outcome not in TRIED_AGAIN
         }
-        runs = [existing[pair] for pair in wanted if pair in existing]
-        for run in trainer.run([pair for pair in wanted if pair not in existing]):
+        runs = [existing[pair] for pair in pairs if pair in existing]
+        for run in trainer.run([pair for pair in pairs if pair not in existing]):
             bank.append(trainer.group, trainer.method(run.arm), run, LOOP)
             runs.append(run)
-            result = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
-            took = f" ({format_seconds(run.seconds)})" if run.seconds is not None else ""
-            self.tell(
-                f"{trainer.arms[run.arm].words}, seed {run.seed}: {result}{took}; run {len(runs)} of {len(wanted)}"
-            )
+            name = trainer.arms[run.arm].words
+            self.tell(f"{name}, seed {run.seed}: {describe_run(run)}; run {len(runs)} of {len(pairs)}")
             if not run.has_value:
                 break
         return runs
@@ -199,14 +196,14 @@ class FolderBaseline:
         """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; reports it."""
         arm, head = self.arm, self.repository.arm("HEAD", label="baseline")
         runs = bank.list_runs(self.trainer().group, arm.method)
-        if arm.method == head.method or "start" in self.said or all(run.has_value for run in runs):
+        if arm.method == head.method or "start" in self.session or all(run.has_value for run in runs):
             return ""
         self.folder.move_baseline(self.repository, head)
         return f"the baseline is the commit {head.commit[:7]} now, since {arm.commit[:7]} had no run of every seed"
 
     def take_again(self, bank: Bank) -> None:
         """Let the bank begin with seeds that nothing has used: for another machine, say."""
-        self._say(first_seed=max(bank.list_seeds(self.trainer().group), default=self.first_seed - 1) + 1)
+        self._record(first_seed=max(bank.list_seeds(self.trainer().group), default=self.first_seed - 1) + 1)
 
     def require_only_try(self, trainer: CommandTrainer, arm: str, bank: Bank, page: str) -> None:
         """Refuse a try whose code has fresh runs already, for another try against this baseline.
@@ -222,7 +219,7 @@ class FolderBaseline:
         Raises:
             PlumblineError: it has some; the try that they belong to is named.
         """
-        begun = self.said.get("fresh_runs", {}).get(_make_key(trainer, arm))
+        begun = self.session.get("fresh_runs", {}).get(_make_key(trainer, arm))
         if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
             return
         own = {run.fingerprint for run in bank.list_runs(trainer.group, trainer.method(arm))}
@@ -254,7 +251,7 @@ class FolderBaseline:
             message: the message of the try.
             asked_first_seed: the first seed of the request.
         """
-        arm, fresh_runs = decision.terms.candidate, self.said.get("fresh_runs", {})
+        arm, fresh_runs = decision.terms.candidate, self.session.get("fresh_runs", {})
         key, begun = _make_key(trainer, arm), fresh_runs.get(_make_key(trainer, arm), {})
         seeds, theirs = (list[int](begun.get(name, ())) for name in ("seeds", "baseline_seeds"))
         page, against = decision.terms.name, trainer.method(BASELINE)
@@ -270,33 +267,33 @@ class FolderBaseline:
             first_seed=asked_first_seed,
             baseline=against,
         )
-        self._say(fresh_runs=fresh_runs | {key: begun})
+        self._record(fresh_runs=fresh_runs | {key: begun})
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
         in_turn = [pair for at, own in zip(theirs, seeds) for pair in ((BASELINE, at), (arm, own))]
         return decide_by_fresh_runs(decision, self._take_runs(trainer, bank, in_turn))
 
     def forget_fresh_runs(self, trainer: CommandTrainer, arm: str) -> None:
         """Let the next try of this code have other fresh runs, since these could not be judged."""
-        key, fresh_runs = _make_key(trainer, arm), self.said.get("fresh_runs", {})
-        self._say(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
+        key, fresh_runs = _make_key(trainer, arm), self.session.get("fresh_runs", {})
+        self._record(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
 
     def find_page_that_kept(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
-        keep = self.said.get("kept", {})
+        keep = self.session.get("kept", {})
         if (keep.get("message"), keep.get("flags")) != (message, flags):
             return None
         return str(keep["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
 
     def record_fixed(self) -> None:
         """Remember which files measure, so that a change to `plumbline.toml` alone does not free them."""
-        recorded = set(self.said.get("fixed", ()))
+        recorded = set(self.session.get("fixed", ()))
         if new := set(self.file.metric.fixed) - recorded:
-            self._say(fixed=sorted(recorded | new))
+            self._record(fixed=sorted(recorded | new))
 
     @property
     def freed_patterns(self) -> list[str]:
         """What `metric.fixed` had when the baseline was made, and has no longer."""
-        return sorted(set(self.said.get("fixed", ())) - set(self.file.metric.fixed))
+        return sorted(set(self.session.get("fixed", ())) - set(self.file.metric.fixed))
 
     def is_head(self, arm: Arm) -> bool:
         """Whether an arm's code is what was committed last."""
@@ -304,10 +301,10 @@ class FolderBaseline:
 
     def move(self, arm: Arm, decision: Decision, request: dict[str, Any]) -> str:
         """Let what was kept be the baseline, with its fresh runs for a bank; reports it. `request`: what kept it."""
-        if "start" not in self.said:
+        if "start" not in self.session:
             self.repository.hold("start", self.arm.commit)
-            self._say(start=self.arm.record)
-        keeps = self.said.get("keeps", [])
+            self._record(start=self.arm.record)
+        keeps = self.session.get("keeps", [])
         if not keeps or keeps[-1]["page"] != request["page"]:  # else it was killed before the baseline was moved
             keep = {
                 "words": arm.words,
@@ -316,7 +313,7 @@ class FolderBaseline:
                 "first_seed": self.first_seed,
             }
             first_seed = min((run.seed for run in decision.fresh if run.arm != BASELINE), default=self.first_seed)
-            self._say(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
+            self._record(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
         if decision.equal_seeds:
@@ -330,17 +327,17 @@ class FolderBaseline:
         Raises:
             PlumblineError: this try made no baseline, or another was kept after it.
         """
-        keeps = self.said.get("keeps", [])
+        keeps = self.session.get("keeps", [])
         if not keeps or keeps[-1]["page"] != page:
             newest = f"the newest is {keeps[-1]['page']}" if keeps else "nothing is kept"
             raise PlumblineError(f"{page} did not make the baseline; keeps are taken back the newest first: {newest}")
         before = self.repository.recall(keeps[-1]["before"])
         self.folder.move_baseline(self.repository, before)
         withdraw(page)
-        self.said.pop("kept", None)
+        self.session.pop("kept", None)
         if len(keeps) == 1:
-            del self.said["start"]
-        self._say(keeps=keeps[:-1], first_seed=keeps[-1]["first_seed"])
+            del self.session["start"]
+        self._record(keeps=keeps[:-1], first_seed=keeps[-1]["first_seed"])
         return before
 
     def require_same_machine(self, bank: Bank) -> None:
@@ -366,10 +363,10 @@ class FolderBaseline:
         if differ := [label for label, key in zip(differ, names) if there.get(key) != here.get(key)]:
             raise PlumblineError(f"the baseline cannot be compared with: {ELSEWHERE.format('; '.join(differ))}")
 
-    def _say(self, **more: Any) -> None:
-        self.said |= more
+    def _record(self, **more: Any) -> None:
+        self.session |= more
         self.folder.make()
-        atomic_write_json(self.folder.own / "session.json", self.said)
+        atomic_write_json(self.folder.own / "session.json", self.session)
 
 
 def _make_key(trainer: CommandTrainer, arm: str) -> str:

@@ -19,6 +19,7 @@ from plumbline.core import command_line
 from plumbline.core.formats import format_count, rough_duration
 from plumbline.operate.experiments import arm_evidence, independent_runs
 from plumbline.operate.experiments.carry_out_experiment import (
+    RunGain,
     SettledExperiment,
     describe_earlier,
     print_decision,
@@ -79,13 +80,13 @@ class FolderSource:
     @cached_property
     def record(self) -> dict[str, Any]:
         """The request, to be repeated."""
+        return {"trainer": self.trainer.group, "design": self.question.design_record} | self.arms_record
+
+    @property
+    def arms_record(self) -> dict[str, Any]:
+        """The arms, to be requested again."""
         arms = (self.candidate, self.other)
-        return {
-            "trainer": self.trainer.group,
-            "design": self.question.design_record,
-            "arms": [arm.record for arm in arms],
-            "methods": [arm.method for arm in arms],
-        }
+        return {"arms": [arm.record for arm in arms], "methods": [arm.method for arm in arms]}
 
     @cached_property
     def arm_evidence(self) -> Evidence:
@@ -121,8 +122,7 @@ class FolderSource:
         trainer, bank = self.trainer, self.bank
         runs = [run for step, _ in settled.plan.steps for run in step]
         missing = sum(bank.find_run(trainer.run_id(*run)) is None for run in runs)
-        theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
-        past = [run.seconds for run in theirs if run.seconds and run.value is not None]
+        past = self.list_past_seconds()
         text = f"At most {format_count(missing, 'run')} to be made"
         if not past:
             return f"{text}; how long one takes is known when the first has been made.", missing, None
@@ -132,6 +132,11 @@ class FolderSource:
             missing,
             took,
         )
+
+    def list_past_seconds(self) -> list[float]:
+        """List how long each run of the baseline took that has a value."""
+        theirs = self.bank.list_runs(self.trainer.group, self.trainer.method(BASELINE))
+        return [run.seconds for run in theirs if run.seconds and run.has_value]
 
     def mind(self) -> None:
         """Report what may make the runs differ from what is meant."""
@@ -164,18 +169,21 @@ class FolderSource:
         return None
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:
-        """List why the arms cannot be compared, a baseline whose runs are no draws of their own among the reasons, and
-        refuse a second try of code that has fresh runs.
+        """List why the arms cannot be compared, and refuse a second try of code that has fresh runs.
 
         Raises:
             PlumblineError: it has some.
         """
-        failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
         self.baseline.require_only_try(self.trainer, question.candidate, self.bank, question.name)
+        return self.list_refusals(), {}
+
+    def list_refusals(self) -> list[str]:
+        """List why the arms cannot be compared, a baseline whose runs are no draws of their own among the reasons."""
+        failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
         runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
         reason = independent_runs.explain_dependence(self.trainer, runs)
-        reason = reason or guards.explain_unstated(question.guards, [self.trainer.evidence(run) for run in runs])
-        return failing + ([f"nothing was run: {reason}"] if reason else []), {}
+        reason = reason or guards.explain_unstated(self.question.guards, [self.trainer.evidence(run) for run in runs])
+        return failing + ([f"nothing was run: {reason}"] if reason else [])
 
     def hold(self) -> AbstractContextManager[None]:
         """Nothing: the folder is held already, since its baseline may not move while a question is made of it."""
@@ -185,10 +193,32 @@ class FolderSource:
         """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
         runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
         independent_runs.run_seeds_twice(self.baseline, self.trainer, self.bank, runs)
-        looked = _examine_decision(decision, self.trainer, self.options.accept_implausible)
+        looked = self._examine_decision(decision)
         if not looked.verdict.is_kept or not looked.terms.fresh_runs or looked.equal_seeds:
             return looked
         return self.baseline.run_again(looked, self.trainer, self.bank, self.options.message, self.question.first_seed)
+
+    def _examine_decision(self, decision: Decision) -> Decision:
+        """Request a check of a gain that is larger than any, and name the parts of the machine that differ, where means
+        would cross them, with what to run.
+        """
+        if decision.equal_seeds or (decision.verdict.is_kept and len(decision.terms.together) > 1):
+            return decision  # each was examined when it was kept, and no bound is known of what many gain
+        if decision.verdict.is_kept:
+            return withhold_implausible(decision, self, looked_at=self.options.accept_implausible)
+        if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
+            return decision
+        differ = self.trainer.changed(decision.runs)
+        reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
+        return replace(decision, sentence=write_sentence(decision, reason=reason)) if differ else decision
+
+    def explain_implausible(self, gain: RunGain) -> str | None:
+        """What to look at, where nothing ever gained so much."""
+        positive_loss = not self.question.higher and min(*gain.baseline_values, *gain.candidate_values) > 0
+        mean = statistics.fmean(gain.baseline_values)
+        return implausible_gain.describe_implausible_own_gain(
+            gain.value, gain.sigma, gain.df, mean, positive_loss=positive_loss
+        )
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, let a keep be the baseline, write its row, commit it if wanted, and print what
@@ -256,27 +286,6 @@ def follow_and_write_row(follow: Callable[[], str], trainer: CommandTrainer, dec
         return follow()
     finally:
         append_rows(trainer, decision)
-
-
-def _examine_decision(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
-    """Request a check of a gain that is larger than any, and name the parts of the machine that differ, where means
-    would cross them, with what to run.
-    """
-    if decision.equal_seeds or (decision.verdict.is_kept and len(decision.terms.together) > 1):
-        return decision  # each was examined when it was kept, and no bound is known of what many gain
-    if decision.verdict.is_kept:
-        at, values = decision.looks[-1], decision.baseline_values
-        mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
-        positive_loss = not decision.terms.higher and min(every) > 0
-        text = implausible_gain.describe_implausible_own_gain(
-            at.gain, at.sigma, at.df, mean, positive_loss=positive_loss
-        )
-        return withhold_implausible(decision, text, looked_at=looked_at)
-    if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
-        return decision
-    differ = trainer.changed(decision.runs)
-    reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
-    return replace(decision, sentence=write_sentence(decision, reason=reason)) if differ else decision
 
 
 def _of_a_lost_baseline(log: Path) -> str:

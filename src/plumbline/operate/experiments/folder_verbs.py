@@ -115,9 +115,9 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
             if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
                 candidate = replace(candidate, words=" + ".join(together))
         else:
-            kept = place_of(root).read_decision(options.name, only_kept=True)
-            (candidate, other), together = map(baseline.repository.recall, kept.asked["arms"]), ()
-            margin = repeat_margin(kept.terms) if not baseline.file.metric.held_out else {}
+            decision = place_of(root).read_decision(options.name, only_kept=True)
+            (candidate, other), together = map(baseline.repository.recall, decision.asked["arms"]), ()
+            margin = repeat_margin(decision.terms) if not baseline.file.metric.held_out else {}
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         measured = baseline.file.metric.held_out or baseline.file.metric.called
         question = replace(question_again(baseline, candidate, other, name, measured), together=together, **margin)

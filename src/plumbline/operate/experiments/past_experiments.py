@@ -88,8 +88,8 @@ class ExperimentFolders:
             return paths.get(name) if name is not None else next(iter(paths.values()), None)
         if name.isdecimal() and name in (by_number := self._by_number(paths)):
             return by_number[name]
-        words = {budget_page.read(path).terms.candidate: path for path in paths.values()}
-        return words.get(name) if name not in self._by_words(self.decisions(), claims=True) else None
+        by_candidate = {budget_page.read(path).terms.candidate: path for path in paths.values()}
+        return by_candidate.get(name) if name not in self._by_words(self.decisions(), claims=True) else None
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a keep back that was a mistake, in its page and in the ledger."""

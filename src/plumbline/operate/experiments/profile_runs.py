@@ -71,7 +71,7 @@ class ProfileRuns:
         return folders
 
     @cached_property
-    def said(self) -> dict[str, object]:
+    def settings(self) -> dict[str, object]:
         """What the profiles contain.
 
         Raises:
@@ -81,13 +81,13 @@ class ProfileRuns:
 
         from plumbline.project import snakemake_internals
 
-        settings: dict[str, object] = {}
+        merged: dict[str, object] = {}
         for path in self.profiles:
             try:
-                settings |= snakemake_internals.read_profile(path)
+                merged |= snakemake_internals.read_profile(path)
             except ConfigFileParserException as error:
                 raise PlumblineError(f"{path}: {error}; fix that file") from error
-        return settings
+        return merged
 
     @property
     def at_once(self) -> int:
@@ -97,7 +97,7 @@ class ProfileRuns:
         Raises:
             PlumblineError: it contains neither, or cannot be read.
         """
-        number = str(self.said.get("jobs") or self.said.get("cores"))
+        number = str(self.settings.get("jobs") or self.settings.get("cores"))
         if not number.isdecimal() or not int(number):
             raise PlumblineError(f"{self.profiles[-1]}: says no number of `jobs`; write how many may run at once")
         return min(int(number), self.file.where.at_once or int(number))
@@ -122,7 +122,7 @@ class ProfileRuns:
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE), "--directory", str(home)]
         command += [word for path in self.profiles for word in ("--profile", str(path))]
         # Not in the Snakefile: the Snakemake within a job would then try again as well, while the job is being ended.
-        command += [] if "retries" in self.said else ["--retries", RETRIES]
+        command += [] if "retries" in self.settings else ["--retries", RETRIES]
         command += ["--workflow-profile", "none", *_WORDS, "--config", f"minutes={minutes}"]
         with self._alone() as lock:
             targets = [str(path.relative_to(home)) for path in results.values()]

@@ -95,7 +95,7 @@ def _describe_runs(bank: Bank, sizes: tuple[int, int], *, higher: bool) -> MadeU
 def _to_json(
     rule: str, runs: MadeUpRuns, shares: dict[float, Share], sessions: rule_rates.SessionRates | None
 ) -> dict[str, Any]:
-    kept = [
+    changes = [
         {
             "gain_sigmas": gain,
             "kept": each.kept,
@@ -106,7 +106,7 @@ def _to_json(
         for gain, each in shares.items()
     ]
     facts: dict[str, Any] = {"rule": rule, "baseline_runs": runs.baseline_runs, "candidate_runs": runs.candidate_runs}
-    facts |= {"mean": runs.mean, "sigma": runs.sigma, "changes": kept}
+    facts |= {"mean": runs.mean, "sigma": runs.sigma, "changes": changes}
     if sessions is None:
         return facts | {"sessions": None}
     of_session: dict[str, Any] = {"changes": rule_rates.SESSION, "real": rule_rates.REAL, "sessions": sessions.sessions}

@@ -61,12 +61,12 @@ class SeenMetric:
     """A metric that a first run printed or wrote.
 
     Attributes:
-        said: the lines of [metric] that read it.
+        settings: the lines of [metric] that read it.
         text: its last value; `line` the last line that has it, `row` the number of that line; None: it is in a file.
     """
 
     name: str
-    said: dict[str, str]
+    settings: dict[str, str]
     text: str
     line: str = ""
     row: int | None = None
@@ -74,7 +74,7 @@ class SeenMetric:
     @property
     def announced(self) -> bool:
         """Whether the trainer marked it as a metric: in a line `METRIC name=value`, which needs only the name."""
-        return self.said.keys() == {"name"}
+        return self.settings.keys() == {"name"}
 
     @property
     def direction(self) -> str:
@@ -127,7 +127,7 @@ def _plain(name: str) -> str:
 def _find_announced(lines: list[str]) -> list[SeenMetric]:
     matches = {match[1]: (row, match) for row, line in enumerate(lines) if (match := METRIC_LINE.match(line))}
     return [
-        SeenMetric(name=name, said={"name": name}, text=match[2], line=match.string, row=row)
+        SeenMetric(name=name, settings={"name": name}, text=match[2], line=match.string, row=row)
         for name, (row, match) in matches.items()
     ]
 
@@ -156,7 +156,7 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
                 plain = prefix + re.sub(r"[ /]", "_", match[1])
                 setting = {"pattern": pattern} | ({"name": plain} if plain != match[1] else {})
                 line, row = match.string.strip(), chosen[-1].row
-                candidates.append(SeenMetric(name=plain, said=setting, text=match[3], line=line, row=row))
+                candidates.append(SeenMetric(name=plain, settings=setting, text=match[3], line=line, row=row))
     return candidates
 
 
@@ -246,7 +246,7 @@ def _in_rows(folder: Path) -> list[SeenMetric]:
                     if _rank(key) < len(KNOWN) and (text := _format_number(value, bare=key.lower() in BARE)):
                         setting = {"json": f"{file}:{key}"}
                         candidates.append(
-                            SeenMetric(name=key, said=setting, text=text, line=f"{file}: {json.dumps(row)}")
+                            SeenMetric(name=key, settings=setting, text=text, line=f"{file}: {json.dumps(row)}")
                         )
                 break
     return candidates

@@ -193,7 +193,7 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
         reason = f"{options.command} {_describe_no_metric(candidates, options.metric)}"
         raise _describe_failure([reason, "", _write_toml(draft), "nothing was written. "], log)
     fixed, reason = guess_fixed_files.guess(result.readers, result.written, repository.prefix)
-    part = chosen.said | {"direction": options.direction or chosen.direction, "fixed": fixed}
+    part = chosen.settings | {"direction": options.direction or chosen.direction, "fixed": fixed}
     file = _make_file(options, root, way, share, output, part)
     if into := [name for name in result.written if any(_is_below(name, entry, repository) for entry in share)]:
         tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
@@ -266,7 +266,7 @@ def _seed(options: argparse.Namespace, root: Path) -> tuple[str, str]:
 def _choose_metric(candidates: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
     if name is not None and ":" in name:
         text = metric.read(MetricPart(json=name), copy, copy).text
-        return SeenMetric(name=name.rpartition(":")[2], said={"json": name}, text=text) if text else None
+        return SeenMetric(name=name.rpartition(":")[2], settings={"json": name}, text=text) if text else None
     return next((metric_seen for metric_seen in candidates if name in (None, metric_seen.name)), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import statistics
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,6 +31,7 @@ from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 
 if TYPE_CHECKING:
+    from plumbline.operate.experiments.carry_out_experiment import RunGain
     from plumbline.operate.experiments.past_experiments import ExperimentFolders
     from plumbline.verdict.decision.bank import Bank
 
@@ -55,13 +57,13 @@ def try_(options: argparse.Namespace) -> int:
     """Run a change against its baseline until it is decided."""
     config, snakemake_words = configuration_of(options)
     project, experiment = arms_asked(options, config)
-    words = [*snakemake_words, *profile_words(options)]
-    arms = arms_of(project, experiment, words)
+    snakemake_words = [*snakemake_words, *profile_words(options)]
+    arms = arms_of(project, experiment, snakemake_words)
     source = StudySource(options, arms, question_of(options, project, arms), options.accept_implausible)
     if options.at is not None:
         from plumbline.operate.experiments import study_budgets  # numpy, which a dry run of others needs not
 
-        return study_budgets.try_(source, arms, experiment, words)
+        return study_budgets.try_(source, arms, experiment, snakemake_words)
     if options.dry_run:
         if failing := source.check(source.question)[0]:
             return command_line.print_refusal([*failing, source.plan], Outcome.CANNOT_BE_JUDGED.exit_code)
@@ -237,7 +239,6 @@ class StudySource:
             return decision
         from plumbline.operate.experiments.carry_out_experiment import withhold_implausible
         from plumbline.operate.preflight.method_checks import finished_run_checks
-        from plumbline.verdict import implausible_gain
         from plumbline.verdict.decision.decision_sentences import write_sentence
 
         repeats, arms = dict[str, str](), self.trainer
@@ -264,12 +265,16 @@ class StudySource:
                 return replace(refused, sentence=write_sentence(refused, reason=why))
             repeats[label] = check.text
         decision = replace(decision, checks={**decision.checks, "trained_weights": repeats})
-        terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
-        mean = sum(values) / len(values)
-        reason = implausible_gain.describe_implausible_gain(
-            at.gain, at.sigma, at.df, mean, arms.project.name, loss=terms.metric == METRIC
+        return withhold_implausible(decision, self, looked_at=self.looked_at)
+
+    def explain_implausible(self, gain: RunGain) -> str | None:
+        """What to look at, where nothing ever gained so much."""
+        from plumbline.verdict import implausible_gain
+
+        mean, preset = statistics.fmean(gain.baseline_values), self.trainer.project.name
+        return implausible_gain.describe_implausible_gain(
+            gain.value, gain.sigma, gain.df, mean, preset, loss=self.question.metric == METRIC
         )
-        return withhold_implausible(decision, reason, looked_at=self.looked_at)
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, and return the exit code."""

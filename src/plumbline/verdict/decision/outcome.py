@@ -187,7 +187,6 @@ class Decision:
         estimate_after_stopping: of a decision with fresh runs, what the looks alone say of the gain.
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
-        evidence: what the runs of each arm took (`Evidence.medians`); empty of one that an earlier version made.
         order: the place of each of `runs`, then of each of `fresh`, in the order in which the runs of this trainer were
             made, from 0; None where it is not known, and empty where nothing is.
         comparability: what the checks of the evidence of both arms answered, by check.
@@ -214,7 +213,6 @@ class Decision:
     fresh: tuple[ArmRun, ...] = ()
     estimate_after_stopping: GainAfterStopping | None = None
     p: float | None = None
-    evidence: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     order: tuple[int | None, ...] = ()
     comparability: Mapping[str, CheckAnswer] = field(default_factory=dict)
     changed_files: Mapping[str, str] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,8 +17,7 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.core.formats import format_count
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, written_files
+from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, seed_effect, written_files
 from plumbline.verdict.own_trainer.fixed_files import list_fixed
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
@@ -35,11 +33,8 @@ from plumbline.verdict.own_trainer.requests import (
 )
 from plumbline.verdict.own_trainer.run_budget import RunBudget
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
-from plumbline.verdict.own_trainer.trainer_file import INJECT, TrainerFile
+from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 
-#: Where the metric is printed with so many digits, two equal values of different seeds are no accident; where with
-#: fewer, as the accuracy of a few hundred examples is, so many are none.
-_DIGITS, _EQUAL = 5, 5
 #: Name of a printed metric -> the measure of a run that it is, and in which unit it is counted.
 PRINTED = {
     "num_steps": ("step", 1),
@@ -47,13 +42,6 @@ PRINTED = {
     "num_params_M": ("parameters", 1e6),
     "peak_vram_mb": ("memory_bytes", 2**20),
 }
-_BY_HAND = "let the trainer take its seed from the command line or the environment"
-
-
-class SeedWithoutEffectError(PlumblineError):
-    """The trainer's seed has no effect, so that its runs are no draws of which a spread could be known."""
-
-    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 class ProfileJobs(Protocol):
@@ -314,9 +302,9 @@ class CommandTrainer:
             atomic_write_json(self._file(arm, result.seed, "result"), msgspec.to_builtins(result))
         for remark in end.remarks:
             self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
-        if (broken := self._explain_seed_without_effect(arm, result)) or result.exit_code in NO_COMMAND:
+        if (broken := self._explain_no_effect(arm, result)) or result.exit_code in NO_COMMAND:
             if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
-                error = SeedWithoutEffectError if broken else PlumblineError
+                error = seed_effect.SeedWithoutEffectError if broken else PlumblineError
                 raise error(f"{self.file.path}: {broken or f'run.command: {why}'}")
             outcome, why = CRASHED, broken or why
         if outcome == FINISHED and (value is None or not math.isfinite(value)):
@@ -350,33 +338,12 @@ class CommandTrainer:
             self._known[method] = self._read_banked(method)
         return self._known[method]
 
-    def _explain_seed_without_effect(self, arm: str, result: Result) -> str:
-        """State that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
+    def _explain_no_effect(self, arm: str, result: Result) -> str:
         if result.outcome != FINISHED:
             return ""
-        way = self.file.run.seed
-        if way == INJECT and not result.shifted and (result.left_alone or not result.seeded):
-            others = ", ".join(result.left_alone)
-            reason = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
-            reason = f"{others} is left alone" if others else reason
-            return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {reason}; {_BY_HAND}"
         results = self._results(self.arms[arm].method)
         results[result.seed] = result
-        texts = {other.text for other in results.values()}
-        digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
-        same_first = first_values.are_one_run(*(other.printed_first for other in results.values()))
-        if not same_first and (len(texts) > 1 or len(results) < (2 if digits >= _DIGITS else _EQUAL)):
-            return ""
-        seeds = ", ".join(map(str, sorted(results)))
-        first = ", ".join(result.printed_first or ())
-        gave = f"all gave {result.text}" if len(texts) == 1 else f"all printed {first} first"
-        none = not any(other.shifted for other in results.values())
-        if way == INJECT:
-            calls = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
-            remedy = f"{calls}; {_BY_HAND}"
-        else:
-            remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
-        return f"run.seed: {way!r} has no effect: seeds {seeds} {gave}; {remedy}"
+        return seed_effect.explain_no_effect(self.file.run.seed, result, results)
 
     def _read_banked(self, method: str) -> dict[int, Result]:
         """The finished runs of an arm that an earlier try made, by their seeds."""
