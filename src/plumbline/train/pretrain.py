@@ -222,7 +222,7 @@ class _Run:
             earlier: dict[str, Any] = next((start for start in reversed(starts) if "compiled" in start), {})
             compilation = {name: earlier.get(name) for name in compilation}
         elif settings.compile:
-            forward = compiled = CompiledModel(forward, model, settings.strategy, group, settings.compile_cache)
+            forward = compiled = CompiledModel(forward, model, group, settings.compile_cache)
             if compiled.fault is None:
                 progress.say(f"compiling for {batching.micro_batch} sequences: seconds, minutes the first time")
             reason = compiled.attempt(batching.micro_batch, spec.train.precision)
