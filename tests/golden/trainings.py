@@ -63,6 +63,9 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "optimizer.muon.moonlight": {
         "optimizer": MUON | {"matrices": "separate", "scale": "match_rms_adamw", "nesterov": False}
     },
+    "precision.bfloat16_inputs": {
+        "model": SMALL | {"init_std": 0.02}, "train": FEW | {"precision": "bfloat16_inputs"}
+    },
     "precision.bfloat16_products": {
         "model": SMALL | {"init_std": 0.02}, "train": FEW | {"precision": "bfloat16_products"}
     },

@@ -31,7 +31,7 @@ def force_lambda(built, value: float) -> None:
     """lambda_init is all of lambda once the vectors are zero."""
     for name in ("lambda_query_1", "lambda_key_1", "lambda_query_2", "lambda_key_2"):
         getattr(built, name).data.zero_()
-    built.lambda_init = value
+    built.lambda_init = torch.tensor(value)
 
 
 def test_half_width_is_the_formula() -> None:

@@ -22,8 +22,8 @@ def states_after_blocks(model: Decoder) -> list[torch.Tensor]:
     """The stream after each layer, (B, T, D) each."""
     context = ForwardContext(attention_mask=AttentionMask.for_call(TOKENS, None, None), cache=None)
     state, after = model.residual.start(model.embedding[TOKENS]), []
-    for block in model.blocks:
-        state = block(state, model.residual, context, model.positions)
+    for layer, block in enumerate(model.blocks):
+        state = block(state, model.residual, model.residual.layer_inputs(layer), context, model.positions)
         after.append(state[0])
     return after
 

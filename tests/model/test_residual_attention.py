@@ -87,8 +87,9 @@ class TestAttentionResiduals:
         state = module.start(x)
         scaled = module.start(7 * x)
         for sublayer, branch in enumerate(branches):
-            state = module.write(state, sublayer, branch)
-            scaled = module.write(scaled, sublayer, 0.3 * branch)
+            inputs = module.layer_inputs(sublayer // 2)
+            state = module.write(state, sublayer % 2, inputs, branch)
+            scaled = module.write(scaled, sublayer % 2, inputs, 0.3 * branch)
         weights = module.weights(state, 5)
         assert weights.shape == (2, 5, 4)
         torch.testing.assert_close(weights.sum(-1), torch.ones(2, 5))
@@ -136,7 +137,8 @@ class TestStreams:
         streams_BTSD = torch.stack(streams(4), dim=2)
         for sublayer in range(8):
             state = (streams_BTSD, module.connections[sublayer].weights(streams_BTSD))
-            assert torch.equal(module.read(state, sublayer), streams_BTSD[:, :, sublayer % 4])
+            read = module.read(state, sublayer % 2, module.layer_inputs(sublayer // 2))
+            assert torch.equal(read, streams_BTSD[:, :, sublayer % 4])
 
     def test_against_the_sums_written_out(self):
         module, spec = residual(name="hyper_connections", variant="official", streams=3)
@@ -146,7 +148,8 @@ class TestStreams:
                 parameter.normal_(generator=torch.Generator().manual_seed(index))
         streams_BTSD, branch = torch.stack(streams(3), dim=2), streams(4)[3]
         state = (streams_BTSD, connection.weights(streams_BTSD))
-        read, written = module.read(state, 2), module.write(state, 2, branch)[0]
+        inputs = module.layer_inputs(1)
+        read, written = module.read(state, 0, inputs), module.write(state, 0, inputs, branch)[0]
         batch, time = 1, 3
         h = streams_BTSD[batch, time]
         norm = h / (h.square().mean(-1, keepdim=True) + spec.norm_eps).sqrt() * connection.norm.gain

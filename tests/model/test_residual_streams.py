@@ -28,12 +28,13 @@ def run_by_hand(module, x, branches):
     """Drive a residual through given sublayer outputs; returns what each sublayer read, and the end."""
     state, reads = module.start(x), []
     for sublayer, branch in enumerate(branches):
+        inputs = module.layer_inputs(sublayer // 2)
         if sublayer % 2 == 0:
-            state = module.begin_layer(state, sublayer // 2)
-        reads.append(module.read(state, sublayer))
-        state = module.write(state, sublayer, branch)
+            state = module.begin_layer(state, inputs)
+        reads.append(module.read(state, sublayer % 2, inputs))
+        state = module.write(state, sublayer % 2, inputs, branch)
         if sublayer % 2 == 1:
-            state = module.end_layer(state, sublayer // 2)
+            state = module.end_layer(state, inputs)
     return reads, module.finish(state)
 
 
@@ -83,7 +84,7 @@ class TestLayerScale:
     def test_small_writes_survive_a_bfloat16_branch(self):
         module, _ = residual(name="layer_scale")
         x = torch.ones(1, 1, 64)
-        after = module.write((x,), 0, torch.ones(1, 1, 64, dtype=torch.bfloat16))[0]
+        after = module.write((x,), 0, module.layer_inputs(0), torch.ones(1, 1, 64, dtype=torch.bfloat16))[0]
         assert after.dtype == torch.float32
         torch.testing.assert_close(after, x + 1e-4, rtol=0, atol=1e-7)
 

@@ -14,8 +14,10 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.distributed import RankGroup
+from plumbline.specs.spec import ModelSpec
 from plumbline.train import compiling
 from plumbline.train.trainer_settings import TrainerSettings
+from tests.model.transfer_methods import overlay
 from tests.model_specs import run_spec
 from tests.train.intervention_cases import spec
 from tests.train.small_runs import products, read, settings, train, train_ranks
@@ -40,7 +42,41 @@ def make_settings(packs: Path, work: Path, **options: Any) -> TrainerSettings:
     return settings(packs, work, compile=True, compile_cache=work / "cache", **options)
 
 
-def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Path, backend: Any) -> None:
+#: Graphs of the layers of a model with three of them, where these are not all equal.
+GRAPHS_OF_LAYERS = {
+    "value_residual": 2,
+    "denseformer": 3,
+    "hyper.official": 3,
+    "attnres": 3,
+    "query_free_in_a_layer": 2,
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["baseline", "diff_attn", "hybrid_norm", "layerscale", "hyper", "gpt", "key_norms", *GRAPHS_OF_LAYERS]
+)
+def test_equal_layers_share_a_graph(name: str, tmp_path: Path, backend: Any) -> None:
+    """And have the gradients that they have without being compiled; what follows the last layer is a graph more."""
+    graphs = []
+
+    def counting(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        graphs.append(graph)
+        return graph
+
+    backend(counting)
+    tokens_BT = torch.randint(97, (2, 16), generator=torch.Generator().manual_seed(0))
+    gradients = []
+    for compiled in (False, True):
+        model = create(ModelSpec.from_dict(overlay(name, layers=3)), 0)
+        group = RankGroup(rank=0, world=1, device=torch.device("cpu"))
+        forward = compiling.CompiledModel(model, model, group, tmp_path) if compiled else model
+        forward(tokens_BT, loss=True).backward()
+        gradients.append({key: value.grad for key, value in model.named_parameters()})
+    assert len(graphs) == GRAPHS_OF_LAYERS.get(name, 1) + 1
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+
+
+def test_two_graphs_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Path, backend: Any) -> None:
     """Two micro-batches a step, and validations whose last part is smaller: nothing is compiled twice."""
     shapes = []
 
@@ -50,7 +86,7 @@ def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Pa
 
     backend(counting)
     assert train(run_spec(), make_settings(packs, tmp_path, micro_batch=4)) == 0
-    assert shapes == [[(4, 32)]]
+    assert shapes == [[], [(4, 32)]], "a layer, which sees no tokens, and the loss"
     assert_alike(tmp_path, undisturbed)
     manifest = read(tmp_path / "out/manifest.json")
     assert (manifest["compiled"], manifest["not_compiled"]) == (True, None)
@@ -58,7 +94,7 @@ def test_one_graph_for_all_of_a_run(packs: Path, tmp_path: Path, undisturbed: Pa
 
 
 def test_interventions_see_recomputed_layers(packs: Path, tmp_path: Path, backend: Any) -> None:
-    """Two graphs: while it watches, and while it does not."""
+    """The lower layers share a graph; the upper two, which it watches, have one each, while it does and while not."""
     of = spec({"name": "entropy_floor", "floor": 0.999, "release": "fixed", "release_at": 0.5}, train__steps=8)
     graphs = []
 
@@ -69,7 +105,7 @@ def test_interventions_see_recomputed_layers(packs: Path, tmp_path: Path, backen
     backend(counting)
     assert train(of, settings(packs, tmp_path / "plain")) == 0
     assert train(of, make_settings(packs, tmp_path / "compiled", recompute_activations=True)) == 0
-    assert len(graphs) == 2 and read(tmp_path / "compiled/out/manifest.json")["compiled"] is True
+    assert len(graphs) == 1 + 2 * 2 + 1 and read(tmp_path / "compiled/out/manifest.json")["compiled"] is True
     assert_alike(tmp_path / "compiled", tmp_path / "plain")
 
 
@@ -127,7 +163,7 @@ def test_a_run_that_is_over_is_not_compiled_again(packs: Path, tmp_path: Path, b
     backend(counting)
     for _ in range(2):
         assert train(run_spec(), make_settings(packs, tmp_path)) == 0
-        assert len(graphs) == 1 and read(tmp_path / "out/manifest.json")["compiled"] is True
+        assert len(graphs) == 2 and read(tmp_path / "out/manifest.json")["compiled"] is True
         (tmp_path / "out/manifest.json").unlink()
 
 
@@ -152,7 +188,7 @@ def test_other_processors_share_nothing(tmp_path: Path, backend: Any, monkeypatc
         """Of what is compiled, with that of this processor."""
         text = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
         monkeypatch.setattr(Path, "read_text", lambda path: text if path == Path("/proc/cpuinfo") else read_text(path))
-        compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
+        compiling.CompiledModel(model, model, RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent == tmp_path
         return set(tmp_path.iterdir())
 
@@ -166,7 +202,7 @@ def test_other_versions_share_nothing(tmp_path: Path, backend: Any, monkeypatch:
     model, paths = create(run_spec().model, 0), set()
     for version in (torch.__version__, "2.12.9", torch.__version__):
         monkeypatch.setattr(torch, "__version__", version)
-        compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
+        compiling.CompiledModel(model, model, RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         assert folder.parent == tmp_path and f"-torch{version}-cpython" in folder.name
         assert Path(os.environ["TRITON_CACHE_DIR"]).parent == folder

@@ -93,7 +93,7 @@ def test_layers_computed_again_give_the_same_bytes(packs: Path, tmp_path: Path, 
     assert [read(where / "out/manifest.json")["recompute"] for where in (tmp_path, undisturbed)] == [True, False]
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "bfloat16_products"])
+@pytest.mark.parametrize("precision", ["bfloat16", "bfloat16_products", "bfloat16_inputs"])
 def test_bfloat16_stays_near_float32(packs: Path, tmp_path: Path, undisturbed: Path, precision: str) -> None:
     assert train(run_spec(train__precision=precision), settings(packs, tmp_path)) == 0
     half = frames.read(tmp_path / "out/metrics.parquet", "metrics")
@@ -101,6 +101,7 @@ def test_bfloat16_stays_near_float32(packs: Path, tmp_path: Path, undisturbed: P
     assert not half.loss.equals(whole.loss)
     torch.testing.assert_close(torch.tensor(half.loss), torch.tensor(whole.loss), rtol=0.02, atol=0.0)
     assert all(value.dtype == torch.float32 for value in load_file(tmp_path / "out/model.safetensors").values())
+    assert ("inputs_rounded_by" in read(tmp_path / "out/manifest.json")) == (precision == "bfloat16_inputs")
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])

@@ -18,7 +18,7 @@ from benchmarks.gpu_check.sections import eager_steps
 
 TITLE = "Methods by compiled step"
 SHARE = 0.6
-#: A graph of all layers is compiled first.
+#: A layer is compiled first.
 LEAST = 75.0
 #: Methods that are estimated to cost most over the baseline, or go through kernels of ours: a call has time for some.
 FIRST = ("attnres", "denseformer", "softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")

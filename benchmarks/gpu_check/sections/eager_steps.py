@@ -126,7 +126,7 @@ def _compile(model: Decoder, spec: RunSpec, sequences: int, device: Any) -> Call
     from plumbline.train.compiling import CompiledModel
 
     torch._dynamo.reset()  # what the last method left
-    compiled_model = CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=device), None)
+    compiled_model = CompiledModel(model, model, RankGroup(rank=0, world=1, device=device), None)
     if (fault := compiled_model.attempt(sequences, spec.train.precision)) is not None:
         raise PlumblineError(f"{spec.key} is not compiled: {fault}")
     return compiled_model

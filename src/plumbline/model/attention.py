@@ -37,6 +37,11 @@ class Attention(nn.Module):
                 f"{model.slot('projections').name!r} rotates a part of one; change one of the two"
             )
 
+    @property
+    def rotated_width(self) -> int:
+        """Coordinates of a part of a head that positions rotate by itself."""
+        return (self.projections.rotary_width or self.projections.head_width) // self.mixer.splits
+
     def forward(self, x_BTD: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:
         """What attention adds to the stream (B, T, D); `x_BTD` is its normalised input."""
         q_BHTW, k_BGTW, v_BGTW = self.projections(x_BTD)

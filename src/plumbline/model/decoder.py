@@ -16,7 +16,7 @@ from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.init import initialise
 from plumbline.model.next_token_loss import next_token_loss
-from plumbline.model.residual._base import Residual, State
+from plumbline.model.residual._base import LayerInputs, Residual, State
 from plumbline.model.roles import NormalInit, collect_roles, linear, parameter
 from plumbline.specs.spec import ModelSpec
 
@@ -26,28 +26,31 @@ class Block(nn.Module):
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__()
-        self.layer = layer
         self.last = layer == model.layers - 1
         self.placement = build("placement", model, layer)
         self.attention = Attention(model, layer)
         self.ffn = build("ffn", model, layer)
 
-    def forward(self, state: State, residual: Residual, context: ForwardContext, positions: nn.Module) -> State:
-        """The residual state after this layer."""
+    def forward(
+        self, state: State, residual: Residual, inputs: LayerInputs, context: ForwardContext, positions: nn.Module
+    ) -> State:
+        """The residual state after this layer; `inputs` are those of the residual's for this layer.
+
+        Nothing in here may hang on the layer's number as a Python number: equal layers are one graph of torch.compile.
+        """
         placement = self.placement
-        state = residual.begin_layer(state, self.layer)
+        state = residual.begin_layer(state, inputs)
         for sublayer in (0, 1):
-            index = 2 * self.layer + sublayer
-            if sublayer and self.last and context.selected_S is not None:
+            if sublayer and context.selected_S is not None and self.last:
                 state = residual.select_tokens(state, context.selected_S)
             if placement.changes_stream:
                 state = residual.replace(state, placement.enter(sublayer, state[0]))
-            x_BTD = placement.before(sublayer, residual.read(state, index))
+            x_BTD = placement.before(sublayer, residual.read(state, sublayer, inputs))
             branch_BTD = self.ffn(x_BTD) if sublayer else self.attention(x_BTD, context, positions)
-            state = residual.write(state, index, placement.after(sublayer, branch_BTD))
+            state = residual.write(state, sublayer, inputs, placement.after(sublayer, branch_BTD))
             if placement.changes_stream:
                 state = residual.replace(state, placement.leave(sublayer, state[0]))
-        return residual.end_layer(state, self.layer)
+        return residual.end_layer(state, inputs)
 
 
 class Decoder(nn.Module):
@@ -74,6 +77,7 @@ class Decoder(nn.Module):
                 f"model.placement {spec.slot('placement').name!r} normalises the residual stream, which "
                 f"model.residual {spec.slot('residual').name!r} does not have; change one of the two"
             )
+        self.rotated_widths = {block.attention.rotated_width for block in self.blocks}
         self.parameter_roles = collect_roles(self)
 
     def forward(
@@ -93,10 +97,15 @@ class Decoder(nn.Module):
                 All T positions are computed, so that kernels run at the training context, and the last one predicts
                 nothing. (Wrappers for many ranks only know of `forward`.)
         """
-        hidden_BTD = self.hidden(tokens_BT, self.context(tokens_BT, padding_BT, cache))
+        context = self.context(tokens_BT, padding_BT, cache)
         if loss:
-            return next_token_loss(hidden_BTD[:, :-1].flatten(0, 1), self.head_weight, tokens_BT[:, 1:].flatten())
-        return self.logits(hidden_BTD)
+            return self.final_loss(self._states(self._embed(tokens_BT), context), tokens_BT)
+        return self.logits(self.hidden(tokens_BT, context))
+
+    def final_loss(self, state: State, tokens_BT: torch.Tensor) -> torch.Tensor:
+        """The loss that `forward` returns, from the residual state after the last layer."""
+        hidden_BTD = self.final_norm(self.residual.finish(state))
+        return next_token_loss(hidden_BTD[:, :-1].flatten(0, 1), self.head_weight, tokens_BT[:, 1:].flatten())
 
     def context(
         self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: DecodingCache | None
@@ -116,8 +125,7 @@ class Decoder(nn.Module):
 
     def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """The normalised residual stream after the last layer (B, T, D)."""
-        # The gradient of an index, embedding[tokens], is on a GPU the general one, which sorts all places first.
-        return self.carried(embedding(tokens_BT, self.embedding), context)
+        return self.carried(self._embed(tokens_BT), context)
 
     def carried(
         self, embedded_BTD: torch.Tensor, context: ForwardContext, streams: list[torch.Tensor] | None = None
@@ -128,16 +136,28 @@ class Decoder(nn.Module):
             streams: if given, the stream before each layer (B, T, D) is appended to it; for residuals with a single
                 stream.
         """
+        return self.final_norm(self.residual.finish(self._states(embedded_BTD, context, streams)))
+
+    def _embed(self, tokens_BT: torch.Tensor) -> torch.Tensor:
+        # The gradient of an index, embedding[tokens], is on a GPU the general one, which sorts all places first.
+        return embedding(tokens_BT, self.embedding)
+
+    def _states(
+        self, embedded_BTD: torch.Tensor, context: ForwardContext, streams: list[torch.Tensor] | None = None
+    ) -> State:
+        """The residual state after the last layer."""
         state = self.residual.start(self.positions.embed(embedded_BTD, context))
-        for block in self.blocks:
+        for width in self.rotated_widths:
+            self.positions.prepare(width, context)
+        for layer, block in enumerate(self.blocks):
             if streams is not None:
                 streams.append(state[0])
-            inputs = (state, self.residual, context, self.positions)
+            inputs = (state, self.residual, self.residual.layer_inputs(layer), context, self.positions)
             if self.recompute and torch.is_grad_enabled() and context.cache is None:
                 state = checkpoint(block, *inputs, use_reentrant=False, preserve_rng_state=False)
             else:
                 state = block(*inputs)
-        return self.final_norm(self.residual.finish(state))
+        return state
 
     def logits(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
         """Logits (B, T, V) of hidden states, in float32."""

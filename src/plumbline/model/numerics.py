@@ -11,7 +11,7 @@ import torch.utils.deterministic
 from plumbline.core import numeric_environment
 from plumbline.core.errors import PlumblineError
 from plumbline.model.allocator import keep_memory
-from plumbline.model.cpu_matmul import product
+from plumbline.model.cpu_matmul import probe_numbers, product, rounded_inputs
 from plumbline.model.float32_widening import wide_attention
 from plumbline.specs.spec import Precision
 
@@ -75,9 +75,7 @@ def float32_error(device: torch.device) -> float:
 
     As a share of the sum of what is added, without signs; NaN where a product holds NaN. Takes a millisecond or two.
     """
-    place = torch.arange(2 * _SIDE * _SIDE, dtype=torch.float64)  # of no random generator: none moves on
-    numbers = (place * place + 12345) % 65521 * (place % 251) % 4093
-    x_II, y_OI = (numbers / 4093 - 0.5).to(torch.float32).view(2, _SIDE, _SIDE)
+    x_II, y_OI = probe_numbers(2 * _SIDE, _SIDE).to(torch.float32).view(2, _SIDE, _SIDE)
     exact_XO = x_II[:_COMPARED].double() @ y_OI.double().T
     added_XO = x_II[:_COMPARED].abs().double() @ y_OI.abs().double().T
     x_II, y_OI = x_II.to(device), y_OI.to(device)
@@ -89,6 +87,20 @@ def _multiply_by_torch(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
     return x_XI @ y_OI.T
 
 
+def require_precision(precision: Precision, device: torch.device) -> None:
+    """Refuse a precision that a device does not compute at.
+
+    Raises:
+        PlumblineError: naming both, and what to choose instead.
+    """
+    if precision == "bfloat16_inputs" and device.type != "cpu":
+        raise PlumblineError(
+            f"train.precision 'bfloat16_inputs' is computed on processors alone, and this is {device}: its library has "
+            "no products of float32 numbers rounded to bfloat16 (TF32 keeps three bits more). Start with --device cpu, "
+            "or choose 'bfloat16' or 'float32' for train.precision in the study's YAML"
+        )
+
+
 def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractContextManager[Any]:
     """The context that a forward call at `precision` runs in.
 
@@ -96,9 +108,17 @@ def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractC
     - bfloat16: autocast; weights, the residual stream, norms, softmax and loss stay in float32.
     - bfloat16_products: the same, with attention in float32 as well. On a processor whose instructions have bfloat16
       products these are several times as fast as float32's, and attention's in bfloat16 are slower than in float32.
+    - bfloat16_inputs: everything in float32 but the inputs of linear maps' and the head's products, gradients'
+      included, which are rounded to bfloat16 (`cpu_matmul.rounded_inputs`); on a processor alone.
+
+    Raises:
+        PlumblineError: the device does not compute at this precision (`require_precision`).
     """
+    require_precision(precision, device)
     stack = contextlib.ExitStack()
-    if precision != "float32":
+    if precision == "bfloat16_inputs":
+        stack.enter_context(rounded_inputs())
+    elif precision != "float32":
         stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16))
     if precision == "bfloat16_products":
         stack.enter_context(wide_attention())

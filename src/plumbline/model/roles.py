@@ -89,6 +89,14 @@ def parameter(*shape: int, role: str, layer: int | None, init: Init, owner: str 
     return tag(nn.Parameter(torch.empty(*shape)), role=role, layer=layer, init=init, owner=owner)
 
 
+def layer_constant(value: float) -> torch.Tensor:
+    """A fixed number that differs between layers, as a tensor of no dimensions that stays on the processor.
+
+    As a Python number it would be part of what torch.compile makes of a layer, and each layer a graph of its own.
+    """
+    return torch.tensor(value, dtype=torch.float64, device="cpu")
+
+
 class UnfilledLinear(nn.Linear):
     """A linear map whose values are undefined until `init.initialise` fills them: nothing is drawn twice.
 

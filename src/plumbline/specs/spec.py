@@ -21,7 +21,7 @@ from plumbline.core.structs import convert
 from plumbline.specs.components import SLOTS, code_class, complete
 from plumbline.specs.field_types import Count, Fraction, NotNegative, Positive, WholeNumber
 
-Precision = Literal["float32", "bfloat16", "bfloat16_products"]
+Precision = Literal["float32", "bfloat16", "bfloat16_products", "bfloat16_inputs"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,15 +1,24 @@
 """Compiles training steps, keeps what was compiled, and trains without where the compiler fails.
 
+A step is two graphs of torch.compile: the forward pass of one layer, which all layers that are equal share, and what
+follows the last one, final norm and loss. (As one graph the whole model takes several times as long to compile, more
+with each layer.) Layers that differ have a graph each: all of them where a residual stream reads what earlier layers
+wrote (DenseFormer, attention residuals), since each reads more than the one before; the first beside the others with
+value residual; the first and the last in hyper-connections' official variant; those with other queries where the query
+is the identity in some layers alone; and those that an intervention watches.
+
 What is read without a gradient (held-out losses, probes) goes through the model as it is: compiled, each mode and each
-last, smaller micro-batch would be a graph more. So a run has one graph, of one shape, and runs of equal shape the same.
+last, smaller micro-batch would be a graph more. So runs of equal shape share what was compiled.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +27,10 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from plumbline.model.decoder import Decoder
-from plumbline.model.distributed import RankGroup, Strategy
+from plumbline.model.decoder import Block, Decoder
+from plumbline.model.distributed import RankGroup
 from plumbline.model.numerics import autocast
+from plumbline.model.residual._base import State
 from plumbline.specs.spec import Precision
 from plumbline.train import randomness
 
@@ -37,13 +47,11 @@ class _CompileState:
 class CompiledModel:
     """Calls a model as the ranks train it, with its forward and backward passes compiled where gradients are wanted.
 
-    The decoder's forward pass is one graph, called from within DDP where there are several ranks. Sharded, each layer
-    has a graph of its own, and what gathers its parameters runs between them.
+    Layers, and what follows the last one, are called from within the model, and this from within what makes ranks one
+    model: what exchanges gradients, or gathers a layer's sharded parameters, runs between them.
     """
 
-    def __init__(
-        self, wrapped: nn.Module, model: Decoder, strategy: Strategy, ranks: RankGroup, cache: Path | None
-    ) -> None:
+    def __init__(self, wrapped: nn.Module, model: Decoder, ranks: RankGroup, cache: Path | None) -> None:
         """`wrapped` is `model` as `parallel` gives it; `cache` the folder of what is compiled (None: torch's own)."""
         self.wrapped, self.model, self.ranks = wrapped, model, ranks
         self.now = _CompileState(fault=_configure_compiler(cache, model.spec.layers))
@@ -52,11 +60,11 @@ class CompiledModel:
             self.now.fault = "TORCH_COMPILE_DISABLE is set"
         elif os.environ.get("TORCHDYNAMO_DISABLE") == "1":
             self.now.fault = "TORCHDYNAMO_DISABLE is set"
-        by_layer = strategy == "fsdp" and ranks.world > 1
-        for module in model.blocks if by_layer else [model]:
-            _compile(module, self.now, recompute=by_layer and model.recompute)
-        if by_layer:
-            model.recompute = False  # within a layer's graph, which knows what it needs again
+        layer = _compile(_recompute_layer if model.recompute else _run_layer, self.now)
+        for block in model.blocks:
+            block.forward = functools.partial(layer, block)
+        model.recompute = False  # within a layer's graph, which knows what it needs again
+        model.final_loss = _compile(model.final_loss, self.now)  # type: ignore[method-assign]
 
     def __call__(self, *arguments: Any, **keywords: Any) -> torch.Tensor:
         """Call the model with these arguments."""
@@ -103,25 +111,26 @@ class CompiledModel:
         return self.fault
 
 
-def _compile(module: nn.Module, now: _CompileState, recompute: bool) -> None:
-    """Give `module` a forward pass that is compiled in training, and without gradients its own."""
-    plain = module.forward
-    if recompute:
+def _run_layer(block: Block, *inputs: Any) -> State:
+    return Block.forward(block, *inputs)
 
-        def forward(*arguments: Any, **keywords: Any) -> Any:
-            if not torch.is_grad_enabled():
-                return plain(*arguments, **keywords)
-            return checkpoint(plain, *arguments, use_reentrant=False, preserve_rng_state=False, **keywords)
 
-    else:
-        forward = plain
+def _recompute_layer(block: Block, *inputs: Any) -> State:
+    """The same, of which only the state before it is kept for the gradient."""
+    if not torch.is_grad_enabled():
+        return Block.forward(block, *inputs)
+    return checkpoint(Block.forward, block, *inputs, use_reentrant=False, preserve_rng_state=False)
+
+
+def _compile(forward: Callable[..., Any], now: _CompileState) -> Callable[..., Any]:
+    """`forward`, compiled in training, and without gradients as it is."""
     # Whole, or not at all: what the compiler cannot see through would else run as it is, and nobody would know.
     compiled = torch.compile(forward, dynamic=False, fullgraph=True)
 
-    def call(*arguments: Any, **keywords: Any) -> Any:
+    def call(*arguments: Any) -> Any:
         if now.training and now.fault is None:
             try:
-                return compiled(*arguments, **keywords)
+                return compiled(*arguments)
             except torch._dynamo.exc.TorchDynamoException as error:
                 inner = getattr(error, "inner_exception", error)
                 if isinstance(inner, (MemoryError, torch.OutOfMemoryError)):
@@ -129,9 +138,9 @@ def _compile(module: nn.Module, now: _CompileState, recompute: bool) -> None:
                 if not now.trying:
                     raise
                 now.fault = _summarise_error(error)
-        return forward(*arguments, **keywords)
+        return forward(*arguments)
 
-    module.forward = call
+    return call
 
 
 def _configure_compiler(cache: Path | None, layers: int) -> str | None:
@@ -154,8 +163,10 @@ def _configure_compiler(cache: Path | None, layers: int) -> str | None:
     torch._functorch.config.autograd_cache_allow_custom_autograd_functions = True
     # A backward pass is compiled with its forward pass: where it cannot be, nothing has run yet.
     torch._functorch.config.force_non_lazy_backward_lowering = True
-    # One graph a layer, where sharded, and again for what an intervention watches in some steps.
+    # One graph a layer, where layers differ, and again for what an intervention watches in some steps.
     torch._dynamo.config.recompile_limit = max(8, 4 * layers)
+    # A layer that an intervention watches would else go by the graph of one that it does not, and be missed.
+    torch._dynamo.config.skip_nnmodule_hook_guards = False
     # What layers leave for later ones (rotations, the first layer's values) needs no leaving again for the gradient.
     torch._dynamo.config.skip_fwd_side_effects_in_bwd_under_checkpoint = True
     # DDP's own way is a graph for each bucket of 25 MB, hundreds in a model of a billion parameters.

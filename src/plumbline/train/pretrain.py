@@ -16,7 +16,7 @@ from plumbline.core.stop_request import StopRequest, StopRequested
 from plumbline.model.decoder import create
 from plumbline.model.distributed import RankGroup, gather_weights, join_ranks, parallel
 from plumbline.model.kernel_choice import choose
-from plumbline.model.numerics import numerics
+from plumbline.model.numerics import numerics, require_precision
 from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.train import interventions, randomness, run_outputs
 from plumbline.train.batches import packs
@@ -51,6 +51,7 @@ def pretrain(spec: RunSpec, settings: TrainerSettings, stop: StopRequest) -> int
     require_present_code(spec)
     with join_ranks(settings.device) as group, contextlib.ExitStack() as stack:
         numerics(group.device)
+        require_precision(spec.train.precision, group.device)
         try:
             run_lock = stack.enter_context(hold_run_lock(settings, stop)) if group.leader else None
             group.barrier()
@@ -222,7 +223,7 @@ class _Run:
             earlier: dict[str, Any] = next((start for start in reversed(starts) if "compiled" in start), {})
             compilation = {name: earlier.get(name) for name in compilation}
         elif settings.compile:
-            forward = compiled = CompiledModel(forward, model, settings.strategy, group, settings.compile_cache)
+            forward = compiled = CompiledModel(forward, model, group, settings.compile_cache)
             if compiled.fault is None:
                 progress.say(f"compiling for {batching.micro_batch} sequences: seconds, minutes the first time")
             reason = compiled.attempt(batching.micro_batch, spec.train.precision)

@@ -58,7 +58,7 @@ class RunOptimizer:
             for (decay, labels), members in grouped.items()
         ]
         self.inner: Any = load("optimizer", spec.name)(groups, spec, **spec.options)
-        self.inner.narrow = precision != "float32"
+        self.inner.narrow = precision in ("bfloat16", "bfloat16_products")
 
     def describe(self) -> str:
         """Say for the log how many tensors and parameters are decayed and how many are not."""

@@ -14,6 +14,7 @@ import torch
 from plumbline.core import fingerprint_file, process_record, provenance
 from plumbline.core.files import atomic_write_json, fsync_directory, sha256_file
 from plumbline.core.run_files import MODEL, POINTS, POINTS_INDEX
+from plumbline.model.cpu_matmul import describe_rounding
 from plumbline.model.numerics import float32_error
 from plumbline.probes._frame import ONLINE_FRAME, leaves_frame
 from plumbline.specs.spec import RunSpec
@@ -76,6 +77,8 @@ def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_
         "lock_sha256": provenance.lock_sha256(),
         **settings_used,
     }
+    if parts.spec.train.precision == "bfloat16_inputs":
+        here["inputs_rounded_by"] = describe_rounding()
     # A finished run's outputs may be given again elsewhere, under other code and settings: its start knows.
     start_facts = here | {key: value for key, value in starts[-1].items() if key in here}
     return {

@@ -308,7 +308,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
     with torch.no_grad():
         state = residual.start(x_BTD)
         for sublayer, branch_BTD in enumerate(branches):
-            state = residual.write(state, sublayer, branch_BTD)
+            state = residual.write(state, sublayer % 2, residual.layer_inputs(sublayer // 2), branch_BTD)
         return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=ROUNDING))
 
 
@@ -320,7 +320,7 @@ SCHEDULE = near(0.0005)
 def diff_lambda(e: Evidence, claim: PaperClaim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""
-    starts = [block.attention.mixer.lambda_init for block in build_decoder(e.study.code, "diff_attn").blocks]
+    starts = [float(block.attention.mixer.lambda_init) for block in build_decoder(e.study.code, "diff_attn").blocks]
     first, second, third = starts[:3]
     ratio = (third - second) / (second - first)
     b = (second - first) / (1 - ratio)

@@ -38,6 +38,9 @@ class NoPositions(nn.Module):
     def embed(self, x_BTD, context):
         return x_BTD
 
+    def prepare(self, width, context):
+        pass
+
     def rotate(self, x_BHTW, context, splits=1):
         return x_BHTW
 

@@ -15,7 +15,7 @@ from plumbline.model.kernels.selection import SDPA
 from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, mix_values, widen
 from plumbline.model.mixers._difference import DifferenceFunction
 from plumbline.model.mixers.softmax import fused_softmax
-from plumbline.model.roles import ConstantInit, NormalInit, parameter
+from plumbline.model.roles import ConstantInit, NormalInit, layer_constant, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -66,8 +66,9 @@ class Differential(Mixer):
         self.variant, self.eps = variant, model.norm_eps
         # The fused call pads queries and keys to the values' width, and mixes values once for each map.
         self.extra_products = 2 * model.heads * model.head_width
-        self.lambda_init = 0.8 - 0.6 * math.exp(-0.3 * layer)
-        self.factor = 1 - self.lambda_init if one_minus_lambda_init else 1.0
+        lambda_init = 0.8 - 0.6 * math.exp(-0.3 * layer)
+        self.lambda_init = layer_constant(lambda_init)
+        self.factor = layer_constant(1 - lambda_init if one_minus_lambda_init else 1.0)
         width = model.head_width // self.splits
         shape = (model.heads, width) if variant == "per_head_lambda" else (width,)
         self.lambda_query_1 = parameter(*shape, role="scalar", layer=layer, init=NormalInit(std=0.1))
@@ -90,7 +91,7 @@ class Differential(Mixer):
         """The learned factor lambda of the second map: (1, 1) or, with one per head, (H, 1, 1)."""
         first = (self.lambda_query_1 * self.lambda_key_1).sum(-1).exp()
         second = (self.lambda_query_2 * self.lambda_key_2).sum(-1).exp()
-        return (first - second + self.lambda_init)[..., None, None]
+        return (first - second + self.lambda_init.to(first.dtype))[..., None, None]
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Differences of two maps (B, H, Q, K), or (B, H / 2, Q, K) for the official pairs; rows sum to 1 - lambda."""

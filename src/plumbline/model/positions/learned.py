@@ -45,6 +45,9 @@ class Learned(nn.Module):
         # A look-up: the gradient of an index is made by sorting on a GPU.
         return x_BTD + functional.embedding(positions_BQ, self.embedding).to(x_BTD.dtype)
 
+    def prepare(self, width: int, context: ForwardContext) -> None:
+        """Do nothing: no layer needs anything of positions."""
+
     def rotate(self, x_BHTW: torch.Tensor, context: ForwardContext, splits: int = 1) -> torch.Tensor:
         """Return queries or keys unchanged."""
         return x_BHTW

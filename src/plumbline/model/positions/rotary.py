@@ -26,6 +26,11 @@ class Rotary(nn.Module):
         """Return the embedding unchanged."""
         return x_BTD
 
+    def prepare(self, width: int, context: ForwardContext) -> None:
+        """Compute the rotations by `width` coordinates for all layers of a call, before the first one: made by it they
+        would tell it from the others, and torch.compile would make a graph of it alone."""
+        self._cosines_and_sines(width, context)
+
     def rotate(self, x_BHTW: torch.Tensor, context: ForwardContext, splits: int = 1) -> torch.Tensor:
         """Rotate this call's queries or keys (B, H, T, W); with `splits`, each of so many parts of a head on its own.
 

@@ -70,16 +70,20 @@ class AttentionResiduals(Residual):
         query_RD = torch.stack([widen(query) * widen(gain) for query, gain in pairs]) * self.scale
         return self._add_source((query_RD,), x_BTD, 0)
 
-    def read(self, state: State, sublayer: int) -> torch.Tensor:
-        """The sublayer's input (B, T, D): the weighted average of all sources so far."""
-        return self._mix(state, sublayer // self.sublayers_each)
+    def layer_inputs(self, layer: int) -> int:
+        """The layer's number, and so a graph for each: a layer has more sources, fewer readers than the one before."""
+        return layer
 
-    def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+    def read(self, state: State, sublayer: int, inputs: int) -> torch.Tensor:
+        """The sublayer's input (B, T, D): the weighted average of all sources so far."""
+        return self._mix(state, (2 * inputs + sublayer) // self.sublayers_each)
+
+    def write(self, state: State, sublayer: int, inputs: int, branch_BTD: torch.Tensor) -> State:
         """The state with the sublayer's output as a new source, or added to that of its layer."""
         source_BTD = branch_BTD.to(state[1].dtype)
-        if self.whole_layers and sublayer % 2:
+        if self.whole_layers and sublayer:
             source_BTD, state = state[-2] + source_BTD, state[:-2]
-        return self._add_source(state, source_BTD, (sublayer + 1) // self.sublayers_each)
+        return self._add_source(state, source_BTD, (2 * inputs + sublayer + 1) // self.sublayers_each)
 
     def select_tokens(self, state: State, selected_S: torch.Tensor) -> State:
         """The state of some tokens as one row: sources (1, S, D) and scores (readers, 1, S)."""

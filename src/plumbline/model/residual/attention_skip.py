@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.residual._base import Residual, State
+from plumbline.model.residual._base import LayerInputs, Residual, State
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -17,8 +17,8 @@ class AttentionSkip(Residual):
     def __init__(self, model: ModelSpec) -> None:
         super().__init__()
 
-    def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+    def write(self, state: State, sublayer: int, inputs: LayerInputs, branch_BTD: torch.Tensor) -> State:
         """Add the attention's output to the stream, or replace the stream by the FFN's output."""
-        if sublayer % 2 == 0:
-            return super().write(state, sublayer, branch_BTD)
+        if sublayer == 0:
+            return super().write(state, sublayer, inputs, branch_BTD)
         return (branch_BTD, *state[1:])

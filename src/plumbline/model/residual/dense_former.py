@@ -36,18 +36,22 @@ class DenseFormer(Residual):
         """The state: the stream, then the sources X_0, X_1, ... that are complete."""
         return (x_BTD, x_BTD) if self.official else (x_BTD,)
 
-    def begin_layer(self, state: State, layer: int) -> State:
+    def layer_inputs(self, layer: int) -> torch.Tensor:
+        """The weights of the average before a layer, with "official" of that after it: a graph for each layer, since
+        each has more sources than the one before."""
+        return self.weights[layer]
+
+    def begin_layer(self, state: State, inputs: torch.Tensor) -> State:
         """Replace the stream by the average of all sources before the layer, with "input_side"."""
-        return state if self.official else self._average(state, layer)
+        return state if self.official else self._average(state, inputs)
 
-    def end_layer(self, state: State, layer: int) -> State:
+    def end_layer(self, state: State, inputs: torch.Tensor) -> State:
         """Replace the stream by the average of all sources after the layer, with "official"."""
-        return self._average(state, layer) if self.official else state
+        return self._average(state, inputs) if self.official else state
 
-    def _average(self, state: State, layer: int) -> State:
+    def _average(self, state: State, weights_S: torch.Tensor) -> State:
         """Make the stream a source, and the average of all sources the stream."""
         sources = (*state[1:], state[0])
-        weights_S = self.weights[layer]
         # One source after the other: autograd then keeps references to the sources rather than a stacked copy.
         average_BTD = weights_S[-1] * sources[-1]
         for index, x_BTD in enumerate(sources[:-1]):

@@ -61,23 +61,38 @@ class HyperConnections(Residual):
     def start(self, x_BTD: torch.Tensor) -> State:
         """The state (x, s), or in "official" all streams (B, T, S, D) and the weights of the next sublayer."""
         if self.official:
-            return self._connect_next(x_BTD[:, :, None].expand(-1, -1, self.streams, -1), 0)
-        return (x_BTD, torch.zeros_like(x_BTD))
+            return self._connect_next(x_BTD[:, :, None].expand(-1, -1, self.streams, -1), self.connections[0])
+        slow_BTD = torch.zeros_like(x_BTD)
+        if not torch.compiler.is_compiling():
+            # With a gradient, which nobody reads, where the stream has one: else the first layer's state alone would
+            # have a part without, and torch.compile make a graph of that layer.
+            slow_BTD.requires_grad_(x_BTD.requires_grad)
+        return (x_BTD, slow_BTD)
 
-    def read(self, state: State, sublayer: int) -> torch.Tensor:
+    def layer_inputs(self, layer: int) -> tuple:
+        """For each of a layer's sublayers its alpha (unused in "at_output") and beta_logit, or in "official" its
+        connection and that of the sublayer after it, None after the last one."""
+        sublayers = (2 * layer, 2 * layer + 1)
+        if self.official:
+            return tuple((self.connections[index], self._connection(index + 1)) for index in sublayers)
+        pairs = (index // self.sublayers_each for index in sublayers)
+        return tuple((self.alphas[0 if self.at_output else pair], self.beta_logits[pair]) for pair in pairs)
+
+    def read(self, state: State, sublayer: int, inputs: tuple) -> torch.Tensor:
         """The sublayer's input (B, T, D): the stream, or in "official" a weighted sum of all streams."""
-        return self.connections[sublayer].read(*state) if self.official else state[0]
+        return inputs[sublayer][0].read(*state) if self.official else state[0]
 
-    def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+    def write(self, state: State, sublayer: int, inputs: tuple, branch_BTD: torch.Tensor) -> State:
         """Add the sublayer's output to the stream and the slow lane, or in "official" to all streams, mixed before."""
         if self.official:
-            return self._connect_next(self.connections[sublayer].write(*state, branch_BTD), sublayer + 1)
-        beta = self.beta_logits[sublayer // self.sublayers_each].sigmoid()
+            connection, next_connection = inputs[sublayer]
+            return self._connect_next(connection.write(*state, branch_BTD), next_connection)
+        alpha, beta_logit = inputs[sublayer]
+        beta = beta_logit.sigmoid()
         x_BTD, slow_BTD = state
         slow_BTD = (1 - beta) * slow_BTD + beta * branch_BTD
         if self.at_output:
             return (x_BTD + branch_BTD, slow_BTD)
-        alpha = self.alphas[sublayer // self.sublayers_each]
         return (x_BTD + branch_BTD + alpha * slow_BTD, slow_BTD)
 
     def finish(self, state: State) -> torch.Tensor:
@@ -86,8 +101,12 @@ class HyperConnections(Residual):
             return state[0].sum(dim=2)
         return state[0] + self.alphas[0] * state[1] if self.at_output else state[0]
 
-    def _connect_next(self, streams_BTSD: torch.Tensor, sublayer: int) -> State:
+    def _connection(self, sublayer: int) -> StreamConnection | None:
+        """The official connection of a sublayer, counted through all layers; None after the last one."""
+        return self.connections[sublayer] if sublayer < len(self.connections) else None
+
+    def _connect_next(self, streams_BTSD: torch.Tensor, connection: StreamConnection | None) -> State:
         """The official state before a sublayer; after the last one nothing is connected any more."""
-        if sublayer == len(self.connections):
+        if connection is None:
             return (streams_BTSD,)
-        return (streams_BTSD, self.connections[sublayer].weights(streams_BTSD))
+        return (streams_BTSD, connection.weights(streams_BTSD))

@@ -31,8 +31,13 @@ class LayerScale(Residual):
             for index in range(model.layers * vectors)
         )
 
-    def write(self, state: State, sublayer: int, branch_BTD: torch.Tensor) -> State:
+    def layer_inputs(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The gains of the attention's and the FFN's channels, (D,) each."""
+        return self.gammas[layer * self.vectors], self.gammas[(layer + 1) * self.vectors - 1]
+
+    def write(
+        self, state: State, sublayer: int, inputs: tuple[torch.Tensor, torch.Tensor], branch_BTD: torch.Tensor
+    ) -> State:
         """Add the sublayer's output times its gain to the stream."""
-        gamma_D = self.gammas[sublayer if self.vectors == 2 else sublayer // 2]
-        scaled_BTD = widen(branch_BTD) * widen(gamma_D)
+        scaled_BTD = widen(branch_BTD) * widen(inputs[sublayer])
         return (state[0] + scaled_BTD.to(torch.promote_types(state[0].dtype, branch_BTD.dtype)),)
