@@ -133,13 +133,16 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+#: Listed once: thousands of tests put them back.
+STUDIES = [path.parent for path in sorted((REPOSITORY / "studies").glob("*/study.yaml"))]
+
+
 @pytest.fixture(autouse=True)
-def _studies_of_the_repository(repository: Path) -> Iterator[None]:
+def _studies_of_the_repository() -> Iterator[None]:
     """A test may load another project's studies; ours come back, since test modules hold their classes."""
     yield
-    for folder in (repository / "studies").iterdir():
-        if (folder / "study.yaml").is_file():
-            FINDER.choose(folder.name, folder)
+    for folder in STUDIES:
+        FINDER.choose(folder.name, folder)
 
 
 @pytest.fixture(scope="session")

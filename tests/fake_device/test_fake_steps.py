@@ -42,7 +42,7 @@ INTERVENTIONS: dict[str, tuple[dict[str, int], set[str]]] = {
     "premature/base/entropy_floor/s42": ({"_local_scalar_dense at entropy_floor.py": 1}, {SCORES}),
     "quack/mha/ablation.eta_0.0003-tau_0.01/s42": ({}, set()),
     "quack/mha/quack.eta_0.0003-tau_0.01/s42": ({}, set()),
-    "quack/mha/quack.spectral/s42": ({"_linalg_eigh at _heads.py": 4}, {HEADS}),
+    "quack/mha/quack.spectral/s42": ({"_linalg_eigh at _heads.py": 2}, {HEADS}),
     "quack/mla/qk_clip_30.eta_0.0003/s42": (
         {"_local_scalar_dense at qk_clip.py": 1, "copy cpu to cuda at qk_clip.py": 1}, {SCORES},
     ),
@@ -93,33 +93,37 @@ def test_other_steps_wait_for_nothing_either(device: WarmDevice) -> None:
     assert_sound(rows)
 
 
-def test_muons_products_are_bfloat16_too(device: WarmDevice) -> None:
-    """Five steps of three products for each of the two matrices of an FFN, and for attention's four as one."""
-    run = "key_norms/base/as_published/s42"
-    (row,) = run_module(device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", run)
-    assert_sound([row | {"graphs": 1}])
-    # Attention's are 512 and 2 x 256 rows, and 512 again; each FFN has two of 2,048 x 512.
-    assert row["update_operations"] == 2 * 5 * sum(2 * 512**2 * (2 * long + 512) for long in (1536, 2048, 2048))
-
-
-def test_interventions_wait_only_where_they_say_so(device: WarmDevice) -> None:
-    """In the second step of a run, two layers: what clips, freezes, slows or adds to the loss."""
+@pytest.fixture(scope="module")
+def intervention_rows(device: WarmDevice) -> dict[str, dict[str, Any]]:
+    """The second step of each, of one layer."""
     rows = run_module(
-        device, "benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", *INTERVENTIONS
+        device, "benchmarks.fake_device", "--layers=1", "--json", "--no-graphs", "--methods", *INTERVENTIONS
     )
-    assert [row["method"] for row in rows] == list(INTERVENTIONS)
     assert_sound([row | {"graphs": 1} for row in rows])
-    for row in rows:
-        waits, products = INTERVENTIONS[row["method"]]
+    return {row["method"]: row for row in rows}
+
+
+def test_muons_products_are_bfloat16_too(intervention_rows: dict[str, dict[str, Any]]) -> None:
+    """Five steps of three products for each of the two matrices of an FFN, and for attention's four as one."""
+    row = intervention_rows["key_norms/base/frozen_gains/s42"]
+    # Attention's are 512 and 2 x 256 rows, and 512 again; each FFN has two of 2,048 x 512.
+    assert row["update_operations"] == 5 * sum(2 * 512**2 * (2 * long + 512) for long in (1536, 2048, 2048))
+
+
+def test_interventions_wait_only_where_they_say_so(intervention_rows: dict[str, dict[str, Any]]) -> None:
+    """What clips, freezes, slows or adds to the loss."""
+    assert list(intervention_rows) == list(INTERVENTIONS)
+    for name, row in intervention_rows.items():
+        waits, products = INTERVENTIONS[name]
         wait_counts: Counter[str] = Counter()
         for place, often in row["declared_waits"].items():
             wait_counts[re.sub(r"\S*/(\w+\.py):\d+$", r"\1", place)] += often
-        assert wait_counts == waits, row["method"]
+        assert wait_counts == waits, name
         files = {place.rpartition(" at ")[2].partition(":")[0] for place in row["single_products"]}
-        assert files - {"torch's own"} == products, row["method"]
-    kernels = {row["method"]: row["kernels"] + row["update_kernels"] for row in rows}
+        assert files - {"torch's own"} == products, name
+    kernels = {name: row["kernels"] + row["update_kernels"] for name, row in intervention_rows.items()}
     clipped, slowed = kernels["quack/mla/qk_clip_30.eta_0.0003/s42"], kernels["premature/base/gpt_slow/s42"]
-    assert clipped > 1000 and kernels["premature/base/entropy_floor/s42"] > 1.5 * slowed, "they were in the step"
+    assert clipped > 700 and kernels["premature/base/entropy_floor/s42"] > 1.5 * slowed, "they were in the step"
 
 
 def test_no_intervention_of_a_study_is_left_out() -> None:

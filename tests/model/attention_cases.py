@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,12 +18,18 @@ HEADS, GROUPS, WIDTH = 8, 2, 8
 
 def mixer(name: str, *, layer: int = 1, noise: float = 0.3, **options: Any) -> Mixer:
     """One layer's mixer at the tests' size, its parameters moved off their start by `noise`."""
-    model = create(small(mixer={"name": name, **options}), init_seed=3)
-    built = model.blocks[layer].attention.mixer.double()
+    built = copy.deepcopy(_build_mixer(layer, name, **options))
     generator = torch.Generator().manual_seed(11)
     for value in built.parameters():
         value.data += noise * torch.randn(value.shape, generator=generator, dtype=value.dtype)
     return built
+
+
+@cache
+def _build_mixer(layer: int, name: str, **options: Any) -> Mixer:
+    """A model is built for it: once."""
+    model = create(small(mixer={"name": name, **options}), init_seed=3)
+    return model.blocks[layer].attention.mixer.double()
 
 
 def inputs(

@@ -191,7 +191,10 @@ def test_the_documents_fractions_on_200_steps(
 ) -> None:
     """Every step is an evaluation: 3 % is step 6, two evaluations later step 8, and 12 % is step 24."""
     monkeypatch.setattr(_until_release, "lower_copy_score", lambda *arguments, **options: (clamped, 0.05))
-    chosen = spec({"name": "slow_query_key"}, train__steps=200, train__validate_every=200)
+    chosen = run_spec(
+        model=MODEL | {"layers": 2}, interventions=[{"name": "slow_query_key"}], train__steps=200,
+        train__validate_every=200, train__batch_tokens=32,
+    )  # fmt: skip
     assert train(chosen, settings(packs, tmp_path)) == 0
     assert read(tmp_path / "out/outcome.json")["interventions"] == [
         {"released": released, "fraction": released / 200, "why": why}

@@ -194,7 +194,7 @@ def test_two_ranks_pay_as_one(packs: Path, tmp_path: Path, strategy: str) -> Non
     """One sequence a micro-batch on either side: the hinge is on a micro-batch's mean."""
     from safetensors.torch import load_file
 
-    chosen = spec(floor(floor=1.0, weight=20.0))
+    chosen = spec(floor(floor=1.0, weight=20.0), train__steps=8, train__batch_tokens=128)
     assert train(chosen, settings(packs, tmp_path / "one", micro_batch=1)) == 0
     assert train_ranks(2, chosen, settings(packs, tmp_path / "two", micro_batch=1, strategy=strategy)) == [0, 0]
     mine, other = (load_file(tmp_path / name / "out/model.safetensors") for name in ("two", "one"))

@@ -86,9 +86,10 @@ def test_a_state_that_is_none_of_the_run_is_refused(
 def test_two_ranks_decide_as_one(packs: Path, tmp_path: Path) -> None:
     """By a limit that is reached in the middle of the window, and with sharded weights; replicated ones are below."""
     limited = slow(threshold_over_null=1.0, patience=1, window_start=0.0)
-    assert train(spec(limited), settings(packs, tmp_path / "one")) == 0
+    of = spec(limited, train__batch_tokens=128)
+    assert train(of, settings(packs, tmp_path / "one")) == 0
     chosen = settings(packs, tmp_path / "two", micro_batch=2, strategy="fsdp")
-    assert train_ranks(2, spec(limited), chosen) == [0, 0]
+    assert train_ranks(2, of, chosen) == [0, 0]
     first, two = (read(tmp_path / name / "out/outcome.json") for name in ("one", "two"))
     assert first["interventions"] == two["interventions"]
     scores, expected = (frames.read(tmp_path / name / "out/points/online.parquet", "probes") for name in ("two", "one"))

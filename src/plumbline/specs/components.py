@@ -82,6 +82,7 @@ class ComponentOption:
         return float(value) if self.kind == "float" else value
 
 
+@cache
 def folder(kind: str) -> str:
     """The name of the folder that holds components of a kind, without the folders above it.
 
