@@ -191,15 +191,11 @@ def probe_numbers(rows: int, columns: int) -> torch.Tensor:
 # Copies of this file stand beside exported models, of which a process may load several: the first one defines it.
 _LIBRARY = torch.library.Library("plumbline", "FRAGMENT")
 if not hasattr(torch.ops.plumbline, "product"):
-    _LIBRARY.define("product(Tensor x, Tensor y, Tensor? bias) -> Tensor")
-    _LIBRARY.impl("product", _multiply_by_onednn, "CPU")
-    # Not by `register_fake`, which looks its caller up among all modules: a tenth of a second of each process.
-    _LIBRARY.impl("product", lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), "Meta")
-    _LIBRARY.define("rounded_product(Tensor x, Tensor y, Tensor? bias) -> Tensor")
-    _LIBRARY.impl("rounded_product", _multiply_rounded, "CPU")
-    torch.library.register_fake(
-        "plumbline::rounded_product", lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), lib=_LIBRARY
-    )
+    for _name, _kernel in (("product", _multiply_by_onednn), ("rounded_product", _multiply_rounded)):
+        _LIBRARY.define(f"{_name}(Tensor x, Tensor y, Tensor? bias) -> Tensor")
+        _LIBRARY.impl(_name, _kernel, "CPU")
+        # Not by `register_fake`, which looks its caller up among all modules: a tenth of a second of each process.
+        _LIBRARY.impl(_name, lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), "Meta")
 
 
 class _Linear(torch.autograd.Function):

@@ -137,7 +137,8 @@ def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_a
     folder, (first, second) = kept, ("momentum 0.5", "decay 0.002")
     done = plumbline(folder, "log", "--forget", first)
     assert done.returncode == 1 and "the newest first: the newest is decay-0-002-" in done.stderr
-    assert plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("decay-0-002-*.md")).stem).returncode == 0
+    (page,) = (folder / ".plumbline/pages").glob("decay-0-002-*.md")
+    assert plumbline(folder, "confirm", page.stem).returncode == 0
     for name, baseline in ((second, first), (first, "baseline")):
         done = plumbline(folder, "log", "--forget", name)
         assert done.returncode == 0, done.stderr
@@ -151,8 +152,7 @@ def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_a
     runs = len(banked(folder))
     worse = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3").stdout)
     seeds = [run["seed"] for run in worse["runs"] if run["arm"] == BASELINE]
-    assert (
-        seeds[:5] == [*range(42, 47)] and len(seeds) == 5 + 5 + 1
-    )  # the fresh ones, and what a third candidate brings
+    assert seeds[:5] == [*range(42, 47)]
+    assert len(seeds) == 5 + 5 + 1, "with the fresh ones, and what a third candidate brings"
     assert len(banked(folder)) == runs + 1 + sum(run["arm"] != BASELINE for run in worse["runs"])
     assert plumbline(folder, "log", "--forget", "worse").returncode == 1
