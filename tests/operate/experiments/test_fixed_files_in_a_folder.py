@@ -85,6 +85,19 @@ def test_a_pattern_that_matches_nothing_names_its_remedy(evaluated: Path) -> Non
     assert "did you mean 'evaluate.py'?" in done.stderr and "take the pattern out" in done.stderr
 
 
+@pytest.mark.parametrize("edit", ["pattern = '('", "pattern = 'val_loss: [0-9.]+'", "pattern = val_loss", "no = 1"])
+def test_a_candidate_with_a_trainer_file_that_cannot_be_read_is_not_judged(folder: Path, edit: str) -> None:
+    change(folder)
+    path, before = folder / "plumbline.toml", banked(folder)
+    path.write_text(re.sub("^pattern = .*$", lambda _: edit, path.read_text(), flags=re.MULTILINE))
+    done = plumbline(folder, "try", "-m", "x", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == report["exit_code"] == 13 and report["error"].startswith("nothing can be judged: "), done
+    assert str(path) in report["error"] and report["error"].endswith("restore it") and banked(folder) == before
+    (folder / ".plumbline/baseline.json").unlink()
+    assert plumbline(folder, "try", "-m", "x").returncode == 1, "a file that never could be read is an error"
+
+
 def test_what_was_kept_before_a_file_was_fixed_is_not_confirmed_by_it(evaluated: Path) -> None:
     fixed = (evaluated / "plumbline.toml").read_text()
     (evaluated / "plumbline.toml").write_text(fixed.replace('"evaluate.py", ', ""))

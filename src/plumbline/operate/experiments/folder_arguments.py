@@ -16,6 +16,7 @@ from plumbline.operate.experiments.margin_arguments import add_margin
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict.decision.outcome import ExperimentQuestion
 from plumbline.verdict.evidence import parse_measures
+from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile, load
@@ -40,9 +41,29 @@ def place_of(root: Path) -> ExperimentFolders:
     )
 
 
+class BrokenTrainerFileError(PlumblineError):
+    """A `plumbline.toml` by which the baseline was measured, and which can no longer be read."""
+
+    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
+
+
 def load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
-    """The baseline of a folder whose command may be run."""
-    require_trust(file := load(root), options.trust, options.verb)
+    """The baseline of a folder whose command may be run.
+
+    Raises:
+        BrokenTrainerFileError: a candidate came with a `plumbline.toml` that cannot be read, and the baseline had one.
+        PlumblineError: there is no such file yet that can be read, or its command may not be run.
+    """
+    try:
+        file = load(root)
+    except PlumblineError as error:
+        if Folder(root).has_baseline:
+            raise BrokenTrainerFileError(
+                f"nothing can be judged: {error}. The baseline was measured by a file that could be read, and one "
+                "file measures both arms: restore it"
+            ) from None
+        raise
+    require_trust(file, options.trust, options.verb)
     return open_baseline(file)
 
 

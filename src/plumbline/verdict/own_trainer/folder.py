@@ -126,6 +126,11 @@ class Folder:
                 repository.remove(copy)
                 remove_left(self.runs / f"{copy.name}.result.tmp")
 
+    @property
+    def has_baseline(self) -> bool:
+        """Whether something was tried here: candidates have a baseline from then on."""
+        return (self.own / "baseline.json").exists()
+
     def baseline(self, repository: Repository) -> Arm:
         """The arm that candidates are compared with: at first what HEAD is, and held from then on."""
         record = read_json(self.own / "baseline.json")
