@@ -122,12 +122,12 @@ def require_wide_products() -> None:
         raise PlumblineError(message)
 
 
-def list_recorded() -> dict[str, str]:
+def list_recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """List the variables that are set and may change numbers, by name, for a run's manifest.
 
     A path among the values is written as its last part, since manifests are published.
     """
-    settings = {name: value for name, value in os.environ.items() if find_treatment(name) in ("recorded", "refused")}
+    settings = {name: value for name, value in environment.items() if find_treatment(name) in ("recorded", "refused")}
     return {name: re.sub(r"/[^\s:,;]*/", "…/", value) for name, value in sorted(settings.items())}
 
 
