@@ -7,14 +7,14 @@ Source: premature study, sections 2, 4 and 5; definitions in `interpretations` o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.curve_crossing import first_at_or_below
 
@@ -169,8 +169,3 @@ class RunValues:
         """Seed, control and intervention of each pair of the central comparison."""
         for seed in self.seeds(CONTROL, scale):
             yield seed, self.key(CONTROL, scale, seed), self.key(INTERVENTION, scale, seed)
-
-
-def count_completed(run_values: RunValues, keys: Iterable[str | None]) -> int:
-    """How many runs are complete."""
-    return sum(run_values.outcome(key) == COMPLETED for key in keys)

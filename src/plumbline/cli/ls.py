@@ -23,7 +23,8 @@ SMALL_MODELS = "small_models.csv"
 def _methods(study: Study) -> list[Row]:
     entries, small = study.definition["methods"], _small_models(study)
     return [
-        {"study": study.name, "method": name, "label": study.label(name), "category": _category(entries, name)}
+        {"study": study.name, "method": name, "label": study.label(name)}
+        | {"category": entries[name.partition(".")[0]].get("category", "")}
         | {"loss against the baseline, small models": small.get(name, "")}
         for name in study.methods
     ]
@@ -43,10 +44,6 @@ def _difference(row: Row) -> str:
     if word not in ("lower", "higher"):
         return word
     return f"{abs(float(by)):.2f} ± {float(row['half_interval_95_base']):.2f} {word} at {row['scale']}"
-
-
-def _category(entries: dict[str, dict[str, str]], name: str) -> str:
-    return entries[name.partition(".")[0]].get("category", "")
 
 
 def _variants(study: Study) -> list[Row]:

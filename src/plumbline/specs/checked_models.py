@@ -47,13 +47,13 @@ def make_own_methods_file(
     )
 
 
-def list_checked_models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
+def list_checked_models(mine: OwnMethodsFile) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
     """The models to check before training: for every method and baseline a small spec, and by scale the model to be
     trained.
 
     The small spec is that of the preset smoke; where the study has no such scale there, it is two layers of the model.
     """
-    small = mine if mine.study.preset == SMALL else _load_small(mine, root)
+    small = mine if mine.study.preset == SMALL else _load_small(mine)
     specs = {}
     for method in mine.compared:
         whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
@@ -67,13 +67,13 @@ def list_checked_models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tu
     return specs
 
 
-def _load_small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
+def _load_small(mine: OwnMethodsFile) -> OwnMethodsFile | None:
     """The same methods at the small preset; None if they are not there."""
     try:
         if mine.experiment is None:
-            return own_methods_file.load(mine.path, SMALL, root)
+            return own_methods_file.load(mine.path, SMALL)
         own = {key: mine.experiment[key] for key in ("study", "scale", "method", "against")}
-        return make_own_methods_file(own, study_config.load(mine.study.name, SMALL, root), root)
+        return make_own_methods_file(own, study_config.load(mine.study.name, SMALL))
     except PlumblineError:
         return None
 

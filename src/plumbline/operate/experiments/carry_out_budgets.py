@@ -25,8 +25,8 @@ from plumbline.core.formats import format_count, rough_duration
 from plumbline.operate.experiments.carry_out_experiment import (
     ExperimentSource,
     RunGain,
+    compare_arms,
     describe_run,
-    gather_evidence,
     make_entry,
     shorten_path,
     tell,
@@ -34,7 +34,6 @@ from plumbline.operate.experiments.carry_out_experiment import (
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import budget_effect, every_check
-from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision import budget_page
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.budget_course import (
@@ -269,18 +268,9 @@ def _decide(source: BudgetSource, terms: BudgetTerms) -> BudgetDecision:
     for place_of_budget, (label, pairs) in enumerate(zip(terms.labels, _list_pairs(terms, seeds))):
         trainer, doublings = source.trainers[place_of_budget], terms.doublings[place_of_budget]
         runs = _take_runs(source, trainer, pairs, terms, label)
-        of_budget = gather_evidence(source, trainer, runs)
-        evidence[2.0**doublings] = [run for each in of_budget.runs.values() for run in each.values()]
         tries = place.read_ledger().count_tries_made(source.baseline_name, terms.metric)
-        arms = ComparedArms(
-            evidence=of_budget,
-            baseline=BASELINE,
-            candidate=terms.candidate,
-            labels={BASELINE: terms.baseline},
-            higher=terms.higher,
-            equal=terms.equal,
-            tries=tries + place_of_budget,
-        )
+        arms = compare_arms(source, trainer, terms, runs, tries=tries + place_of_budget)
+        evidence[2.0**doublings] = [run for each in arms.evidence.runs.values() for run in each.values()]
         at_budgets.append(RunsAtBudget(runs=tuple(runs), comparability=every_check.examine(arms)))
         if len(runs) < len(pairs) or not all(run.has_value for run in runs):
             break

@@ -244,20 +244,18 @@ def _decide_as_good(experiment: Experiment, settled: SettledExperiment) -> Decis
 def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     """Examine what a decision stands on, and withhold it where a check refuses, or a keep where a guard is broken."""
     terms = decision.terms
-    evidence = gather_evidence(source, source.trainer, decision.runs, decision.fresh)
-    arms = ComparedArms(
-        evidence=evidence,
-        baseline=BASELINE,
-        candidate=terms.candidate,
-        labels={BASELINE: terms.baseline},
-        higher=terms.higher,
+    arms = compare_arms(
+        source,
+        source.trainer,
+        terms,
+        decision.runs,
+        decision.fresh,
         paired=terms.design.plan == "paired",
-        equal=terms.equal,
         guards=terms.guards,
         confirmed=decision.verdict.is_kept if decision.fresh else None,
         tries=1 if terms.claim else source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric),
     )
-    answers = every_check.examine(arms)
+    answers, evidence = every_check.examine(arms), arms.evidence
     changed = evidence.changed_files
     order = tuple(evidence.runs[run.arm][str(run.seed)].order for run in (*decision.runs, *decision.fresh))
     decision = replace(decision, order=order, comparability=answers, changed_files=changed)
@@ -273,17 +271,30 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
     return replace(refused, sentence=write_sentence(refused, reason=refusal))
 
 
-def gather_evidence(
-    source: ArmsSource, trainer: Trainer, runs_looked_at: Sequence[ArmRun], fresh_runs: Sequence[ArmRun] = ()
-) -> Evidence:
-    """Collect what is known of every run of a decision, by arm, and of the arms themselves."""
+def compare_arms(
+    source: ArmsSource,
+    trainer: Trainer,
+    terms: ExperimentTerms | BudgetTerms,
+    runs_looked_at: Sequence[ArmRun],
+    fresh_runs: Sequence[ArmRun] = (),
+    **more: Any,
+) -> ComparedArms:
+    """Collect what is known of every run, by arm, and of the arms themselves; `more`: what else a check reads."""
     places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(source.bank.runs)}
     runs: dict[str, dict[str, RunEvidence]] = {}
     for run in (*runs_looked_at, *fresh_runs):
         place = places.get((run.run_id, run.seed))
         evidence = replace(trainer.evidence(run), order=place, fresh=run in fresh_runs)
         runs.setdefault(run.arm, {})[str(run.seed)] = evidence
-    return replace(source.arm_evidence, runs=runs)
+    return ComparedArms(
+        evidence=replace(source.arm_evidence, runs=runs),
+        baseline=BASELINE,
+        candidate=terms.candidate,
+        labels={BASELINE: terms.baseline},
+        higher=terms.higher,
+        equal=terms.equal,
+        **more,
+    )
 
 
 def withhold_implausible(decision: Decision, source: ExperimentSource, *, looked_at: bool) -> Decision:

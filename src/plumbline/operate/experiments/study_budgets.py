@@ -47,17 +47,22 @@ class StudyBudgets(BudgetSource):
 
     Attributes:
         base: the arms at 1x, with the scale's own settings.
-        trainers: the arms at each budget; `labels`: how many times 1x it is.
+        arms: those at each budget; `labels`: how many times 1x it is.
     """
 
     base: StudyArms
-    trainers: Sequence[StudyArms]
+    arms: Sequence[StudyArms]
     labels: Sequence[str]
+
+    @property
+    def trainers(self) -> Sequence[StudyArms]:
+        """What trains both arms, at each budget of the terms."""
+        return self.arms
 
     @cached_property
     def terms(self) -> BudgetTerms:
         """What is settled before the first run."""
-        steps = [arms.spec.train.steps for arms in self.trainers]
+        steps = [arms.spec.train.steps for arms in self.arms]
         times = [number / self.base.spec.train.steps for number in steps]
         budgets = [f"{number:,} steps" for number in steps]
         return self.settle_terms(self.labels, budgets, times, self.options.max_runs or MOST)
@@ -77,7 +82,7 @@ class StudyBudgets(BudgetSource):
         terms, first = self.terms, self.source.question.first_seed
         runs = [
             replace(arms.run_of(arm), spec=arms.spec_of(arm, seed))
-            for arms in self.trainers
+            for arms in self.arms
             for arm in (BASELINE, terms.candidate)
             for seed in range(first, first + terms.runs)
         ]

@@ -62,9 +62,10 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     if not jobs:
         return []
     plan = dry_run.project
+    machine = machines.load(plan.config["machine"], plan.root)
     demands = [
         *([f"config/presets/{plan.name}.yaml: device: gpu"] if plan.preset["device"] == "gpu" else []),
-        *([f"machine: {plan.config['machine']}"] if _load_machine(dry_run).device == "cuda" else []),
+        *([f"machine: {plan.config['machine']}"] if machine.device == "cuda" else []),
     ]
     if dry_run.elsewhere:
         message = f"of {_count_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
@@ -100,10 +101,6 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 
 def _count_jobs(jobs: list[JobToRun]) -> str:
     return f"{format_count(len(jobs), 'job')} of runs"
-
-
-def _load_machine(dry_run: DryRun) -> machines.Machine:
-    return machines.load(dry_run.project.config["machine"], dry_run.project.root)
 
 
 def _why(here: dict[str, Any]) -> str:
