@@ -8,7 +8,6 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from subprocess import Popen
 
 import psutil

@@ -136,7 +136,9 @@ def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_a
     folder, (first, second) = kept, ("momentum 0.5", "decay 0.002")
     done = plumbline(folder, "log", "--forget", first)
     assert done.returncode == 1 and "the newest first: the newest is decay-0-002-" in done.stderr
-    assert plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("decay-0-002-*.md")).stem).returncode == 0
+    assert (
+        plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("decay-0-002-*.md")).stem).returncode == 0
+    )
     for name, baseline in ((second, first), (first, "baseline")):
         done = plumbline(folder, "log", "--forget", name)
         assert done.returncode == 0, done.stderr
