@@ -194,7 +194,7 @@ if not hasattr(torch.ops.plumbline, "product"):
     for _name, _kernel in (("product", _multiply_by_onednn), ("rounded_product", _multiply_rounded)):
         _LIBRARY.define(f"{_name}(Tensor x, Tensor y, Tensor? bias) -> Tensor")
         _LIBRARY.impl(_name, _kernel, "CPU")
-        # Not by `register_fake`, which looks its caller up among all modules: a tenth of a second of each process.
+        # Not as torch registers one, which looks the caller up among all modules: a tenth of a second of each process.
         _LIBRARY.impl(_name, lambda x_XI, y_OI, bias_O: x_XI.new_empty(len(x_XI), len(y_OI)), "Meta")
 
 
