@@ -95,10 +95,10 @@ class _ItemIndex:
         hashes, owners = array("q"), array("q")
         self.anchors: dict[tuple[str, str], set[int]] = {}
         for number, words in texts:
+            rareness = [frequency[hash(pair)] for pair in pairwise(words)]
             for start in range(len(words) - GRAM + 1):
-                row = words[start : start + GRAM]
-                rareness = [frequency[hash(pair)] for pair in pairwise(row)]
-                place = rareness.index(min(rareness))
+                row, of_row = words[start : start + GRAM], rareness[start : start + GRAM - 1]
+                place = of_row.index(min(of_row))
                 self.anchors.setdefault((row[place], row[place + 1]), set()).add(place)
                 hashes.append(hash(tuple(row)))
                 owners.append(number)
