@@ -74,12 +74,12 @@ class RunFrames:
     def key(self, scale: str, method: str, seed: int | None = None) -> str | None:
         """Find the key of a method's run at a scale: of a seed, or of the first one; None if none is expected."""
         keys = self._keys_by_seed.get((scale, method), {})
-        return keys.get(min(keys) if keys and seed is None else seed)
+        return keys.get(min(keys, default=-1) if seed is None else seed)
 
     @cached_property
-    def _keys_by_seed(self) -> dict[tuple[str, str], dict[int | None, str]]:
+    def _keys_by_seed(self) -> dict[tuple[str, str], dict[int, str]]:
         """(scale, method) -> seed -> key: claims look up thousands of keys."""
-        keys: dict[tuple[str, str], dict[int | None, str]] = {}
+        keys: dict[tuple[str, str], dict[int, str]] = {}
         columns = (self.runs[name] for name in ("scale", "method", "seed"))
         for scale, method, seed, key in zip(*columns, self.runs.index, strict=True):
             keys.setdefault((scale, method), {})[seed] = key
