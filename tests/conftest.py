@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -112,7 +113,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage again, less often, and never among what was there before the first test."""
+    """Look for garbage again, less often, and never among what was there before the first test. And let Hypothesis
+    draw the same whatever else is imported: for constants to try it would parse every module of ours, 16 seconds."""
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if providers is not None:
+        providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined]  # noqa: SLF001
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()

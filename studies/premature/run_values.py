@@ -42,6 +42,7 @@ class RunValues:
     def __init__(self, frames: RunFrames, study: Study) -> None:
         self.frames, self.study = frames, study
         self._held_out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._offline: dict[str, dict[str, pd.DataFrame]] = {}
         self._curves: dict[tuple[str, str, Part, str], pd.Series] = {}
 
     @cached_property
@@ -108,15 +109,14 @@ class RunValues:
 
     # Probes
 
-    @cached_property
-    def _offline(self) -> dict[tuple[str, str], pd.DataFrame]:
-        probes = self.frames.probes
-        offline = probes[probes["source"] == "offline"]
-        return {(str(key), str(probe)): rows for (key, probe), rows in offline.groupby(["key", "probe"], sort=False)}
-
     def rows(self, key: str, probe: str) -> pd.DataFrame:
         """Everything that an offline probe read of a run."""
-        return self._offline.get((key, probe), self.frames.probes.iloc[:0])
+        probes = self.frames.probes
+        if key not in self._offline:
+            # A claim reads one or two runs of hundreds.
+            of_run = probes[(probes["key"] == key) & (probes["source"] == "offline")]
+            self._offline[key] = {str(name): rows for name, rows in of_run.groupby("probe", sort=False)}
+        return self._offline[key].get(probe, probes.iloc[:0])
 
     def first_upper(self, key: str) -> int:
         """The first layer of the upper half, counted from 0."""

@@ -21,7 +21,8 @@ BASE, LARGE = "base", "large"
 
 def headline_runs(runs: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
     """The runs behind a method's value at the base scale: all seeds of the reference, the first of any other."""
-    mine = runs[runs["method"] == method].sort_values("seed")
+    mine = runs[runs["method"] == method]
+    mine = mine.sort_values("seed") if len(mine) > 1 else mine
     return mine if method == reference else mine.head(1)
 
 

@@ -78,12 +78,12 @@ def alone(model: Decoder, segment: TokenSegment) -> tuple[float, bool]:
 
 @cache
 def combinations() -> dict[str, ModelSpec]:
-    """The components that a run of any study has, at the sizes of its smallest preset."""
+    """The components that a run of any study has, at the sizes of its smallest preset and of two layers."""
     models: dict[str, ModelSpec] = {}
     for path in sorted((REPOSITORY / "studies").glob("*/study.yaml")):
         for run in study_config.load(path.parent.name, "smoke").runs.values():
             slots = {key: value for key, value in run.spec.model.to_dict().items() if isinstance(value, dict)}
-            models.setdefault(json.dumps(slots, sort_keys=True), run.spec.model)
+            models.setdefault(json.dumps(slots, sort_keys=True), run.spec.model.resized(layers=2))
     return models
 
 

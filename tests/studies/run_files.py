@@ -1,17 +1,19 @@
-"""The files of made-up runs, as training and probing write them; and worlds that are read over and over."""
+"""Made-up runs, as training and probing leave them: as files, or held in the place of others that were read."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
+import pyarrow as pa
 
 from plumbline.core import frames
-from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
 
 World = TypeVar("World")
@@ -24,46 +26,24 @@ def keep_read(world: World) -> World:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExchangedRuns(RunFrames):
-    """Frames in which some runs were read anew; all others are as they were read before."""
+class MadeRun:
+    """What a made-up run leaves behind."""
 
-    before: RunFrames
-    anew: RunFrames
-
-    def metrics(self, key: str) -> pd.DataFrame:
-        """Read a run's frame where its files are."""
-        return (self.anew if key in self.anew.runs.index else self.before).metrics(key)
-
-
-def exchange_runs(before: RunFrames, anew: RunFrames) -> RunFrames:
-    """The frames with the runs of `anew` in the place of those that they are instead of."""
-    changed = anew.runs.index
-    values = {field.name: getattr(before, field.name) for field in fields(RunFrames)} | {"work": anew.work}
-    if changed.empty:
-        return ExchangedRuns(before=before, anew=anew, **values)
-
-    def join(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-        rest = old[~old["key"].isin(changed)] if len(old) else old
-        return pd.concat([rest, new], ignore_index=True) if len(new) else rest
-
-    def update(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-        return {key: content for key, content in old.items() if key not in changed} | new
-
-    values["runs"] = pd.concat([before.runs.drop(index=changed), anew.runs]).loc[before.runs.index]
-    values |= {name: join(getattr(before, name), getattr(anew, name)) for name in ("scores", "probes")}
-    values |= {name: update(getattr(before, name), getattr(anew, name)) for name in ("outcomes", "manifests")}
-    return ExchangedRuns(before=before, anew=anew, **values)
+    spec: RunSpec
+    outcome: dict[str, Any]
+    manifest: dict[str, Any]
+    metrics: pd.DataFrame
+    probes: pd.DataFrame | None = None
+    scores: pd.DataFrame | None = None
 
 
-def write_run(
-    root: Path, spec: RunSpec, metrics: pd.DataFrame, probes: pd.DataFrame | None = None, *, step: int,
-    loss: float | None, diverged: str = "", outcome: dict[str, Any] | None = None,
+def make_run(
+    spec: RunSpec, metrics: pd.DataFrame, probes: pd.DataFrame | None = None, scores: pd.DataFrame | None = None, *,
+    step: int, loss: float | None, diverged: str = "", outcome: dict[str, Any] | None = None,
     made_on: dict[str, Any] | None = None,
-) -> None:  # fmt: skip
-    """Write a run that came to `step` and ended there with `loss`, or `diverged` for a reason; `outcome` and `made_on`
-    are what its outcome and its manifest say besides."""
-    folder = root / "runs" / spec.key
-    folder.mkdir(parents=True, exist_ok=True)
+) -> MadeRun:  # fmt: skip
+    """A run that came to `step` and ended there with `loss`, or `diverged` for a reason; `outcome` and `made_on` are
+    what its outcome and its manifest say besides."""
     identity = {"run_id": spec.run_id, "study": spec.study, "preset": spec.preset, "scale": spec.scale}
     identity |= {"method": spec.method}
     ended = {"init_seed": spec.init_seed, "outcome": "diverged" if diverged else "completed", "step": step}
@@ -72,13 +52,91 @@ def write_run(
     manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
     manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "host": "here"}
     manifest |= {"wall_seconds": 12.5, "attempts": 1, "started": "t0", "finished": "t1", "parameters": 1216710656}
-    for name, content in (
-        ("outcome", ended | (outcome or {})),
-        ("manifest", manifest | (made_on or {"device": "cpu"})),
-    ):
-        (folder / f"{name}.json").write_text(json.dumps(identity | content, allow_nan=False), encoding="utf-8")
-    frames.write(metrics, "metrics", folder / "metrics.parquet")
-    if probes is not None:
-        labels = {"probes": json.dumps({probe.name: "c" * 16 for probe in spec.probes}), "torch": "2.13.0"}
+    return MadeRun(
+        spec=spec,
+        outcome=identity | ended | (outcome or {}),
+        manifest=identity | manifest | (made_on or {"device": "cpu"}),
+        metrics=metrics,
+        probes=probes,
+        scores=scores,
+    )
+
+
+def write_run(root: Path, run: MadeRun) -> None:
+    """Write a run's files."""
+    folder = root / "runs" / run.spec.key
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("outcome", "manifest"):
+        text = json.dumps(getattr(run, name), allow_nan=False)
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    frames.write(run.metrics, "metrics", folder / "metrics.parquet")
+    if run.probes is not None:
+        labels = {"probes": json.dumps({probe.name: "c" * 16 for probe in run.spec.probes}), "torch": "2.13.0"}
         labels |= {"validation_fingerprint": "e" * 16, "device": "cpu"}
-        frames.write(probes, "probes", root / "probes" / spec.key / "probes.parquet", metadata=labels)
+        frames.write(run.probes, "probes", root / "probes" / run.spec.key / "probes.parquet", metadata=labels)
+    if run.scores is not None:
+        frames.write(run.scores, "scores", root / "scores" / run.spec.key / "scores.parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangedRuns(RunFrames):
+    """Frames in which some runs are others, of which nothing is written."""
+
+    before: RunFrames
+    anew: Mapping[str, MadeRun | None]
+
+    def metrics(self, key: str) -> pd.DataFrame:
+        """A run's frame: of one that is held, or of the files of before."""
+        if key not in self.anew:
+            return self.before.metrics(key)
+        run = self.anew[key]
+        return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names) if run is None else run.metrics
+
+
+def exchange_runs(before: RunFrames, anew: Mapping[str, MadeRun | None], work: Path | None = None) -> ExchangedRuns:
+    """What `load` would read if some runs had been others (None: missing); measurements lie below `work`."""
+    rows = before.runs.to_dict("index")
+    made = {key: run for key, run in anew.items() if run is not None}
+    for key, run in anew.items():
+        rows[key] |= dict.fromkeys(_ENDS) | {"outcome": MISSING} if run is None else _ends(run, before.average)
+
+    def join(name: str) -> pd.DataFrame:
+        old, new = getattr(before, name), [_as_read(run, name) for run in made.values()]
+        rest = old[~old["key"].isin(list(anew))] if len(old) else old
+        filled = [frame for frame in (rest, *new) if len(frame)]
+        return pd.concat(filled, ignore_index=True) if filled else rest
+
+    def update(name: str) -> dict[str, Any]:
+        old = {key: content for key, content in getattr(before, f"{name}s").items() if key not in anew}
+        return old | {key: getattr(run, name) for key, run in made.items()}
+
+    values = {field.name: getattr(before, field.name) for field in fields(RunFrames)}
+    with pd.option_context("mode.string_storage", "python"):
+        runs = pd.DataFrame.from_dict(rows, orient="index", columns=before.runs.columns).rename_axis("key")
+    values |= {"runs": runs.astype(dict.fromkeys(("last_finite_loss", "validation_loss", "average"), float))}
+    values |= {name: join(name) for name in ("scores", "probes")}
+    values |= {"outcomes": update("outcome"), "manifests": update("manifest"), "work": work or before.work}
+    return ExchangedRuns(before=before, anew=anew, **values)
+
+
+#: Columns of `RunFrames.runs` that a run has once it ended.
+_ENDS = ("outcome", "steps", "step", "last_finite_step", "reason", "last_finite_loss", "validation_loss", "average")
+_ENDS += ("parameters", "device")
+
+
+def _ends(run: MadeRun, average: str) -> dict[str, Any]:
+    row = {name: run.outcome.get(name) for name in _ENDS} | {name: run.manifest.get(name) for name in _ENDS[-2:]}
+    if run.scores is not None and len(run.scores):
+        row["average"] = run.scores.set_index("task")["value"][average]
+    return row
+
+
+def _as_read(run: MadeRun, name: str) -> pd.DataFrame:
+    """A run's frame as it comes back from its file, with where the run stands."""
+    schema, frame = frames.SCHEMAS[name], getattr(run, name)
+    if frame is None:
+        return pd.DataFrame()
+    table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+    frame = table.replace_schema_metadata().to_pandas()
+    spec = run.spec
+    return frame.assign(key=spec.key, scale=spec.scale, method=spec.method, seed=spec.init_seed)

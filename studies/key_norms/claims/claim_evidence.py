@@ -32,6 +32,7 @@ class Evidence(claim_registry.ClaimEvidence):
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
         self.groups = {group.name: group for group in groups(count_layers(study))}
+        self._read: dict[tuple[str, str], StartAndFinalValues] = {}
 
     @property
     def spec(self) -> RunSpec:
@@ -43,7 +44,7 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def end(self, probe: str, arm: str = AS_PUBLISHED) -> StartAndFinalValues:
         """What a probe read of an arm at both ends of its training."""
-        ends = read_ends(self.frames, arm, probe)
+        ends = self._ends(arm, probe)
         if ends.word:
             raise MissingRun(ends.word, ends.runs[0] if ends.runs else f"{SCALE}/{arm}")
         self.used |= set(ends.runs)
@@ -69,8 +70,14 @@ class Evidence(claim_registry.ClaimEvidence):
         """What a reader must see next to a group's key norm: what decay alone leaves of it, and the same layers trained
         without decay (where that run is there)."""
         norms = {"decay_alone": self.start() * float(decay(self.spec)[-1])}
-        other = read_ends(self.frames, NO_DECAY, KEY_NORM)
+        other = self._ends(NO_DECAY, KEY_NORM)
         if not other.word:
             self.used |= set(other.runs)
             norms["without_decay"] = self.of_group(other.final, group)
         return norms
+
+    def _ends(self, arm: str, probe: str) -> StartAndFinalValues:
+        """Ends of an arm's curves: a dozen claims ask for the same ones."""
+        if (arm, probe) not in self._read:
+            self._read[arm, probe] = read_ends(self.frames, arm, probe)
+        return self._read[arm, probe]

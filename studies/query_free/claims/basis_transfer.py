@@ -16,7 +16,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Val
 from plumbline.results.claims.claim_tolerances import factor, half_unit, near
 from plumbline.results.runs.finished_runs import MISSING
 
-from ..basis_transfer_results import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals
+from ..basis_transfer_results import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME
 from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
@@ -31,7 +31,7 @@ def _read(e: Evidence) -> pd.DataFrame:
     Raises:
         MissingRun: it was not made.
     """
-    table, key = finals(e.frames), e.frames.find_measurement_key(NAME)
+    table, key = e.basis_transfer, e.frames.find_measurement_key(NAME)
     if table is None:
         raise MissingRun(MISSING, key)
     e.used.add(key)

@@ -6,6 +6,9 @@ much; a level of loss within a twentieth, since nothing is printed of the held-o
 from __future__ import annotations
 
 import math
+from functools import cached_property
+
+import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
@@ -15,7 +18,7 @@ from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 
-from .. import theorem_checks
+from .. import basis_transfer_results, theorem_checks
 from ..run_values import BASELINE, SAME, SCALE, ParameterCounts, RunValues, count_parameters, find_spec
 
 LEVEL, PERCENT = factor(1.05), near(SAME)
@@ -27,6 +30,11 @@ class Evidence(claim_registry.ClaimEvidence):
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
         self.values = RunValues(frames, study)
+
+    @cached_property
+    def basis_transfer(self) -> pd.DataFrame | None:
+        """What the measurement says at its end, by width; None if it was not made."""
+        return basis_transfer_results.finals(self.frames)
 
     def spec(self, method: str) -> RunSpec:
         """A method's run at the paper's own size."""

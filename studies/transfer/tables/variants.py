@@ -88,10 +88,13 @@ class _World:
     floor_runs: pd.DataFrame
     corpus: Corpus
     exact: dict[str, int]
+    behind: dict[str, pd.DataFrame]
 
     def runs(self, name: str) -> pd.DataFrame:
         """The runs behind a row's values."""
-        return headline_runs(self.base, name, self.reference)
+        if name not in self.behind:
+            self.behind[name] = headline_runs(self.base, name, self.reference)
+        return self.behind[name]
 
     def at_paper_size(self, name: str) -> int:
         """Parameters of a method or variant at the paper's own size."""
@@ -115,6 +118,7 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
         floor_runs=floor_runs,
         corpus=corpus.load(study.corpus, SIZE),
         exact={},
+        behind={},
     )
     there = [name for name in study.variants if len(world.runs(name))]
     prints = {name: published.table(name) for name in ("table2", "table4", "table7")}

@@ -15,7 +15,7 @@ from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.studies.key_norms.norm_curves import count_layers
-from tests.studies.run_files import exchange_runs, write_run
+from tests.studies.run_files import MadeRun, exchange_runs, make_run, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "key_norms" / "published")
@@ -67,7 +67,7 @@ def study_at(preset: str) -> study_config.Study:
 
 @dataclass
 class World:
-    """Run directories under `root`, of one preset; of `before` are the arms that are alike."""
+    """Run directories under `root`, of one preset; of one that was made of another (`before`) nothing is written."""
 
     root: Path
     preset: str = "paper"
@@ -78,20 +78,22 @@ class World:
     def __post_init__(self) -> None:
         self.study = study_at(self.preset)
         self.arms = self.arms or as_the_document_says(count_layers(self.study))
-        for name, arm in self.arms.items():
-            if self._is_new(name):
-                self._run(name, arm)
+        for name, arm in self.arms.items() if self.before is None else ():
+            write_run(self.root, self._make(name, arm))
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
         expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
-        anew = load([run for run in expected if self._is_new(run.method)], self.root, probes=True)
-        return anew if self.before is None else exchange_runs(self.before.load(), anew)
+        if self.before is None:
+            return load(expected, self.root, probes=True)
+        changed = [run for run in expected if self.arms.get(run.method) != self.before.arms.get(run.method)]
+        anew = {
+            run.key: self._make(run.method, self.arms[run.method]) if run.method in self.arms else None
+            for run in changed
+        }
+        return exchange_runs(self.before.load(), anew)
 
-    def _is_new(self, name: str) -> bool:
-        return self.before is None or self.arms.get(name) != self.before.arms.get(name)
-
-    def _run(self, method: str, arm: Arm) -> None:
+    def _make(self, method: str, arm: Arm) -> MadeRun:
         spec = self.study.runs[f"{STUDY}/base/{method}/s42"].spec
         steps = spec.train.steps
         last = steps if arm.outcome == "completed" else steps // 2
@@ -100,7 +102,7 @@ class World:
         metrics = metrics.assign(learning_rate=0.024, tokens=at[1:] * spec.train.batch_tokens)
         read = pd.concat([self._curve(spec, arm, probe, at) for probe in ("key_norm", "query_norm", "entropy")])
         diverged = "" if arm.outcome == "completed" else "not finite"
-        write_run(self.root, spec, metrics, read, step=last, loss=4.0, diverged=diverged)
+        return make_run(spec, metrics, read, step=last, loss=4.0, diverged=diverged)
 
     def _curve(self, spec, arm: Arm, probe: str, steps: np.ndarray) -> pd.DataFrame:
         queries = [0.9 * norm for norm in arm.norms]

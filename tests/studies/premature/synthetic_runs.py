@@ -6,12 +6,11 @@ A world is facts by run (`Facts`); a mutant is a function that changes them befo
 from __future__ import annotations
 
 import atexit
-import copy
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -19,14 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.core import frames
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs import finished_runs
 from plumbline.results.runs.expected_runs import ExpectedRun, list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs import study_config
 from plumbline.studies.premature.release_rule_replay import LOGGED
-from tests.studies.run_files import exchange_runs, write_run
+from tests.studies.run_files import MadeRun, exchange_runs, make_run, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "premature" / "published")
@@ -199,7 +197,7 @@ def write_runs(facts: World, root: Path, preset: str = "paper") -> Path:
         if run == published.get(key):
             _link(key, root)
         else:
-            _write(study_at(preset).runs[key].spec, run, root)
+            write_run(root, _make(study_at(preset).runs[key].spec, run))
     return root
 
 
@@ -211,16 +209,14 @@ def _link(key: str, root: Path) -> None:
             here.symlink_to(there)
 
 
-def load_where(change: Callable[[World], object], folder: Path) -> RunFrames:
-    """The frames of the published facts with a change; only the runs that it changes are written and read."""
-    facts = copy.deepcopy(_make_facts())
+def load_where(change: Callable[[World], object]) -> RunFrames:
+    """The frames of the published facts with a change; nothing is written."""
+    facts = {key: _copy(run) for key, run in _make_facts().items()}
     change(facts)
     changed = [key for key, run in _make_facts().items() if facts.get(key) != run]
     assert changed, "nothing is changed"
-    for key in changed:
-        if key in facts:
-            _write(study_at().runs[key].spec, facts[key], folder)
-    return exchange_runs(load_published(), load_frames(folder, keys=changed))
+    made = {key: _make(study_at().runs[key].spec, facts[key]) if key in facts else None for key in changed}
+    return exchange_runs(load_published(), made)
 
 
 @cache
@@ -229,11 +225,10 @@ def load_published() -> RunFrames:
     return load_frames(published_once())
 
 
-def load_frames(root: Path, *groups: str, preset: str = "paper", keys: Collection[str] | None = None) -> RunFrames:
-    """The frames of some groups, of all runs by default; and of those only these `keys`."""
+def load_frames(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
+    """The frames of some groups, of all runs by default."""
     study = study_at(preset)
     expected = list_expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
-    expected = [run for run in expected if keys is None or run.key in keys]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finished_runs, "_read_frame", _frame)
         return finished_runs.load(expected, root, average="seven_avg", probes=True)
@@ -252,16 +247,14 @@ def _frame(path: Path, name: str, run: ExpectedRun) -> pd.DataFrame | None:
     return READ[file]
 
 
-def _write(spec, run: Facts, root: Path) -> None:
+def _make(spec, run: Facts) -> MadeRun:
     steps, whole = spec.train.steps, run.outcome == "completed"
     step = steps if whole else steps // 2
-    write_run(
-        root, spec, _metrics(spec, run), _probes(spec, run, step / steps), step=step, loss=run.loss,
-        diverged="" if whole else "loss is not finite",
+    return make_run(
+        spec, _metrics(spec, run), _probes(spec, run, step / steps), _scores(spec, run) if run.tasks else None,
+        step=step, loss=run.loss, diverged="" if whole else "loss is not finite",
         outcome={"interventions": [_report(spec, entry, run) for entry in spec.interventions]},
     )  # fmt: skip
-    if run.tasks:
-        frames.write(_scores(spec, run), "scores", root / "scores" / spec.key / "scores.parquet")
 
 
 def _report(spec, entry, run: Facts) -> dict:
@@ -335,8 +328,14 @@ def published_once() -> Path:
     root = Path(tempfile.mkdtemp(prefix="plumbline-premature-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     for key, run in make_published_facts().items():
-        _write(study_at().runs[key].spec, run, root)
+        write_run(root, _make(study_at().runs[key].spec, run))
     return root
+
+
+def _copy(run: Facts) -> Facts:
+    """A run whose facts may be changed; a NaN in them stays the very same one, or it would count as a change."""
+    values = {name: dict(curve) for name, curve in run.run_values.items()}
+    return replace(run, run_values=values, logged=list(run.logged), tasks=dict(run.tasks))
 
 
 @cache

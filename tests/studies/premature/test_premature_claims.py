@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
-from pathlib import Path
 
 import msgspec
 import pandas as pd
@@ -69,10 +67,9 @@ OF_RUNS = [name for name in TRAINED if name not in ARITHMETIC]
 
 def of_runs_where(change: Change, *names: str) -> pd.DataFrame:
     """The rows of some claims of runs in a changed world."""
-    with tempfile.TemporaryDirectory() as folder:
-        evidence = Evidence(load_where(change, Path(folder)), study_at(), PUBLISHED)
-        claims = [claim for claim in CLAIMS if claim.id in names]
-        return pd.DataFrame(judge_claims(claims, {name: CHECKS[name] for name in names}, evidence)).set_index("id")
+    evidence = Evidence(load_where(change), study_at(), PUBLISHED)
+    claims = [claim for claim in CLAIMS if claim.id in names]
+    return pd.DataFrame(judge_claims(claims, {name: CHECKS[name] for name in names}, evidence)).set_index("id")
 
 
 @pytest.mark.parametrize("name", OF_RUNS)

@@ -19,7 +19,7 @@ from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from tests.studies.run_files import exchange_runs, write_run
+from tests.studies.run_files import MadeRun, exchange_runs, make_run, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "quack" / "published")
@@ -103,7 +103,7 @@ def right(preset: str = "paper") -> World:
 
 @dataclass
 class Written:
-    """A world's files below `root`, under a preset."""
+    """A world's files below `root`, under a preset; of one that was made of another (`before`) only measurements."""
 
     root: Path
     facts: World
@@ -113,18 +113,14 @@ class Written:
 
     def __post_init__(self) -> None:
         self.study = study_at(self.preset)
-        for name, facts in self.facts.items():
-            self._run(name, facts)
+        for name, facts in self.facts.items() if self.before is None else ():
+            write_run(self.root, self._make(name, facts))
 
     def changed(self, mutant: Mutant, root: Path) -> Written:
-        """The same with what a mutant makes of it: only the runs that it changes are written and read."""
+        """The same with what a mutant makes of it."""
         if (self.root / "measured").exists():
             shutil.copytree(self.root / "measured", root / "measured")
-        facts = mutant(copy.deepcopy(self.facts))
-        anew = {name: own for name, own in facts.items() if own != self.facts.get(name)}
-        changed_runs = Written(root, anew, self.preset, self)
-        changed_runs.facts = facts
-        return changed_runs
+        return Written(root, mutant(copy.deepcopy(self.facts)), self.preset, self)
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
@@ -132,9 +128,9 @@ class Written:
         names = {name: measurement.key for name, measurement in self.study.measurements.items()}
         if self.before is None:
             return load(expected, self.root, probes=True, measurements=names)
-        changed = {run.key for run in expected if self.facts.get(run.key) != self.before.facts.get(run.key)}
-        anew = load([run for run in expected if run.key in changed], self.root, probes=True, measurements=names)
-        return exchange_runs(self.before.load(), anew)
+        changed = [run.key for run in expected if self.facts.get(run.key) != self.before.facts.get(run.key)]
+        anew = {name: self._make(name, self.facts[name]) if name in self.facts else None for name in changed}
+        return exchange_runs(self.before.load(), anew, self.root)
 
     def measured(self, name: str, frame: pd.DataFrame, **facts: Any) -> Written:
         """Write a measurement."""
@@ -143,13 +139,13 @@ class Written:
         measurement_file.write(frame, path, {"fingerprint": "m" * 16, "device": "cpu", "device_name": "here"} | facts)
         return self
 
-    def _run(self, name: str, facts: Facts) -> None:
+    def _make(self, name: str, facts: Facts) -> MadeRun:
         spec = self.study.runs[name].spec
         completed = facts.outcome == "completed"
         last = spec.train.steps if completed else round(0.6 * spec.train.steps)
         at = np.unique(np.linspace(0, last, POINTS + 1).astype(int))[1:]
-        write_run(
-            self.root, spec, self._metrics(spec, facts, at), self._probes(spec, facts, at), step=last, loss=facts.loss,
+        return make_run(
+            spec, self._metrics(spec, facts, at), self._probes(spec, facts, at), step=last, loss=facts.loss,
             diverged="" if completed else "not finite",
             outcome={"interventions": [self._report(entry["name"], facts) for entry in spec.interventions]},
         )  # fmt: skip

@@ -17,7 +17,7 @@ from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.study_config import Study
-from tests.studies.run_files import exchange_runs, write_run
+from tests.studies.run_files import MadeRun, exchange_runs, make_run, write_run
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "query_free"
@@ -78,22 +78,20 @@ def study_at(preset: str = "paper") -> Study:
 def write_runs(world: World, root: Path, preset: str = "paper") -> Path:
     """Write the runs of a world under `root`."""
     for method, facts in world.items():
-        _run(method, facts, root, study_at(preset))
+        write_run(root, _make(method, facts, study_at(preset)))
     return root
 
 
 def load_where(right: Path, world: World, root: Path, transfer: Transfer) -> RunFrames:
-    """The frames of a world and a measurement; only the runs that are not as they lie in `right` are written and
-    read."""
-    changed = {name for name, facts in as_the_document_says().items() if world.get(name) != facts}
-    write_transfer(transfer, write_runs({name: world[name] for name in changed & world.keys()}, root))
-    expected = list_expected_runs(None, study_at(), list(study_at().definition["runs"]), root)
-    anew = load([run for run in expected if run.method in changed], root, measurements={"basis_transfer": MEASURED})
-    return exchange_runs(_load_right(right), anew)
+    """The frames of a world, of which nothing is written, and of a measurement below `root`."""
+    changed = [name for name, facts in as_the_document_says().items() if world.get(name) != facts]
+    anew = {_name_run(name): _make(name, world[name], study_at()) if name in world else None for name in changed}
+    return exchange_runs(load_right(right), anew, write_transfer(transfer, root))
 
 
 @cache
-def _load_right(root: Path) -> RunFrames:
+def load_right(root: Path) -> RunFrames:
+    """The frames of a world of which nothing is written any more."""
     return load_frames(root)
 
 
@@ -104,13 +102,17 @@ def load_frames(root: Path, *groups: str, preset: str = "paper", transfer: bool 
     return load(expected, root, measurements={"basis_transfer": MEASURED} if transfer else {})
 
 
-def _run(method: str, facts: Facts, root: Path, study: Study) -> None:
-    spec = study.runs[f"{STUDY}/base/{method}/s42"].spec
+def _name_run(method: str) -> str:
+    return f"{STUDY}/base/{method}/s42"
+
+
+def _make(method: str, facts: Facts, study: Study) -> MadeRun:
+    spec = study.runs[_name_run(method)].spec
     whole = facts.outcome == "completed"
     last = spec.train.steps if whole else spec.train.steps // 2
     metrics = _metrics(facts.loss, last, spec.train.validate_every)
     made_on = {"device": "cpu", "device_name": "made up", "wall_seconds": facts.step_seconds * last, "parameters": 1}
-    write_run(root, spec, metrics, step=last, loss=facts.loss, diverged="" if whole else "not finite", made_on=made_on)
+    return make_run(spec, metrics, step=last, loss=facts.loss, diverged="" if whole else "not finite", made_on=made_on)
 
 
 def _metrics(final: float, last: int, every: int) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -23,6 +24,7 @@ from tests.studies.query_free.synthetic_runs import (
     Transfer,
     as_the_document_says,
     load_frames,
+    load_right,
     load_where,
     study_at,
     write_runs,
@@ -57,6 +59,10 @@ def judge(frames: RunFrames, *claims: str, preset: str = "paper") -> pd.DataFram
 
 def verdicts(root: Path, *claims: str) -> pd.Series:
     return rows_of(root, *claims)["verdict"]
+
+
+def of_right(right: Path, *claims: str) -> pd.Series:
+    return judge(load_right(right), *claims)["verdict"]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +127,7 @@ def other_document(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_a_document_with_other_sizes_none_of_these_is_so(right: Path, other_document: None) -> None:
-    verdict_by_claim = verdicts(right, *ARITHMETIC)
+    verdict_by_claim = of_right(right, *ARITHMETIC)
     assert verdict_by_claim[sorted(OF_SPECS)].to_dict() == dict.fromkeys(sorted(OF_SPECS), "not reproduced")
 
 
@@ -143,7 +149,7 @@ def test_a_column_of_table_2_is_not_partly_so_by_what_its_configuration_has(tmp_
 
 
 def test_a_column_of_table_2_with_the_printed_loss_alone_is_partly_so(right: Path, other_document: None) -> None:
-    assert verdicts(right, "t2_baseline_small_mlp").eq("partly").all()
+    assert of_right(right, "t2_baseline_small_mlp").eq("partly").all()
 
 
 # Mutants of the theorems: one that does not hold, and one that needs no premise.
@@ -165,7 +171,7 @@ def test_a_theorem_that_fails_or_cannot_fail_is_not_reproduced(claim: str, mutan
         changed = theorem_checks.theorems() | {id: mutant(theorem_checks.theorems()[id])}
         with monkeypatch.context() as patched:
             patched.setattr(theorem_checks, "theorems", lambda checks=changed: checks)
-            assert verdicts(right, claim)[claim] == "not reproduced"
+            assert of_right(right, claim)[claim] == "not reproduced"
 
 
 def test_a_wrong_construction_is_seen(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,11 +184,9 @@ def test_a_wrong_construction_is_seen(right: Path, monkeypatch: pytest.MonkeyPat
         return replace(done, layers=tuple(layers))
 
     monkeypatch.setattr(query_elimination, "attention_skip_only", without_keys)
-    theorem_checks.theorems.cache_clear()
-    try:
-        verdict_by_claim = verdicts(right, *theorems.STATEMENTS)
-    finally:
-        theorem_checks.theorems.cache_clear()
+    # What was tried with the true one stays for other tests.
+    monkeypatch.setattr(theorem_checks, "theorems", cache(theorem_checks.theorems.__wrapped__))
+    verdict_by_claim = of_right(right, *theorems.STATEMENTS)
     assert set(verdict_by_claim[verdict_by_claim == "not reproduced"].index) == {"attn_skip_only", "any_of_three"}
     assert set(verdict_by_claim.drop(["attn_skip_only", "any_of_three"])) == {"reproduced"}
 
@@ -192,7 +196,7 @@ def test_singular_values_of_another_law(right: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         theorems.norm_semiconjugacy, "gaussian_singular_values", lambda d, seed: 3 * gaussian_singular_values(d, seed)
     )
-    assert verdicts(right, "sigma_max_random")["sigma_max_random"] == "not reproduced"
+    assert of_right(right, "sigma_max_random")["sigma_max_random"] == "not reproduced"
 
 
 # What is said next to a verdict.
@@ -218,7 +222,8 @@ def test_a_missing_or_diverged_run_has_no_verdict(tmp_path: Path) -> None:
     world = as_the_document_says()
     world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
     del world["baseline_small_d"]
-    rows = rows_of(write_runs(world, tmp_path))
+    names = ("match_baseline", "fewer_params", "pct_small_d", "mlp_transfer_error")
+    rows = rows_of(write_runs(world, tmp_path), *names)
     assert rows.loc["match_baseline", "verdict"] == "diverged" and rows.loc["fewer_params", "verdict"] == "reproduced"
     assert rows.loc["pct_small_d", "verdict"] == "not tested" and "is missing" in rows.loc["pct_small_d", "why"]
     assert rows.loc["mlp_transfer_error", "verdict"] == "not tested"

@@ -17,7 +17,7 @@ from plumbline.core import frames
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from tests.studies.run_files import keep_read, write_run
+from tests.studies.run_files import keep_read, make_run, write_run
 from tests.studies.transfer.synthetic_results import (
     PUBLISHED,
     Run,
@@ -64,7 +64,8 @@ class World:
         spec = self.study.runs[self.study.key(scale, method, seed)].spec
         metrics = metrics if metrics is not None else curve(spec.train.steps, loss, every=400)
         probes = (probed or Run()).probes(spec)
-        write_run(self.root, spec, metrics, probes, step=spec.train.steps, loss=loss, made_on=made_on)
+        run = make_run(spec, metrics, probes, step=spec.train.steps, loss=loss, made_on=made_on)
+        write_run(self.root, run)
         if answers is not None:
             tasks = answers.groupby(level="task", sort=False).mean()
         if tasks is not None:
@@ -88,12 +89,13 @@ class World:
         loss = 2.5 + 3.0 * np.exp(-steps / 3000)
         common = {"split": "train", "loss": loss, "learning_rate": 3e-4, "tokens": steps * 524288}
         tail = [[step, None if math.isnan(norm) else norm] for step, norm in history]
-        write_run(
-            self.root, spec, pd.DataFrame({"step": steps, "grad_norm": norms} | common),
+        run = make_run(
+            spec, pd.DataFrame({"step": steps, "grad_norm": norms} | common),
             (probed or Run(diverged=diverged_at)).probes(spec), step=diverged_at, loss=None,
             diverged="gradient norm is not finite",
             outcome={"grad_norm_tail": tail}, made_on=made_on,
         )  # fmt: skip
+        write_run(self.root, run)
         self.scores(spec, pd.Series(dtype=float), "benchmark")
 
     def load(self, *groups: str) -> RunFrames:

@@ -325,30 +325,20 @@ def test_variants(tmp_path):
     assert table.cell("ssmax.divide", "z_published").word == "not printed"
 
 
-def test_variants_enter_no_other_table(tmp_path):
+#: Tables that name each run of theirs.
+BY_RUN = {"table5", "table6", "attention_concentration"}
+
+
+def test_variants_enter_no_other_table(sparse_tables, tmp_path):
     world = World(tmp_path, "demo")
-    for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
-        world.completed("base", "baseline", seed, tasks_of(value), 5.0)
-    world.completed("base", "ssmax", 42, tasks_of(0.28), 5.4)
-    world.completed("large", "baseline", 42, tasks_of(0.32), 4.8)
-    world.completed("large", "ssmax", 42, tasks_of(0.33), 4.8)
-    # Three name each of their runs.
-    others = sorted(set(TABLES) - {"variants", "table5", "table6", "attention_concentration", *WITHOUT_RUNS})
-    everything = [name for name in world.study.definition["runs"] if name != "variants"]
-
-    def all_made(*groups: str) -> dict[str, str]:
-        fingerprint = world.load(*groups)
-        return {
-            name: write_table.to_csv(
-                study_parts.function("transfer", "tables", name)(fingerprint, world.study, PUBLISHED)
-            )
-            for name in others
-        }
-
-    before = all_made(*everything)
+    fill_sparsely(world)
     for name in ("baseline.decayed_norms", "ssmax.divide", "softpick.original"):
         world.completed("base", name, 42, tasks_of(0.5), 4.0)
-    assert all_made(*everything, "variants") == before and world.study.m == 19
+    everything = world.load()
+    for name in sparse_tables.keys() - BY_RUN - {"variants"}:
+        table = study_parts.function("transfer", "tables", name)(everything, world.study, PUBLISHED)
+        assert write_table.to_csv(table) == write_table.to_csv(sparse_tables[name]), name
+    assert world.study.m == 19
 
 
 def test_an_empty_world_has_every_row_and_no_number(tmp_path):
@@ -377,17 +367,28 @@ def test_table4_is_exact_at_paper_size_under_any_preset(tables):
 
 @pytest.fixture(scope="module")
 def sparse(tmp_path_factory):
-    """Two runs of the reference and one that diverged. Read only."""
+    """Few runs of the reference and of another method, and one that diverged. Read only."""
     world = World(tmp_path_factory.mktemp("sparse"), "demo")
-    for seed, value in ((42, 0.30), (43, 0.31)):
-        world.completed("base", "baseline", seed, tasks_of(value), 5.0)
-    world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
+    fill_sparsely(world)
     return world
 
 
+def fill_sparsely(world: World) -> None:
+    for seed, value in ((42, 0.30), (43, 0.31)):
+        world.completed("base", "baseline", seed, tasks_of(value), 5.0)
+    world.completed("base", "qknorm", 42, tasks_of(0.28), 5.4)
+    world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
+    world.completed("large", "baseline", 42, tasks_of(0.32), 4.8)
+
+
+@pytest.fixture(scope="module")
+def sparse_tables(sparse):
+    return {name: make_table(sparse, name) for name in TABLES if name not in WITHOUT_RUNS}
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse, name):
-    for table in (tables[name], *([] if name in WITHOUT_RUNS else [make_table(sparse, name)])):
+def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse_tables, name):
+    for table in (tables[name], *([sparse_tables[name]] if name in sparse_tables else [])):
         frame = pd.read_csv(io.StringIO(write_table.to_csv(table)))
         text_columns = {column.name for column in table.columns if not column.numeric}
         read_as_numbers = {column for column in frame if pd.api.types.is_numeric_dtype(frame[column])}

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ METRICS = "metrics.parquet"
 COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RunFrames:
     """The frames and files of runs that a table may read.
 
@@ -72,9 +73,17 @@ class RunFrames:
 
     def key(self, scale: str, method: str, seed: int | None = None) -> str | None:
         """Find the key of a method's run at a scale: of a seed, or of the first one; None if none is expected."""
-        runs = self.select(scale, [method]).sort_values("seed")
-        runs = runs if seed is None else runs[runs["seed"] == seed]
-        return None if runs.empty else str(runs.index[0])
+        keys = self._keys_by_seed.get((scale, method), {})
+        return keys.get(min(keys, default=-1) if seed is None else seed)
+
+    @cached_property
+    def _keys_by_seed(self) -> dict[tuple[str, str], dict[int, str]]:
+        """(scale, method) -> seed -> key: claims look up thousands of keys."""
+        keys: dict[tuple[str, str], dict[int, str]] = {}
+        columns = (self.runs[name] for name in ("scale", "method", "seed"))
+        for scale, method, seed, key in zip(*columns, self.runs.index, strict=True):
+            keys.setdefault((scale, method), {})[seed] = key
+        return keys
 
     def task_scores(self, key: str) -> pd.Series:
         """Read a run's primary metric per task, in the order of its scores; empty if it has no scores."""
@@ -158,18 +167,24 @@ class RunFrames:
         path = measurement_file.frame_path(self.work, key)
         return str(measurement_file.read_facts(path)["fingerprint"]) if path.exists() else MISSING
 
-    @property
+    @cached_property
     def task_sources(self) -> dict[str, str]:
         """The source of each task's items: benchmark or proxy; both where runs differ."""
-        tasks = self.scores[self.scores["task"] != self.average]
-        return {
-            str(task): " and ".join(sorted(set(rows["task_source"])))
-            for task, rows in tasks.groupby("task", sort=False)
-        }
+        sources: dict[str, set[str]] = {}
+        for task, source in self.scores[["task", "task_source"]].drop_duplicates().itertuples(index=False):
+            if task != self.average:
+                sources.setdefault(str(task), set()).add(source)
+        return {task: " and ".join(sorted(names)) for task, names in sources.items()}
+
+    @cached_property
+    def _primary_scores(self) -> dict[str, pd.DataFrame]:
+        """Key -> its scores of tasks by their primary metric, on the task."""
+        rows = self.scores[self.scores["primary"] & (self.scores["task"] != self.average)]
+        return {str(key): of_run.set_index("task") for key, of_run in rows.groupby("key", sort=False)}
 
     def _primary(self, key: str) -> pd.DataFrame:
-        rows = self.scores[(self.scores["key"] == key) & self.scores["primary"] & (self.scores["task"] != self.average)]
-        return rows.set_index("task")
+        scores = self._primary_scores.get(key)
+        return self.scores.iloc[:0].set_index("task") if scores is None else scores
 
 
 #: Columns of `RunFrames.runs` in addition to its key, and those of them that are numbers with or without a value.
@@ -247,7 +262,9 @@ def load(
                     f"(numerics {NUMERICS})"
                 )
         rows.append(row)
-    runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
+    # Tables take rows of this small frame by the thousand: texts of Python's own are taken in half of Arrow's time.
+    with pd.option_context("mode.string_storage", "python"):
+        runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
     runs[_FLOATS] = runs[_FLOATS].astype(float)
     if not mixed:
         comparability.refuse()
