@@ -62,7 +62,7 @@ def measure_peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
 
 def small(spec: ModelSpec, tokens: int) -> ModelSpec:
     """The same mixer at this size."""
-    return spec.resized(heads=HEADS, key_value_heads=GROUPS, head_width=WIDTH, width=HEADS * WIDTH, context=tokens)
+    return spec.resize(heads=HEADS, key_value_heads=GROUPS, head_width=WIDTH, width=HEADS * WIDTH, context=tokens)
 
 
 def list_mixers() -> dict[str, ModelSpec]:

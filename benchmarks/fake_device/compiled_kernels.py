@@ -60,7 +60,7 @@ class PlannedKernel:
 
 def plan_kernels(spec: RunSpec, sequences: int, *, layers: int | None = None) -> list[PlannedKernel]:
     """The kernels of one micro-batch's forward and backward pass, in their order."""
-    model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
+    model_spec = spec.model if layers is None else spec.model.resize(layers=layers)
     graphs: list[list[PlannedKernel]] = []
     set_numerics(DEVICE)
     torch._dynamo.reset()

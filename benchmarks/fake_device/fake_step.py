@@ -52,7 +52,7 @@ class FakeStep:
         Args:
             layers: of the model, in place of the spec's.
         """
-        model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
+        model_spec = spec.model if layers is None else spec.model.resize(layers=layers)
         spec = structs.replace(spec, model=model_spec)
         self.without_gradient: list[str] = []
         self.unfinished: str | None = None
@@ -131,7 +131,7 @@ def graphs(spec: RunSpec, sequences: int, *, layers: int | None = None) -> tuple
 
     Returns how many graphs there are, and why there is none.
     """
-    model_spec = spec.model if layers is None else spec.model.resized(layers=layers)
+    model_spec = spec.model if layers is None else spec.model.resize(layers=layers)
     traced_graphs: list[Any] = []
 
     def keep(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:

@@ -83,7 +83,7 @@ def combinations() -> dict[str, ModelSpec]:
     for path in sorted((REPOSITORY / "studies").glob("*/study.yaml")):
         for run in study_config.load(path.parent.name, "smoke").runs.values():
             slots = {key: value for key, value in run.spec.model.to_dict().items() if isinstance(value, dict)}
-            models.setdefault(json.dumps(slots, sort_keys=True), run.spec.model.resized(layers=2))
+            models.setdefault(json.dumps(slots, sort_keys=True), run.spec.model.resize(layers=2))
     return models
 
 

@@ -34,7 +34,7 @@ def find_models() -> dict[str, ModelSpec]:
             spec = run.spec.model
             same = canonical_json([spec.slots, spec.tied_embeddings, spec.heads == spec.key_value_heads])
             name = names.setdefault(same, run.key.rpartition("/")[0].replace("/", "-"))
-            specs.setdefault(name, spec.resized(vocabulary=VOCABULARY, context=32, layers=3))
+            specs.setdefault(name, spec.resize(vocabulary=VOCABULARY, context=32, layers=3))
     return specs
 
 

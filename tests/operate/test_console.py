@@ -164,7 +164,7 @@ def test_a_fault_ends_no_workflow(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def broken(*_: object) -> None:
         raise RuntimeError("no bars today")
 
-    monkeypatch.setattr(job_display.JobDisplay, "planned", broken)
+    monkeypatch.setattr(job_display.JobDisplay, "note_plan", broken)
     handler = LogHandler(OutputSettings(), None)
     for event, text in ((LogEvent.WORKFLOW_STARTED, "begun"), (LogEvent.RUN_INFO, "Job stats"), (None, "more")):
         record = logging.LogRecord("snakemake", logging.INFO, "", 0, text, None, None)

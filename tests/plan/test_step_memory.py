@@ -88,7 +88,7 @@ def test_the_kind_of_a_step_leaves_numbers_out() -> None:
     quack = {"name": "quack", "tau": 1.0, "norm": "frobenius"}
     assert kind(quack) == kind(quack | {"tau": 2.0}) == kind(quack, learning_rate=1.0)
     others = [kind(), kind(quack), kind(quack | {"norm": "spectral"}), kind(name="muon"), kind(quack, quack)]
-    wider = msgspec.structs.replace(spec, model=spec.model.resized(layers=1))
+    wider = msgspec.structs.replace(spec, model=spec.model.resize(layers=1))
     assert len({*others, step_kind(wider)}) == 6
 
 

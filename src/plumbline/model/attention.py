@@ -26,7 +26,7 @@ class Attention(nn.Module):
         self.layer = layer
         self.mixer = build("mixer", model, layer)
         # A mixer may have fewer key/value heads, or let fewer heads out, than the model has.
-        model = model.resized(key_value_heads=self.mixer.groups)
+        model = model.resize(key_value_heads=self.mixer.groups)
         self.query_key = build("query_key", model, layer)
         self.values = build("values", model, layer)
         self.output = build("output", model, layer, self.mixer.output_heads)

@@ -58,7 +58,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         chosen = dict(self.slots[name])
         return ComponentSpec(name=chosen.pop("name"), options=chosen)
 
-    def resized(self, **sizes: int) -> ModelSpec:
+    def resize(self, **sizes: int) -> ModelSpec:
         """A copy of the spec with some of its sizes replaced."""
         return msgspec.structs.replace(self, **sizes)
 

@@ -72,7 +72,7 @@ class RunsSummary:
 Summaries = Mapping[str, RunsSummary]
 
 
-def pooled(*sides: RunsSummary) -> tuple[float, float]:
+def pool_summaries(*sides: RunsSummary) -> tuple[float, float]:
     """Sigma of one run, pooled over the sides, and its degrees of freedom."""
     freedom = sum(side.n - 1 for side in sides)
     largest = max(side.std for side in sides) or 1.0  # so that 1e200 can be squared

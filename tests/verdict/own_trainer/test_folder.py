@@ -88,7 +88,7 @@ def test_a_run_says_on_what_it_was_made_and_what_changed(tmp_path: Path, monkeyp
     (folder / "torch.py").write_text("__version__ = '2.7.0'\n")
     (second,) = trainer(folder).run([("candidate", 2)])
     assert first.fingerprint != second.fingerprint
-    changes = arms.changed([first, second])
+    changes = arms.list_machine_changes([first, second])
     assert [line.partition(":")[0] for line in changes] == ["data", "gpu", "torch"]
     assert "torch: 2.6.0, 2.7.0" in changes
 

@@ -26,7 +26,7 @@ class ModelSpec:
         chosen = dict(self.slots[name])
         return ComponentSpec(name=chosen.pop("name"), options=chosen)
 
-    def resized(self, **sizes: int) -> ModelSpec:
+    def resize(self, **sizes: int) -> ModelSpec:
         """A copy of the spec with some of its sizes replaced."""
         return ModelSpec({key: value for key, value in vars(self).items() if key != "slots"} | sizes, self.slots)
 

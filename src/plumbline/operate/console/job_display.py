@@ -43,11 +43,11 @@ class JobDisplay:
 
     # What happened
 
-    def planned(self, counts: dict[str, int]) -> None:
+    def note_plan(self, counts: dict[str, int]) -> None:
         """Record how many jobs of each rule Snakemake will run."""
         self.job_log.plan(counts)
 
-    def expected(self, record: Any) -> None:
+    def note_forecast(self, record: Any) -> None:
         """Record the forecast of how long the jobs will take, which travels with a record of the log, and begin to
         draw.
         """
@@ -80,7 +80,7 @@ class JobDisplay:
             )
             self.live.start()
 
-    def started(self, record: Any) -> None:
+    def show_start(self, record: Any) -> None:
         """Record that a job began; print it if it is not its first attempt."""
         self.open()
         job = self.job_log.start(record)
@@ -88,7 +88,7 @@ class JobDisplay:
             self.say(f"{job.title}: {'continues' if job.state else 'is tried again'} (attempt {job.attempt})")
         self.draw()
 
-    def finished(self, number: int) -> None:
+    def show_finish(self, number: int) -> None:
         """Record that a job ended well; print it where bars do not show it."""
         job = self.job_log.finish(number)
         self.draw()
@@ -98,14 +98,14 @@ class JobDisplay:
         done, total = self.job_log.done[name], self.job_log.total[name]
         outcome = job.outcome()
         if self.live is None and name in RUN_STAGES:
-            count = "; ".join([f"{done} of {total}", *filter(None, [self.job_log.snapshot().left()])])
+            count = "; ".join([f"{done} of {total}", *filter(None, [self.job_log.snapshot().describe_time_left()])])
             self.say(f"{job.title} {outcome} ({count})")
         elif self.live is None and done == total:
             self.say(f"{self._amount(name, total)} done")
         elif outcome.startswith("diverged"):  # a result, not a failure; but one to hear of now
             self.say(f"{job.title} {outcome}")
 
-    def failed(self, record: Any) -> None:
+    def show_failure(self, record: Any) -> None:
         """Record that a job, or a group of jobs, failed, and print why."""
         errors = getattr(record, "job_error_info", None) or [vars(record)]
         beside = list(getattr(record, "aux_logs", []))
@@ -123,7 +123,7 @@ class JobDisplay:
                 continue
             self._say_failed(job, fault)
 
-    def broken(self, number: int, text: str) -> bool:
+    def show_missing_output(self, number: int, text: str) -> bool:
         """Record that Snakemake gave a job up after it had ended, since what it should have made is not there.
 
         Returns:
@@ -138,7 +138,7 @@ class JobDisplay:
         self._say_failed(job, fault)
         return True
 
-    def ended(self) -> None:
+    def show_end(self) -> None:
         """Remove the bars, and print how many jobs were done and how many failed.
 
         Called when no more records will come.
@@ -209,7 +209,7 @@ class JobDisplay:
         lines = [format_running_line(job, steps[job.number], width) for job in runs[:SHOWN]]
         if len(runs) > SHOWN:
             lines.append(f"  and {len(runs) - SHOWN} more")
-        times = ", ".join([f"{clock(time.monotonic() - now.began)} passed", *filter(None, [now.left()])])
+        times = ", ".join([f"{clock(time.monotonic() - now.began)} passed", *filter(None, [now.describe_time_left()])])
         return Group(bars, *(Text(line, no_wrap=True, overflow="ellipsis") for line in [*lines, times]))
 
     def _amount(self, name: str, number: int) -> str:

@@ -132,7 +132,7 @@ class JobCounts:
     wall: float | None
     began: float
 
-    def left(self) -> str:
+    def describe_time_left(self) -> str:
         """Write the time left, as in ``about 9 min left``.
 
         Empty if nothing gives it, and when nearly nothing is left.

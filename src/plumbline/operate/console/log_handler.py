@@ -102,15 +102,15 @@ class LogHandler(LogHandlerBase):
             if not _DROPPED.match(text):
                 self.default.handle(record)
         elif event == LogEvent.RUN_INFO:
-            console.planned(record.stats)
+            console.note_plan(record.stats)
         elif event == LogEvent.JOB_INFO:
-            console.started(record)
+            console.show_start(record)
         elif event == LogEvent.JOB_FINISHED:
-            console.finished(record.job_id)
+            console.show_finish(record.job_id)
         elif event == LogEvent.GROUP_ERROR or (event == LogEvent.JOB_ERROR and not record.indent):
-            console.failed(record)
+            console.show_failure(record)
         elif hasattr(record, "plumbline_forecast"):
-            console.expected(record)
+            console.note_forecast(record)
         elif event in (None, LogEvent.ERROR):
             self._pass_on(record, text)
 
@@ -118,7 +118,7 @@ class LogHandler(LogHandlerBase):
         console = self.console
         if text.startswith("Complete log(s): "):
             console.logfile = relpath(text.removeprefix("Complete log(s): "))
-        elif (match := _GIVEN_UP.search(text)) and console.broken(int(match[1]), text):
+        elif (match := _GIVEN_UP.search(text)) and console.show_missing_output(int(match[1]), text):
             return
         elif text != self.told and (text.startswith(_TOLD) or (record.levelno >= WARNING and not _DROPPED.match(text))):
             self.told = text  # a request to stop comes once from each signal that arrives
@@ -127,7 +127,7 @@ class LogHandler(LogHandlerBase):
     def close(self) -> None:
         """Let the console print how it ended: Snakemake closes its handlers when all records were handled."""
         try:
-            self.console.ended()
+            self.console.show_end()
         except Exception as problem:
             print(f"warning: the short messages have no end: {type(problem).__name__}: {problem}", file=sys.stderr)
         super().close()

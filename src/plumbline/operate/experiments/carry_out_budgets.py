@@ -334,7 +334,7 @@ def _take_runs(
     bank, runs = source.bank, dict[tuple[str, int], ArmRun]()
     for arm, seed in pairs:
         if (run := bank.find_run(trainer.run_id(arm, seed))) is not None:
-            runs[arm, seed] = run.named(arm)
+            runs[arm, seed] = run.rename(arm)
     missing = [pair for pair in pairs if pair not in runs]
     if runs:
         tell(f"{format_count(len(runs), 'run')} at {label} {'are' if len(runs) > 1 else 'is'} there")

@@ -166,7 +166,7 @@ class FolderBaseline:
     def _take_runs(self, trainer: CommandTrainer, bank: Bank, pairs: Sequence[tuple[str, int]]) -> list[ArmRun]:
         """Have the runs of these arms and seeds made that are not there, up to the first that has no value."""
         existing = {
-            (arm, run.seed): run.named(arm)
+            (arm, run.seed): run.rename(arm)
             for arm in {arm for arm, _ in pairs}
             for run in bank.list_runs(trainer.group, trainer.method(arm))
             if run.outcome not in TRIED_AGAIN

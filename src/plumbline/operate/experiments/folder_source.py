@@ -208,7 +208,7 @@ class FolderSource:
             return withhold_implausible(decision, self, looked_at=self.options.accept_implausible)
         if decision.verdict != Outcome.CANNOT_BE_JUDGED or not all(run.has_value for run in decision.runs):
             return decision
-        differ = self.trainer.changed(decision.runs)
+        differ = self.trainer.list_machine_changes(decision.runs)
         reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
         return replace(decision, sentence=write_sentence(decision, reason=reason)) if differ else decision
 

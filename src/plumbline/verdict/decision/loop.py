@@ -218,7 +218,7 @@ class Experiment:
         """Find the run in the bank, under the arm's name here: a crash of this very attempt counts too."""
         run_id = self.trainer.run_id(arm, seed)
         run = self.bank.find_run(run_id) or self.bank.find_new_run(run_id)
-        return run and run.named(arm)
+        return run and run.rename(arm)
 
     def _decide_by_lost_runs(self) -> Decision | None:
         """The decision where a run has no value, or where means would cross machines."""

@@ -82,7 +82,7 @@ class ArmRun:
             others=self.others,
         )
 
-    def named(self, arm: str) -> ArmRun:
+    def rename(self, arm: str) -> ArmRun:
         """The same run as one of another experiment's arm."""
         return replace(self, arm=arm)
 

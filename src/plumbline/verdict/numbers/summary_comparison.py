@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
-from plumbline.verdict.evidence import RunsSummary, pooled
+from plumbline.verdict.evidence import RunsSummary, pool_summaries
 from plumbline.verdict.judge import BaselineComparison, build_comparison, choose_outcome
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import upper_tail
@@ -56,7 +56,7 @@ def judge_summaries(
     if terms.sigma is not None:
         sigma, freedom = terms.sigma, terms.sigma_freedom
     else:
-        sigma, freedom = pooled(*sides)
+        sigma, freedom = pool_summaries(*sides)
         if sigma <= SMALLEST:
             raise CannotBeJudgedError(
                 f"{name!r}: the printed standard deviations are 0, so there is no noise floor; give more digits, or "
@@ -86,8 +86,10 @@ def compute_rounded_p(comparison: BaselineComparison) -> RoundedP | None:
     off = sum(side.mean_rounding for side in comparison.summaries)
     gains = (comparison.gain - off, comparison.gain + off)
     if comparison.terms.sigma is None:
-        ends = [pooled(*sides)[0] for sides in zip(*(side.ends() for side in comparison.summaries), strict=True)]
-        wider = pooled(*(side.divided_by_n() for side in comparison.summaries))[0]
+        ends = [
+            pool_summaries(*sides)[0] for sides in zip(*(side.ends() for side in comparison.summaries), strict=True)
+        ]
+        wider = pool_summaries(*(side.divided_by_n() for side in comparison.summaries))[0]
     else:
         ends, wider = [comparison.sigma], comparison.sigma
     # p falls with the gain and, on either side of the required gain, is monotone in sigma; the distance of the upper

@@ -227,7 +227,7 @@ class CommandTrainer:
         sizes = (self.evidence(run).memory_bytes for run in runs)
         return max((size / 2**30 for size in sizes if size is not None), default=None)
 
-    def changed(self, runs: Sequence[ArmRun]) -> list[str]:
+    def list_machine_changes(self, runs: Sequence[ArmRun]) -> list[str]:
         """State in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
         parts = [result.fingerprint for result in self._results_of(runs)]
         keys = sorted({key for prints in parts for key in prints})
