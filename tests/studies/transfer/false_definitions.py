@@ -84,8 +84,8 @@ def _softmax(monkeypatch: pytest.MonkeyPatch) -> None:
 def _move_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     write_before = HyperConnections.write
 
-    def write(self, state, sublayer, branch_BTD):
-        x_BTD, slow_BTD = write_before(self, state, sublayer, branch_BTD)
+    def write(self, state, sublayer, inputs, branch_BTD):
+        x_BTD, slow_BTD = write_before(self, state, sublayer, inputs, branch_BTD)
         return x_BTD + 0.1 * slow_BTD, slow_BTD
 
     monkeypatch.setattr(HyperConnections, "write", write)
