@@ -85,7 +85,7 @@ def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Projec
     floor = "results/smoke/transfer/noise_floor.csv"
     again = project.snakemake(floor, *arguments).stdout
     assert output in done.stdout and output in again and "Nothing to be done" in again
-    assert "![values by method, and each gain with its interval](cosine.svg)" in page.read_text()
+    assert "](cosine.svg)" in page.read_text()
     assert page.with_suffix(".svg").read_text().startswith("<svg ")
     check = project.python("-m", "plumbline.verdict", "--check-page", "results/verdict/cosine.md")
     assert check.returncode == 0, check.stdout
