@@ -98,6 +98,42 @@ def test_a_candidate_with_a_trainer_file_that_cannot_be_read_is_not_judged(folde
     assert plumbline(folder, "try", "-m", "x").returncode == 1, "a file that never could be read is an error"
 
 
+def test_a_wider_pattern_frees_no_file_that_measured_and_a_narrower_one_is_refused(evaluated: Path) -> None:
+    change(evaluated)
+    path = evaluated / "plumbline.toml"
+    was = 'fixed = ["evaluate.py", "measure/shard*", "data"]'
+    text = path.read_text()
+    assert was in text and plumbline(evaluated, "try", "-m", "x").returncode in (0, 10, 11)
+    for fixed, code in (('["eval*", "measure", "data"]', 0), ('["evaluate.py", "measure/shard_?", "data"]', 13)):
+        path.write_text(text.replace(was, f"fixed = {fixed}"))
+        done = plumbline(evaluated, "try", "-m", "y", "--dry-run", "--", "--worse", "0.3")
+        assert done.returncode == code and ("has lost measure/shard*" in done.stderr + done.stdout) == (code == 13), (
+            done
+        )
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new"),
+    [("direction", 'direction = "lower"', 'direction = "higher"'), ("pattern", "pattern = '", "pattern = '(?m)")],
+)
+def test_another_metric_under_the_old_name_or_another_direction_is_refused_once_it_was_measured(
+    folder: Path, key: str, old: str, new: str
+) -> None:
+    path = folder / "plumbline.toml"
+    text = path.read_text()
+    assert old in text
+    assert plumbline(folder, "try", "-m", "x", "--", "--worse", "0.3").returncode == 10
+    path.write_text(text.replace(old, new))
+    before = banked(folder)
+    for more in ([], ["--dry-run"]):
+        done = plumbline(folder, "try", "-m", "y", "--json", *more, "--", "--worse", "0.2")
+        report = json.loads(done.stdout)
+        assert done.returncode == report["exit_code"] == 13 and f"metric.{key} of plumbline.toml is" in report["error"]
+    assert banked(folder) == before
+    path.write_text(text)
+    assert plumbline(folder, "try", "-m", "y", "--", "--worse", "0.3").returncode == 10
+
+
 def test_what_was_kept_before_a_file_was_fixed_is_not_confirmed_by_it(evaluated: Path) -> None:
     fixed = (evaluated / "plumbline.toml").read_text()
     (evaluated / "plumbline.toml").write_text(fixed.replace('"evaluate.py", ', ""))

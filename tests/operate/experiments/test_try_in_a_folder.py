@@ -250,7 +250,7 @@ def test_a_process_that_fails_beside_a_run_is_told(folder: Path) -> None:
 
 def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(folder, "GAIN = -1.0")
-    real, budget = os.fsync, [3]
+    real, budget = os.fsync, [4]
 
     def full(descriptor: int) -> None:
         budget[0] -= 1

@@ -202,3 +202,32 @@ def test_a_submission_keeps_its_place_and_its_name(tmp_path: Path) -> None:
     assert read_submissions(tmp_path / "records", ColumnNames(metric="val_bpb")).methods == ("b", "c", "a")
     assert read_submissions(tmp_path / "link/submission.json", ColumnNames(metric="val_bpb")).methods == ("link",)
     assert read_submissions(tmp_path / "link", ColumnNames(metric="val_bpb")).methods == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("starts", "why"),
+    [
+        (["2026-10-01T10:00:00Z", "2026-10-01T12:01:00+02:00", "2026-10-01 10:02:00 UTC"], ""),
+        (["1790848800", "1790848860.5", "1790848920000"], ""),
+        (["2026-10-01", "2026-10-02", "2026-10-03"], "has '2026-10-01', which is no day with a time"),
+        (["10/01/2026 10:00 AM"] * 3, "has '10/01/2026 10:00 AM', which is no day with a time"),
+        (["2026-10-01T10:00:00Z", "", "2026-10-01T10:02:00Z"], "is empty of some runs"),
+        (["2026-10-01T10:00:00", "2026-10-01T10:01:00Z", "2026-10-01T10:02:00"], "has a time zone in some rows alone"),
+        (["2026-10-01T10:00:00"] * 3, "has one time of several runs"),
+    ],
+)
+def test_a_column_that_does_not_say_when_each_run_was_made_is_named(
+    tmp_path: Path, starts: list[str], why: str
+) -> None:
+    rows = "".join(f"a,{seed},{seed},{start}\n" for seed, start in enumerate(starts))
+    read = table(tmp_path, "method,seed,loss,started\n" + rows)
+    said = [f"When runs were made is not known, because column `started` {why}"] if why else []
+    assert [note[: len(said[0]) if said else None] for note in read.notes] == said
+
+
+def test_when_runs_were_made_is_from_one_column(tmp_path: Path) -> None:
+    rows = "".join(
+        f"a,{seed},{seed},{start},2026-10-01T0{seed}:00:00\n" for seed, start in enumerate(["", "2026-10-01T09:00:00"])
+    )
+    read = table(tmp_path, "method,seed,loss,started,created\n" + rows)
+    assert [run.started for run in read.runs["a"].values()] == [f"2026-10-01T0{hour}:00:00+00:00" for hour in (0, 1)]

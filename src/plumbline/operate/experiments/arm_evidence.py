@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from plumbline.operate.experiments import setup_guesses
+from plumbline.operate.experiments import measuring_terms, setup_guesses
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.verdict.comparability import fixed_files
 from plumbline.verdict.comparability.check_answer import Answer
@@ -45,11 +45,7 @@ def list_refusals(evidence: Evidence, candidate: Arm, baseline: FolderBaseline) 
     """List why arms cannot be compared, whatever their runs would give; empty if they can."""
     answer = fixed_files.check(ComparedArms(evidence=evidence, baseline=BASELINE, candidate=candidate.words))
     refusals = [answer.text] if answer.answer == Answer.REFUSES else []
-    if freed := baseline.freed_patterns:
-        refusals.append(
-            f"metric.fixed of plumbline.toml has lost {name_some(freed)}, by which the baseline was measured; write it "
-            "again. To measure otherwise from now on: rm -r .plumbline, and plumbline setup-trainer"
-        )
+    refusals += measuring_terms.list_lost(baseline)
     own = [name for each in evidence.changed_files or () if (name := _below(each, baseline))]
     if other_data := select(own, baseline.file.run.data):
         refusals.append(

@@ -90,6 +90,7 @@ class _Session(TypedDict, total=False):
     keeps: list[_Keep]
     fresh_runs: dict[str, _Fresh]
     fixed: list[str]
+    metrics: dict[str, dict[str, str]]
 
 
 @dataclass
@@ -203,7 +204,7 @@ class FolderBaseline:
 
     def take_again(self, bank: Bank) -> None:
         """Let the bank begin with seeds that nothing has used: for another machine, say."""
-        self._record(first_seed=max(bank.list_seeds(self.trainer().group), default=self.first_seed - 1) + 1)
+        self.record_session(first_seed=max(bank.list_seeds(self.trainer().group), default=self.first_seed - 1) + 1)
 
     def require_only_try(self, trainer: CommandTrainer, arm: str, bank: Bank, page: str) -> None:
         """Refuse a try whose code has fresh runs already, for another try against this baseline.
@@ -267,7 +268,7 @@ class FolderBaseline:
             first_seed=asked_first_seed,
             baseline=against,
         )
-        self._record(fresh_runs=fresh_runs | {key: begun})
+        self.record_session(fresh_runs=fresh_runs | {key: begun})
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
         in_turn = [pair for at, own in zip(theirs, seeds) for pair in ((BASELINE, at), (arm, own))]
         return decide_by_fresh_runs(decision, self._take_runs(trainer, bank, in_turn))
@@ -275,7 +276,7 @@ class FolderBaseline:
     def forget_fresh_runs(self, trainer: CommandTrainer, arm: str) -> None:
         """Let the next try of this code have other fresh runs, since these could not be judged."""
         key, fresh_runs = _make_key(trainer, arm), self.session.get("fresh_runs", {})
-        self._record(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
+        self.record_session(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
 
     def find_page_that_kept(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
@@ -283,17 +284,6 @@ class FolderBaseline:
         if (keep.get("message"), keep.get("flags")) != (message, flags):
             return None
         return str(keep["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
-
-    def record_fixed(self) -> None:
-        """Remember which files measure, so that a change to `plumbline.toml` alone does not free them."""
-        recorded = set(self.session.get("fixed", ()))
-        if new := set(self.file.metric.fixed) - recorded:
-            self._record(fixed=sorted(recorded | new))
-
-    @property
-    def freed_patterns(self) -> list[str]:
-        """What `metric.fixed` had when the baseline was made, and has no longer."""
-        return sorted(set(self.session.get("fixed", ())) - set(self.file.metric.fixed))
 
     def is_head(self, arm: Arm) -> bool:
         """Whether an arm's code is what was committed last."""
@@ -303,7 +293,7 @@ class FolderBaseline:
         """Let what was kept be the baseline, with its fresh runs for a bank; reports it. `request`: what kept it."""
         if "start" not in self.session:
             self.repository.hold("start", self.arm.commit)
-            self._record(start=self.arm.record)
+            self.record_session(start=self.arm.record)
         keeps = self.session.get("keeps", [])
         if not keeps or keeps[-1]["page"] != request["page"]:  # else it was killed before the baseline was moved
             keep = {
@@ -313,7 +303,7 @@ class FolderBaseline:
                 "first_seed": self.first_seed,
             }
             first_seed = min((run.seed for run in decision.fresh if run.arm != BASELINE), default=self.first_seed)
-            self._record(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
+            self.record_session(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
         if decision.equal_seeds:
@@ -337,7 +327,7 @@ class FolderBaseline:
         self.session.pop("kept", None)
         if len(keeps) == 1:
             del self.session["start"]
-        self._record(keeps=keeps[:-1], first_seed=keeps[-1]["first_seed"])
+        self.record_session(keeps=keeps[:-1], first_seed=keeps[-1]["first_seed"])
         return before
 
     def require_same_machine(self, bank: Bank) -> None:
@@ -363,7 +353,8 @@ class FolderBaseline:
         if differ := [label for label, key in zip(differ, names) if there.get(key) != here.get(key)]:
             raise PlumblineError(f"the baseline cannot be compared with: {ELSEWHERE.format('; '.join(differ))}")
 
-    def _record(self, **more: Any) -> None:
+    def record_session(self, **more: Any) -> None:
+        """Keep these parts of the session."""
         self.session |= more
         self.folder.make()
         atomic_write_json(self.folder.own / "session.json", self.session)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from plumbline.operate.experiments import arm_evidence, carry_out_budgets
+from plumbline.operate.experiments import arm_evidence, carry_out_budgets, measuring_terms
 from plumbline.operate.experiments.carry_out_budgets import BudgetSource, refuse_other_questions
 from plumbline.operate.experiments.folder_arguments import arms_of, place_of, question_at_budgets
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
@@ -31,7 +31,7 @@ def try_(options: argparse.Namespace, baseline: FolderBaseline) -> int:
         return _make_source(options, baseline, budgets).print_plan()
     with baseline.folder.hold(shlex.join(["plumbline", "try", "--at", options.at, "-m", options.message])):
         baseline.folder.baseline(baseline.repository)
-        baseline.record_fixed()
+        measuring_terms.record_fixed(baseline)
         arm_evidence.know_written_files(baseline, place_of(file.folder).bank())
         return carry_out_budgets.try_at_budgets(_make_source(options, baseline, budgets))
 

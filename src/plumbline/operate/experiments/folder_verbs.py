@@ -14,7 +14,13 @@ from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.operate.experiments import arm_evidence, carry_out_experiment, folder_budgets, independent_runs
+from plumbline.operate.experiments import (
+    arm_evidence,
+    carry_out_experiment,
+    folder_budgets,
+    independent_runs,
+    measuring_terms,
+)
 from plumbline.operate.experiments.carry_out_experiment import (
     print_decision,
     tell_decided,
@@ -76,7 +82,8 @@ def try_(options: argparse.Namespace, root: Path) -> int:
     with Folder(root).hold(shlex.join(["plumbline", "try", "-m", options.message])):
         bank = place_of(root).bank()
         baseline.folder.baseline(baseline.repository)
-        baseline.record_fixed()
+        measuring_terms.record_fixed(baseline)
+        measuring_terms.record_metric(baseline, bank)
         if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
             return _finish_keep(options, baseline, place_of(root).page(page))
         baseline.require_same_machine(bank)

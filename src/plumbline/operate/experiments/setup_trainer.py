@@ -21,7 +21,7 @@ import msgspec
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
-from plumbline.operate.experiments import guess_fixed_files, independent_runs, setup_guesses
+from plumbline.operate.experiments import guess_fixed_files, independent_runs, measuring_terms, setup_guesses
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_arguments import place_of, remember_trust, require_trust
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
@@ -128,7 +128,7 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
     independent_runs.release_dependent(baseline, bank)
     folder.baseline(repository)
-    baseline.record_fixed()
+    measuring_terms.record_fixed(baseline)
     if moved := baseline.move_where_broken(bank):
         tell(moved)
     if again:

@@ -31,8 +31,8 @@ _EXIT_CODES_OF_BOTH = "exit|signal|signum|signo"
 _EXIT_CODE = re.compile(
     r"(?:(?:exit(?:ed)?|signal|code)[ :=]+)?(?:[-+]?\d+(?:\.0*)?|\d+:\d+|(?:\d+ )?\(?SIG[A-Z]+\d*\)?)", re.IGNORECASE
 )
-#: How programs write that there is none.
-_NO_CODE = frozenset(("none", "null", "na", "n/a", "nan", "-", "--"))
+#: How programs write that there is none, or that it is a good one.
+_NO_CODE = frozenset(("none", "null", "na", "n/a", "nan", "-", "--", "ok", "success"))
 #: The largest exit code.
 _LARGEST_CODE = 255
 #: The last words of the name of a column that holds what a run failed with.

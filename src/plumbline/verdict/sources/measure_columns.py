@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +46,8 @@ _MOMENTS = (
 #: A day and a time of that day; seconds since the epoch, from 2001 to 2096, or thousandths of them.
 _DAY_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[T_ ]\d\d[:-]\d\d.*")
 _EPOCH = (1e9, 4e9)
+#: The zone behind a time of day.
+_ZONE = re.compile(r"(?:Z| UTC|[-+]\d\d:?\d\d)$")
 #: Columns of every table that Weights & Biases exported.
 _EXPORTED = {"Name", "State", "Runtime"}
 #: Names of how long a run took, which count as one with a unit behind it (`runtime_min`), or in every cell (`61.5 s`).
@@ -144,6 +146,35 @@ def read_start(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset(
         if (moment := _read_moment(by_name.get(name))) is not None:
             return {"started": moment.astimezone(UTC).isoformat()}
     return {}
+
+
+def find_start_column(
+    rows: Sequence[Mapping[str, Any]], *, without: frozenset[str] = frozenset()
+) -> tuple[str, str, str]:
+    """Find the column that says when each run was made ("" for none), or one that seems to, and what it lacks.
+
+    One column says it of all: moments of two (when a run was submitted, and when it began) are in no order.
+    """
+    columns = {_normalize(name): name for row in rows for name in row if name not in without}
+    seeming, lack = "", ""
+    for name in (columns[each] for each in _MOMENTS if each in columns):
+        cells = [row.get(name) for row in rows]
+        if not (filled := [cell for cell in cells if cell not in (None, "")]):
+            continue
+        if not (lacks := _describe_lack(filled, len(cells))):
+            return name, "", ""
+        seeming, lack = (seeming, lack) if seeming else (name, lacks)
+    return "", seeming, lack
+
+
+def _describe_lack(filled: Sequence[Any], count: int) -> str:
+    for cell in filled:
+        if _read_moment(cell) is None:
+            return f"has {str(cell)[:40]!r}, which is no day with a time as in 2026-10-01T10:00:00, nor a Unix time"
+    if len(filled) < count:
+        return "is empty of some runs"
+    has_zone = {bool(_ZONE.search(cell.strip())) for cell in filled if _read_amount(cell) is None}
+    return "has a time zone in some rows alone" if len(has_zone) > 1 else ""
 
 
 def _read_moment(cell: Any) -> datetime | None:

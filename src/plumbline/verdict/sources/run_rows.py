@@ -12,7 +12,12 @@ from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
 from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed, name_by_rank, normalize_seed
-from plumbline.verdict.sources.measure_columns import list_times_without_unit, read_measures, read_start
+from plumbline.verdict.sources.measure_columns import (
+    find_start_column,
+    list_times_without_unit,
+    read_measures,
+    read_start,
+)
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
@@ -53,15 +58,18 @@ def read_table(
     notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
     by_method: dict[str, dict[str, RunEvidence]] = {}
     cells, without_measures = {row.line: row.cells for row in chosen}, frozenset((column, columns.step))
-    for (method, seed), run in _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes).items():
+    picked = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
+    made = [cells[run.line] for run in picked.values() if run.line is not None and run.value is not None]
+    start, *seeming = find_start_column(made, without=without_measures)
+    for (method, seed), run in picked.items():
         of_row = cells[run.line] if run.line is not None else {}
         measures: dict[str, Any] = {
             **read_measures(of_row, without=without_measures),
-            **read_start(of_row, without=without_measures),
+            **read_start({start: of_row.get(start)}),
         }
         own_step = {} if run.step is None else {"step": run.step}
         by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
-    notes += _note_times(by_method, cells, without_measures)
+    notes += [*_note_times(by_method, cells, without_measures), *_note_starts(by_method, start, *seeming)]
     empty: dict[str, tuple[int, ...]] = {}
     for method, of_method in by_method.items():
         without = [run for run in of_method.values() if _is_empty(run)]
@@ -96,6 +104,15 @@ def _note_times(
         f"{quote(f'{name}_s')} if it is in seconds."
         for name in dict.fromkeys(name for names in of_rows for name in names)
     ]
+
+
+def _note_starts(by_method: Mapping[str, Mapping[str, RunEvidence]], start: str, seeming: str, lack: str) -> list[str]:
+    """State which column may say when runs were made, where it does not tell their order."""
+    for of_method in by_method.values() if start else ():
+        times = [run.started for run in of_method.values() if run.value is not None]
+        if len({*times}) < len(times):
+            seeming, lack = start, "has one time of several runs"
+    return [f"When runs were made is not known, because column {quote(seeming)} {lack}."] * bool(seeming)
 
 
 def _note_left_out(metric: str, empty: Iterable[str]) -> list[str]:

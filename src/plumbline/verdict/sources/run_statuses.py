@@ -207,8 +207,12 @@ class RunStatuses:
     def _holds_exit_codes(self, column: str, words: Collection[str]) -> bool:
         if failure_columns.holds_exit_codes(column, words):
             return True
-        is_sure = failure_columns.names_signals(words) or self._varies(column)
-        return is_sure and failure_columns.may_hold_exit_codes(column, words)
+        if not failure_columns.may_hold_exit_codes(column, words):
+            return False
+        # Where no run ended well by it, it is another thing: the layer of an early exit, a signal's level.
+        cells = {strip_escapes(row.cells.get(column, "")) for row in self._rows.rows}
+        ended_well = any(not cell or failure_columns.translate_exit_code(cell) == FINISHED for cell in cells)
+        return failure_columns.names_signals(words) or (ended_well and self._varies(column))
 
     def _says_nothing(self, row: FileRow, column: str, word: str) -> bool:
         """Whether a word leaves open how its run ended: a run that has not failed may still run, and an inactive one
