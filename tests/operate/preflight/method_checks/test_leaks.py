@@ -339,8 +339,9 @@ def test_no_keep_of_an_arm_whose_weights_leak(trained: Callable[[type], Path], t
     spec, work = run_spec(), trained(Gated)
     paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)), name="paper")
     arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)
-    decision = conduct(tmp_path / "bank", NumbersTrainer(noisy(8)), replace(QUESTION, metric="validation_loss"))
-    source = StudySource(SimpleNamespace(), arms, QUESTION, looked_at=False)
+    question = replace(QUESTION, metric="validation_loss")
+    decision = conduct(tmp_path / "bank", NumbersTrainer(noisy(8)), question)
+    source = StudySource(SimpleNamespace(), arms, question, looked_at=False)
     flagged = source.look_again(decision)
     assert (flagged.verdict, flagged.exit_code) == ("implausible", 14)
     assert "is not kept" in flagged.sentence and "--accept-implausible" in flagged.sentence
