@@ -188,8 +188,9 @@ def upper_block(sizes: Overlay, slots: Overlay) -> Seen:
     tokens_BT = torch.zeros(1, spec.context, dtype=torch.long)
     context = ForwardContext(attention_mask=AttentionMask.for_call(tokens_BT, None, None), cache=None)
     x_BTD = torch.randn(1, spec.context, spec.width, generator=torch.Generator().manual_seed(2))
+    residual = build("residual", spec)
     with torch.no_grad():
-        block((x_BTD,), build("residual", spec), context, build("positions", spec))
+        block((x_BTD,), residual, residual.layer_inputs(spec.layers // 2), context, build("positions", spec))
     return reading
 
 
