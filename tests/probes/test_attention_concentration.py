@@ -200,8 +200,8 @@ class Unweighed(Mixer):
 
 def test_a_mixer_without_weights_gives_no_values() -> None:
     model = create(small(), init_seed=1)
-    for block in model.blocks:
-        block.attention.mixer = Unweighed(model.spec, block.layer)
+    for layer, block in enumerate(model.blocks):
+        block.attention.mixer = Unweighed(model.spec, layer)
     assert read(model, [AttentionConcentration()], tokens(model)) == []
 
 
