@@ -60,7 +60,12 @@ def test_base_is_a_prefix_of_large(stages: Stages) -> None:
     assert base.fingerprint != large.fingerprint == Pack(stages.packs / "large.json").fingerprint
 
 
-def test_packing_again_gives_the_same_bytes(stages: Stages, tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", [7, 4_000_000])
+def test_packing_again_gives_the_same_bytes(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """However many tokens are in memory at once."""
+    monkeypatch.setattr("plumbline.data.pack._BLOCK", block)
     run_pack(stages, tmp_path, "base=300", "large=all")
     files = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 4

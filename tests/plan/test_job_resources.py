@@ -221,12 +221,12 @@ def test_most_rules_are_measured_and_the_rest_says_what_is_extrapolated() -> Non
 def test_the_plan_and_the_rules_read_these_laws_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """A law that is twice as steep doubles what both state."""
     project = load(load_config() | {"preset": "paper", "machine": "h100"})
-    before = data_stage.pack(project, "climbmix", 2048)
+    before = data_stage.tokenizer(project, "climbmix")
     laws = copy.deepcopy(NEEDS)
-    step = laws["pack"]["steps"]["file"]
-    step["mb"] = {name: 2 * value for name, value in step["mb"].items()}
+    for step in laws["tokenizer"]["steps"].values():
+        step["mb"] = {name: 2 * value for name, value in step["mb"].items()}
     monkeypatch.setattr(job_needs, "laws", lambda: laws)
-    after = data_stage.pack(project, "climbmix", 2048)
+    after = data_stage.tokenizer(project, "climbmix")
     assert after.megabytes == pytest.approx(2 * before.megabytes)
     assert after.choose_mb(1) == pytest.approx(2 * before.choose_mb(1), abs=1)
     assert target_costs.make_table(estimator(project))["data_memory_gb"].max() > 0

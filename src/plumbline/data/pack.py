@@ -13,9 +13,11 @@ were gathered, so a prefix is a sample of the corpus.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,15 @@ import numpy as np
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes
+from plumbline.core.files import open_atomically
 from plumbline.data import hub_read_budget, npy
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.tokenizer import Tokenizer
 
 FORMAT = 1
+
+#: Tokens that are in memory at once.
+_BLOCK = 4_000_000
 
 
 class TooFewTokens(PlumblineError):
@@ -66,7 +71,7 @@ def pack(
     fingerprint_file.read_verified(tokenizer.path)
     _require_made_from(tokens, tokenizer, corpus["splits"][split]["sha256"])
     shards = [_open(path, tokenizer) for path in tokens]
-    total = sum(len(shard) for shard in shards)
+    total = sum(shard.tokens for shard in shards)
     available = total // context
     counts = {name: available if size is None else size for name, size in sizes.items()}
     for name, count in counts.items():
@@ -142,8 +147,17 @@ def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_s
         )
 
 
-def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
-    """Memory-map a token shard and check that this tokenizer made it, as far as its ids can show."""
+@dataclass(frozen=True)
+class _TokenShard:
+    """A file of tokens: where they begin in it, and how many there are."""
+
+    path: Path
+    begins: int
+    tokens: int
+
+
+def _open(path: Path, tokenizer: Tokenizer) -> _TokenShard:
+    """Check a token shard, and that this tokenizer made it, as far as its ids can show."""
     remedy = "rerun the rule `tokenize` for it"
     if not path.is_file():
         raise PlumblineError(f"token shard {path} is missing: {remedy}")
@@ -156,34 +170,62 @@ def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
             f"token shard {path} was not made with {tokenizer.path} (it should be a row of {tokenizer.dtype.str} ids "
             f"that ends with the separator {tokenizer.eot}): {remedy}"
         )
-    return shard
+    return _TokenShard(path, path.stat().st_size - shard.nbytes, len(shard))
 
 
-def _cut_blocks(shards: Sequence[np.ndarray], tokenizer: Tokenizer, length: int) -> Iterator[np.ndarray]:
-    """The shards' tokens, one after another, in blocks of `length`; the last one may be shorter."""
-    parts: list[np.ndarray] = []
-    size = 0
-    for shard in shards:
-        start = 0
-        while start < len(shard):
-            part = np.array(shard[start : start + length - size])
-            if part.max() >= tokenizer.vocabulary:
-                raise PlumblineError(
-                    f"a token shard holds the id {part.max()}, {tokenizer.path} has only {tokenizer.vocabulary} "
-                    "entries: rerun the rule `tokenize`"
-                )
-            parts.append(part)
-            start += len(part)
-            size += len(part)
-            if size == length:
-                yield np.concatenate(parts)
-                parts, size = [], 0
-    if size:
-        yield np.concatenate(parts)
+class _TokenStream:
+    """The tokens of all shards, one after another.
+
+    They are read, not mapped: what is mapped counts as memory of the process, up to the whole corpus.
+
+    Attributes:
+        documents: name of each of `limits` -> documents that begin before it, of what was read.
+    """
+
+    def __init__(self, shards: Sequence[_TokenShard], tokenizer: Tokenizer, limits: dict[str, float]) -> None:
+        self.documents = dict.fromkeys(limits, 0)
+        self._tokenizer, self._limits = tokenizer, limits
+        self._shards = iter(shards)
+        self._shard, self._start = _TokenShard(Path(), 0, 0), 0
+        self._position, self._is_after_separator = 0, True
+
+    def read(self, count: int) -> np.ndarray:
+        """Read the next tokens, at most so many and at most `_BLOCK`; none at the end alone."""
+        while self._start == self._shard.tokens:
+            shard = next(self._shards, None)
+            if shard is None:
+                return np.empty(0, self._tokenizer.dtype)
+            self._shard, self._start = shard, 0
+        path, dtype, length = (
+            self._shard.path,
+            self._tokenizer.dtype,
+            min(count, _BLOCK, self._shard.tokens - self._start),
+        )
+        block = np.fromfile(path, dtype, length, offset=self._shard.begins + self._start * dtype.itemsize)
+        if len(block) < length:
+            raise PlumblineError(f"token shard {path} became shorter while it was read: rerun the rule `tokenize`")
+        if block.max() >= self._tokenizer.vocabulary:
+            raise PlumblineError(
+                f"a token shard holds the id {block.max()}, {self._tokenizer.path} has only "
+                f"{self._tokenizer.vocabulary} entries: rerun the rule `tokenize`"
+            )
+        self._count_documents(block)
+        self._start += length
+        self._position += length
+        return block
+
+    def _count_documents(self, block: np.ndarray) -> None:
+        """A document begins at a token whose predecessor is a separator."""
+        ends = block == self._tokenizer.eot
+        for name, limit in self._limits.items():
+            inside = int(min(len(block), max(0, limit - self._position)))
+            if inside:
+                self.documents[name] += int(self._is_after_separator) + int(np.count_nonzero(ends[: inside - 1]))
+        self._is_after_separator = bool(ends[-1])
 
 
 def _write(
-    shards: Sequence[np.ndarray],
+    shards: Sequence[_TokenShard],
     tokenizer: Tokenizer,
     folder: Path,
     *,
@@ -199,36 +241,30 @@ def _write(
     for old in folder.glob("shard-*.bin"):
         old.unlink()
     entries: list[dict[str, Any]] = []
-    documents = dict.fromkeys(counts, 0) | {"": 0}
-    limits = {name: count * context for name, count in counts.items()}
+    stream = _TokenStream(shards, tokenizer, {name: count * context for name, count in counts.items()} | {"": math.inf})
     largest = max(counts.values())
-    begun, position = 0, 0  # documents, tokens seen so far
-    previous = tokenizer.eot
     with ProgressCounter(f"pack {folder}", "sequences", largest) as progress:
-        for block in _cut_blocks(shards, tokenizer, sequences_per_shard * context):
-            # A document begins at a token whose predecessor is a separator.
-            begins = np.concatenate([[previous], block[:-1]]) == tokenizer.eot
-            for name, limit in limits.items():
-                documents[name] += int(begins[: max(0, limit - position)].sum())
-            begun += int(begins.sum())
-            previous = int(block[-1])
-            rows = min(len(block) // context, largest - position // context)
-            position += len(block)
-            if rows > 0:
-                name = f"shard-{len(entries):05d}.bin"
-                content = block[: rows * context].astype(tokenizer.dtype).tobytes()
-                atomic_write_bytes(folder / name, content)
-                entries.append(
-                    {
-                        "file": f"{folder.name}/{name}",
-                        "sequences": rows,
-                        "bytes": len(content),
-                        "sha256": hashlib.sha256(content).hexdigest(),
-                    }
-                )
-                progress.add(rows)
-    documents[""] = begun
-    return entries, documents
+        for first in range(0, largest, sequences_per_shard):
+            rows = min(sequences_per_shard, largest - first)
+            name, digest, left = f"shard-{len(entries):05d}.bin", hashlib.sha256(), rows * context
+            with open_atomically(folder / name) as file:
+                while left:
+                    block = stream.read(left)
+                    file.write(block.data)
+                    digest.update(block.data)
+                    left -= len(block)
+            entries.append(
+                {
+                    "file": f"{folder.name}/{name}",
+                    "sequences": rows,
+                    "bytes": rows * context * tokenizer.dtype.itemsize,
+                    "sha256": digest.hexdigest(),
+                }
+            )
+            progress.add(rows)
+        while len(stream.read(_BLOCK)):  # for the documents of the whole corpus
+            pass
+    return entries, stream.documents
 
 
 def _sizes(texts: Sequence[str]) -> dict[str, int | None]:

@@ -25,6 +25,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, name_in_errors, parse_json, sha256_file
 from plumbline.data import jsonl
 from plumbline.data.document import key
+from plumbline.data.long_words import LONGEST_WORD, WordCutter
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.text_cleaning import spans
 from plumbline.data.verify_files import verify_documents
@@ -127,17 +128,18 @@ def read(path: Path) -> tokenizers.Tokenizer:
         raise PlumblineError(f"{path} is not a tokenizer.json ({error}); make it again") from error
 
 
-def train(documents: Path, vocabulary: int, megabytes: float) -> str:
+def train(documents: Path, vocabulary: int, megabytes: float, cutter: WordCutter | None = None) -> str:
     """Train a byte-level BPE on the first `megabytes` of a (shuffled) JSONL file; returns its tokenizer.json.
 
     Pre-tokenisation is GPT-2's; the 256 bytes and the separator are always entries. Same input, same result.
+    Words that are too long are cut by `cutter`, which counts them.
 
     Raises:
         PlumblineError: fewer than 257 entries requested, or the text does not hold enough pairs for `vocabulary`.
     """
     if vocabulary < 257:
         raise PlumblineError(f"tokenizer vocabulary {vocabulary}: 256 bytes and the separator need 257 entries")
-    tokenizer = train_bpe(_texts(documents, megabytes), vocabulary)
+    tokenizer = train_bpe(_texts(documents, megabytes), vocabulary, cutter)
     entries = tokenizer.get_vocab_size(with_added_tokens=True)
     if entries < vocabulary:
         raise PlumblineError(
@@ -147,8 +149,11 @@ def train(documents: Path, vocabulary: int, megabytes: float) -> str:
     return tokenizer.to_str()
 
 
-def train_bpe(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
-    """Train a byte-level BPE of at most `vocabulary` entries, fewer where the texts do not hold enough pairs."""
+def train_bpe(texts: Iterable[str], vocabulary: int, cutter: WordCutter | None = None) -> tokenizers.Tokenizer:
+    """Train a byte-level BPE of at most `vocabulary` entries, fewer where the texts do not hold enough pairs.
+
+    Words that are too long are cut by `cutter`, which counts them.
+    """
     tokenizer = tokenizers.Tokenizer(models.BPE())
     _set_byte_level(tokenizer)
     trainer = trainers.BpeTrainer(
@@ -157,7 +162,7 @@ def train_bpe(texts: Iterable[str], vocabulary: int) -> tokenizers.Tokenizer:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator((cutter or WordCutter()).cut(texts), trainer)
     return tokenizer
 
 
@@ -255,7 +260,14 @@ def main(arguments: list[str] | None = None) -> None:
         if not options.training_documents.is_file():
             raise PlumblineError(f"--training-documents: there is no file {options.training_documents}")
         facts["documents_sha256"] = verify_documents(options.training_documents)
-        content = train(options.training_documents, options.vocabulary_size, options.training_megabytes)
+        cutter = WordCutter()
+        content = train(options.training_documents, options.vocabulary_size, options.training_megabytes, cutter)
+        facts["words_cut"] = cutter.words
+        if cutter.words:
+            print(
+                f"{options.training_documents}: {cutter.words:,} words of more than {LONGEST_WORD:,} characters were "
+                "cut into parts of so many, in what the tokenizer was trained on"
+            )
     atomic_write_text(options.out, content)
     fingerprint_file.write(options.out, options.fingerprint, **facts)
     tokenizer = Tokenizer(options.out, getattr(options, "document_end", None))

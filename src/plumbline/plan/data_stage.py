@@ -184,7 +184,7 @@ def tokenize(project: Project, name: str) -> DataJobCost:
 
 
 def pack(project: Project, name: str, context: int) -> DataJobCost:
-    """Estimate the job that packs a corpus at one length: it holds the tokens of one file, several times over."""
+    """Estimate the job that packs a corpus at one length: it holds some millions of tokens, however large a file is."""
     total, corpus = tokens(project, name), project.corpora[name]
     there = corpus.sequences_per_shard * context
     size = _token_bytes(corpus) * (total or 0.0)
