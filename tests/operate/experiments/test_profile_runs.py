@@ -60,7 +60,9 @@ def test_without_snakemake_one_sentence_says_what_to_install(tmp_path: Path, mon
 @pytest.mark.slow
 def test_what_a_killed_try_left_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snakemake goes on with what it was at; the same try, repeated, waits for it."""
-    folder = make(tmp_path / "mine", TRAIN.replace("time.sleep(0.05)", WAIT))
+    waiting = TRAIN.replace("time.sleep(0.05)", WAIT)
+    assert waiting != TRAIN
+    folder = make(tmp_path / "mine", waiting)
     (folder / "site").mkdir()
     (folder / "site/profile.yaml").write_text("cores: 3\njobs: 3\n")
     write_toml(folder, more='[where]\nprofile = "site"\n[decide]\nbaseline_runs = 2\nmax_runs = 2')
