@@ -196,11 +196,8 @@ class _TokenStream:
             if shard is None:
                 return np.empty(0, self._tokenizer.dtype)
             self._shard, self._start = shard, 0
-        path, dtype, length = (
-            self._shard.path,
-            self._tokenizer.dtype,
-            min(count, _BLOCK, self._shard.tokens - self._start),
-        )
+        path, dtype = self._shard.path, self._tokenizer.dtype
+        length = min(count, _BLOCK, self._shard.tokens - self._start)
         block = np.fromfile(path, dtype, length, offset=self._shard.begins + self._start * dtype.itemsize)
         if len(block) < length:
             raise PlumblineError(f"token shard {path} became shorter while it was read: rerun the rule `tokenize`")

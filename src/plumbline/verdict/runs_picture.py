@@ -52,8 +52,8 @@ def picture_runs(
         )
         for name in names
     ]
-    judged = {method: each for method, each in comparisons.items() if method in names}
-    levels = {2 * each.terms.alpha / each.tries for each in judged.values()}
+    drawn_comparisons = {method: each for method, each in comparisons.items() if method in names}
+    levels = {2 * each.terms.alpha / each.tries for each in drawn_comparisons.values()}
     return DecisionPicture(
         title=title,
         metric=evidence.metric,
@@ -67,7 +67,7 @@ def picture_runs(
                 high=each.high,
                 note=f"{each.n} against {each.n_baseline} runs" if each.n_baseline else f"{each.n} runs",
             )
-            for method, each in judged.items()
+            for method, each in drawn_comparisons.items()
         ],
         interval=" or ".join(format_percent(1 - level) for level in sorted(levels)),
         asked=minimum_gain,
@@ -99,9 +99,9 @@ def _place_runs(arms: Mapping[str, Sequence[RunEvidence]]) -> tuple[dict[str, li
     times = read_places(runs)
     is_known = times is not None and all(len(set(read_places(each) or ())) == len(each) for each in arms.values())
     keys = times if times is not None and is_known else [float(run.line or 0) for run in runs]
-    ranks = {which: rank for rank, which in enumerate(sorted(range(len(runs)), key=lambda which: keys[which]))}
+    ranks = {place: rank for rank, place in enumerate(sorted(range(len(runs)), key=lambda place: keys[place]))}
     places, first = dict[str, list[int]](), 0
     for name, of_arm in arms.items():
-        places[name] = [ranks[first + which] for which in range(len(of_arm))]
+        places[name] = [ranks[first + place] for place in range(len(of_arm))]
         first += len(of_arm)
     return places, is_known
