@@ -22,11 +22,12 @@ ranks = [
 ]
 sys.exit(max(rank.wait() for rank in ranks))
 """
+#: Each writes its line in parts, while the other one writes its own.
 WORKER = """\
 import os, sys, time
 rank = int(os.environ["RANK"])
 time.sleep(0.3 * rank)
-sys.stdout.write("val_"); sys.stdout.write("bpb: "); print(1.5 + rank / 10)
+sys.stdout.write("val_"); sys.stdout.write("bpb: "); time.sleep(0.6); print(1.5 + rank / 10)
 if "fail" in sys.argv and rank == 1:
     raise ValueError("a rank")
 """

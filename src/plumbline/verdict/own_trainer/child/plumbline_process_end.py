@@ -85,6 +85,9 @@ def begin(folder):
         way = _way(number)
         if stream is not None and way:
             _streams[number] = stream
+            # Unbuffered as it is, `print` would write a line and its end apart, and another rank's line between them.
+            with contextlib.suppress(Exception):  # a stream of another kind
+                stream.reconfigure(line_buffering=True, write_through=False)
             _notice(number, stream)
 
 
