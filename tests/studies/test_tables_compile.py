@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.results.tables import tex_table, write_table
 from plumbline.results.tables.paper_columns import choose_paper_columns
-from tests.studies.made_tables import TABLES, make_table
+from tests.studies.made_targets import TABLES, make_table
 
 #: One table of each study, which is not slow.
 QUICK = {

@@ -12,7 +12,7 @@ import pytest
 from plumbline.project import Project, load
 from plumbline.specs import study_parts
 from plumbline.specs.yaml_files import PRESETS, load_config
-from tests.studies.made_tables import STUDIES
+from tests.studies.made_targets import STUDIES
 
 
 @cache

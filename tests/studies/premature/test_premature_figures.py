@@ -1,30 +1,23 @@
-"""The premature study's figures: their numbers are the runs', gaps are reported, bytes repeat."""
+"""The premature study's figures: their numbers are the runs', gaps are reported."""
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
-from plumbline.results.figures import figure_style
-from plumbline.results.runs.finished_runs import load
 from plumbline.specs import study_parts
+from tests.studies import made_targets
 from tests.studies.premature.synthetic_runs import (
     PUBLISHED,
     load_frames,
     make_published_facts,
-    published_once,
     study_at,
     write_runs,
 )
-from tests.studies.watched_numbers import Watched
-
-FIGURES = study_parts.targets("premature", "figures")
 
 
-def draw(root, name, published=PUBLISHED, preset="paper"):
-    groups = study_at(preset).definition["targets"][name]["runs"]
-    frames = load_frames(root, *groups, preset=preset) if groups else load([], root, probes=True)
-    return study_parts.function("premature", "figures", name)(frames, study_at(preset), published)
+def draw(root, name):
+    frames = load_frames(root, *study_at().definition["targets"][name]["runs"])
+    return study_parts.function("premature", "figures", name)(frames, study_at(), PUBLISHED)
 
 
 def words(picture) -> str:
@@ -33,30 +26,14 @@ def words(picture) -> str:
     return "\n".join([*texts, *titles, picture.figure.get_suptitle()])
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
-    watched = Watched(PUBLISHED)
-    first, second = draw(published_once(), name, watched), draw(published_once(), name)
-    assert watched.seen == set(study_at().definition["targets"][name]["published"])
-    assert name == "fig1" or "preset paper" in words(first)
-    paths = [
-        figure_style.save(picture, tmp_path / folder / f"{name}.png")
-        for folder, picture in (("a", first), ("b", second))
-    ]
-    for path, path_of_repeat in zip(*paths, strict=True):
-        assert path.read_bytes() == path_of_repeat.read_bytes()
-    csv = pd.read_csv(tmp_path / "a" / f"{name}.csv")
-    assert len(csv) == len(first.frame) > 0 and csv["preset"].eq("paper").all()
-
-
 def test_fig1_has_both_factors_and_what_holds_them_back():
-    frame = draw(published_once(), "fig1").frame.set_index(["cause", "effect"])
+    frame = made_targets.draw("premature", "fig1").frame.set_index(["cause", "effect"])
     assert frame.index.is_unique and frame.loc[("energy", "growth"), "inhibits"] == False  # noqa: E712
     assert set(frame.index[frame["inhibits"]]) == {("gate", "energy"), ("slow", "step")}
 
 
 def test_fig2_shows_gains_and_entropies_beside_the_printed():
-    picture = draw(published_once(), "fig2")
+    picture = made_targets.draw("premature", "fig2")
     frame = picture.frame.set_index("architecture")
     assert len(frame) == 7 and frame["ppl_reduction"].notna().all() and frame["ppl_reduction_published"].notna().all()
     assert (frame["ppl_reduction"] - frame["ppl_reduction_published"]).abs().max() < 2e-4
@@ -67,7 +44,7 @@ def test_fig2_shows_gains_and_entropies_beside_the_printed():
 
 
 def test_fig2_needs_no_colours():
-    picture = draw(published_once(), "fig2")
+    picture = made_targets.draw("premature", "fig2")
     hatched = {bool(patch.get_hatch()) for patch in picture.figure.axes[0].patches}
     assert hatched == {True, False}
 
@@ -85,7 +62,7 @@ def test_fig2_names_what_is_missing(tmp_path):
 
 
 def test_fig3_has_events_curves_and_printed_numbers():
-    frame = draw(published_once(), "fig3").frame
+    frame = made_targets.draw("premature", "fig3").frame
     measured, printed = frame[frame["seed"] != "printed"], frame[frame["seed"] == "printed"]
     at = measured[(measured["seed"] == "42") & (measured["training_pct"].round(6) == 3)].set_index(["panel", "arm"])[
         "value"

@@ -7,78 +7,36 @@ import math
 
 import pytest
 
-from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.provenance import collect_provenance
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
+from tests.studies import made_targets
 from tests.studies.premature.synthetic_runs import (
     PUBLISHED,
     load_frames,
-    load_published,
     make_published_facts,
-    published_once,
     study_at,
     write_runs,
 )
-from tests.studies.watched_numbers import Watched
 
 TARGETS = study_config.load("premature", "smoke").definition["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
 
 
-def make_table(
-    root, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED, kind: str = "tables"
-) -> Table:
+def make_table(root, name: str) -> Table:
     """A table of a world."""
-    groups = TARGETS[name]["runs"]
-    frames = load_frames(root, *groups, preset=preset) if groups else load([], root, probes=True)
-    return study_parts.function("premature", kind, name)(frames, study_at(preset), published)
+    return study_parts.function("premature", "tables", name)(
+        load_frames(root, *TARGETS[name]["runs"]), study_at(), PUBLISHED
+    )
 
 
 @pytest.fixture(scope="module")
-def watched() -> dict[str, tuple[Table, set[str]]]:
-    """Every table of the published world, from its own groups of runs, and the printed files that it read."""
-    result = {}
-    for name in TABLES:
-        published = Watched(PUBLISHED)
-        result[name] = (make_table(published_once(), name, published=published), published.seen)
-    return result
-
-
-@pytest.fixture(scope="module")
-def tables(watched) -> dict[str, Table]:
-    return {name: table for name, (table, _) in watched.items()}
-
-
-@pytest.fixture(scope="module")
-def reads(watched) -> dict[str, set[str]]:
-    return {name: files for name, (_, files) in watched.items()}
+def tables() -> made_targets.Tables:
+    return made_targets.Tables("premature")
 
 
 def cells(table: Table, row: str, *columns: str) -> list:
     return [table.cell(row, column).value for column in columns]
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
-    table = tables[name]
-    names = [column.name for column in table.columns]
-    facts = collect_provenance(table, load_published(), write_table.to_csv(table))
-    assert table.frame[table.key].is_unique
-    for row in table.rows:
-        assert set(row) == set(names)
-        for column in table.columns:
-            value, key = row[column.name].value, str(row[table.key].value)
-            assert table.format_cell(row, column) != "" and not (isinstance(value, float) and math.isnan(value))
-            if column.kind == "reproduced" and isinstance(value, (int, float)):
-                assert facts["cells"][key].get(column.name) or facts["sources"][key][column.name]
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_reads_what_it_declares(tables, reads, name):
-    assert reads[name] == set(TARGETS[name]["published"])
 
 
 #: What differs in the published world: the paper's tables are of several sets of runs (interpretation one_control),
@@ -227,5 +185,5 @@ def test_theory_holds_but_for_the_square_beside_a_mature_rest_and_the_quotient_o
 def test_the_renderings_have_both_columns(tables):
     text = write_table.to_markdown(tables["table1"])
     assert "loss (reproduced)" in text and "loss (published)" in text and "Preset: paper" in text
-    for table in tables.values():
-        assert write_table.to_tex(table).startswith("% needs")
+    for name in TABLES:
+        assert write_table.to_tex(tables[name]).startswith("% needs")

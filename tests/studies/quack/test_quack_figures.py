@@ -1,15 +1,15 @@
-"""The figures: their numbers are the runs', the best tau is drawn, divergences are marked, bytes repeat."""
+"""The figures: their numbers are the runs', the best tau is drawn, divergences are marked."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pytest
 
-from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.specs import study_parts
 from plumbline.studies.quack.figures._panels import find_equal_curves
 from plumbline.studies.quack.run_grid import RunGrid
+from tests.studies import made_targets
 from tests.studies.quack import synthetic_runs
 from tests.studies.quack.synthetic_runs import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
 
@@ -21,8 +21,8 @@ def draw(written: Written, name: str) -> FigureWithData:
 
 
 @pytest.fixture(scope="module")
-def pictures(right: Written) -> dict[str, FigureWithData]:
-    return {name: draw(right, name) for name in FIGURES}
+def pictures() -> dict[str, FigureWithData]:
+    return {name: made_targets.draw("quack", name) for name in FIGURES}
 
 
 def words(picture: FigureWithData) -> str:
@@ -32,7 +32,7 @@ def words(picture: FigureWithData) -> str:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_preset_and_scales_are_named(pictures: dict[str, FigureWithData], name: str) -> None:
+def test_scales_are_named(pictures: dict[str, FigureWithData], name: str) -> None:
     assert "preset paper · 1.04B MHA and 1.00B MLA" in words(pictures[name])
 
 
@@ -129,12 +129,3 @@ def test_what_is_not_there_is_named(right: Written, tmp_path, name: str) -> None
 def test_nothing_at_all_is_a_picture_too(tmp_path, name: str) -> None:
     picture = draw(Written(tmp_path, {}, "demo"), name)
     assert "missing" in words(picture) and "preset demo" in words(picture)
-
-
-@pytest.mark.parametrize("name", ["fig1", "fig2"])
-def test_the_bytes_repeat(right: Written, pictures: dict[str, FigureWithData], tmp_path, name: str) -> None:
-    two = {"a": pictures[name], "b": draw(right, name)}
-    paths = [figure_style.save(picture, tmp_path / folder / f"{name}.png") for folder, picture in two.items()]
-    for path, path_of_repeat in zip(*paths, strict=True):
-        assert path.read_bytes() == path_of_repeat.read_bytes()
-    assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
 from plumbline.studies.quack import lemma1_numbers
-from plumbline.studies.quack.logit_change import HeadSizes
+from tests.studies import made_targets
 from tests.studies.quack import synthetic_runs
 from tests.studies.quack.synthetic_runs import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
-from tests.studies.watched_numbers import Watched
-
-OF_RUNS = ("table1", "tau", "variants")
 
 
 def make_table(written: Written, name: str) -> Table:
@@ -23,17 +17,8 @@ def make_table(written: Written, name: str) -> Table:
 
 
 @pytest.fixture(scope="module")
-def tables(right: Written) -> dict[str, Table]:
-    return {name: make_table(right, name) for name in OF_RUNS}
-
-
-@pytest.fixture
-def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
-    sizes = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
-    monkeypatch.setattr(lemma1_numbers, "sizes", lambda study: sizes)
-    lemma1_numbers.compute_rows.cache_clear()
-    yield
-    lemma1_numbers.compute_rows.cache_clear()
+def tables() -> made_targets.Tables:
+    return made_targets.Tables("quack")
 
 
 def test_table1_has_a_row_for_each_method_and_base_rate(tables: dict[str, Table]) -> None:
@@ -172,8 +157,8 @@ def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[s
     assert frame["largest_logit"].eq(40).all() and frame["largest_logit_default"].eq(40).all()
 
 
-def test_cache_counts_what_is_remembered(right: Written) -> None:
-    frame = make_table(right, "cache").frame.set_index("cached_state")
+def test_cache_counts_what_is_remembered(tables: dict[str, Table]) -> None:
+    frame = tables["cache"].frame.set_index("cached_state")
     assert frame["bytes_per_token"].tolist() == [114_688, 8_960, 229_376] and frame["values_per_layer"].tolist() == [
         4096,
         320,
@@ -183,16 +168,13 @@ def test_cache_counts_what_is_remembered(right: Written) -> None:
     assert frame["qk_norm_support"].tolist() == ["possible", "refused", "would need these"]
 
 
-def test_what_no_training_is_behind_names_no_preset(right: Written, small_head: None) -> None:
+def test_what_no_training_is_behind_names_no_preset(tables: dict[str, Table]) -> None:
     for name in ("cache", "lemma1"):
-        assert make_table(right, name).warnings == [
-            "This table needs no training: it is computed, and the same at every preset."
-        ]
+        assert tables[name].warnings == ["This table needs no training: it is computed, and the same at every preset."]
 
 
-def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None) -> None:
-    table = make_table(right, "lemma1")
-    frame = table.frame.set_index("setting")
+def test_lemma1_shows_the_bound_kept_and_broken(tables: dict[str, Table]) -> None:
+    frame = tables["lemma1"].frame.set_index("setting")
     ours, fixed = (frame[frame["lr_rule"] == name] for name in ("QuacK", "fixed"))
     assert (
         len(ours) == len(fixed) == 6
@@ -208,16 +190,6 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
         worst["bound_over_largest_change"] == pytest.approx(1, rel=1e-6)
         and frame.loc["rank_one/worst/frobenius/fixed", "within_bound"] == "no"
     )
-
-
-@pytest.mark.parametrize("name", OF_RUNS)
-def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written, tmp_path) -> None:
-    paths = write_table.write(tables[name], right.load(), tmp_path / f"{name}.csv")
-    assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    terminal_text = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
-    assert max(map(len, terminal_text.splitlines())) <= 80 and "Preset: paper" in terminal_text
-    if name == "table1":
-        assert all(f"tau {tau:g}" in terminal_text for tau in TAUS)
 
 
 def test_nothing_at_all_is_a_table_too(tmp_path) -> None:
@@ -253,14 +225,7 @@ def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None
     assert table.cell("quack", "step_time_ratio").runs == ("measured/quack/step_time",)
 
 
-def test_table2_says_where_nothing_was_measured(right: Written) -> None:
-    table = make_table(right, "table2")
+def test_table2_says_where_nothing_was_measured(tables: dict[str, Table]) -> None:
+    table = tables["table2"]
     assert table.cell("quack", "step_time_ratio").word == table.cell("quack", "step_ms").word == "missing"
     assert table.title.endswith("not measured.") and set(table.frame["device"]) == {"missing"}
-
-
-def test_a_target_reads_what_it_declares(right: Written, small_head: None) -> None:
-    for target, entry in right.study.definition["targets"].items():
-        watched = Watched(PUBLISHED)
-        study_parts.function("quack", f"{entry['kind']}s", target)(right.load(), right.study, watched)
-        assert watched.seen == set(entry["published"]), target

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.specs import study_parts
 from tests.studies.query_free.synthetic_runs import (
@@ -21,8 +19,6 @@ from tests.studies.query_free.synthetic_runs import (
     write_runs,
     write_transfer,
 )
-
-FIGURES = study_parts.targets(STUDY, "figures")
 
 
 def draw(root: Path, name: str, preset: str = "paper") -> FigureWithData:
@@ -114,14 +110,6 @@ def test_fig2_says_that_nothing_was_measured(tmp_path: Path) -> None:
     picture = draw(tmp_path, "fig2")
     assert "not drawn:\nthe measurement (missing)" in words(picture)
     assert set(picture.frame["source"]) == {"published"}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_bytes_repeat_and_the_preset_is_named(right: Path, tmp_path: Path, name: str) -> None:
-    paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
-    for path, path_of_repeat in zip(*paths, strict=True):
-        assert path.read_bytes() == path_of_repeat.read_bytes()
-    assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()
 
 
 def test_a_demo_says_so(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
 from plumbline.studies.query_free import theorem_checks
+from tests.studies import made_targets
 from tests.studies.query_free.synthetic_runs import (
     LOSSES,
     PUBLISHED,
@@ -23,23 +22,20 @@ from tests.studies.query_free.synthetic_runs import (
     write_runs,
     write_transfer,
 )
-from tests.studies.watched_numbers import Watched
-
-TABLES = study_parts.targets(STUDY, "tables")
 
 
-def make_table(root: Path, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED) -> Table:
-    study = study_at(preset)
-    frames = load_frames(root, *study.definition["targets"][name]["runs"], preset=preset)
-    return study_parts.function(STUDY, "tables", name)(frames, study, published)
+def make_table(root: Path, name: str) -> Table:
+    study = study_at("paper")
+    frames = load_frames(root, *study.definition["targets"][name]["runs"])
+    return study_parts.function(STUDY, "tables", name)(frames, study, PUBLISHED)
 
 
 # Table 1
 
 
 @pytest.fixture(scope="module")
-def table1(right: Path) -> Table:
-    return make_table(right, "table1")
+def table1() -> Table:
+    return made_targets.make_table(STUDY, "table1")[0]
 
 
 def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table) -> None:
@@ -86,8 +82,8 @@ def test_a_statement_that_does_not_hold_is_shouted(right: Path, monkeypatch: pyt
 
 
 @pytest.fixture(scope="module")
-def table2(right: Path) -> Table:
-    return make_table(right, "table2")
+def table2() -> Table:
+    return made_targets.make_table(STUDY, "table2")[0]
 
 
 def test_table2_has_losses_sizes_and_times_beside_what_is_printed(table2: Table) -> None:
@@ -161,8 +157,8 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
 # Variants
 
 
-def test_variants_has_every_run_against_the_baseline_and_what_it_varies(right: Path) -> None:
-    frame = make_table(right, "variants").frame.set_index("method")
+def test_variants_has_every_run_against_the_baseline_and_what_it_varies() -> None:
+    frame = made_targets.make_table(STUDY, "variants")[0].frame.set_index("method")
     assert set(frame.index) == {run.spec.method for run in study_at("paper").runs.values()} and len(frame) == 18
     assert frame["validation_loss"].to_dict() == pytest.approx(LOSSES)
     assert frame.loc["wq_identity_floor_tenth", "variant_of"] == "wq_identity"
@@ -182,8 +178,8 @@ def test_variants_has_every_run_against_the_baseline_and_what_it_varies(right: P
 # Initial scores
 
 
-def test_initial_scores_are_the_printed_ones_and_those_of_layers(right: Path) -> None:
-    table = make_table(right, "initial_scores")
+def test_initial_scores_are_the_printed_ones_and_those_of_layers() -> None:
+    table, _ = made_targets.make_table(STUDY, "initial_scores")
     frame = table.frame.set_index("query_setting")
     printed = {
         row: table.cell(row, "value_by_formula_published").text for row in ("standard", "reduced", "ratio", "inverse")
@@ -195,31 +191,6 @@ def test_initial_scores_are_the_printed_ones_and_those_of_layers(right: Path) ->
     assert layers["wq_identity_unscaled"] / layers["wq_identity"] == pytest.approx(2, rel=1e-5)
     assert layers["wq_identity_matched"] == pytest.approx(layers["baseline"], rel=0.01)
     assert frame.loc["baseline", "value_by_formula"] == pytest.approx(768 * 0.02**2)
-
-
-# Every table
-
-
-@pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("preset", ["paper", "demo"])
-def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
-    root = write_runs(as_the_document_says(), tmp_path, preset)
-    table = make_table(root, name, preset)
-    frames = load_frames(root, *study_at(preset).definition["targets"][name]["runs"], preset=preset)
-    paths = write_table.write(table, frames, tmp_path / f"{name}.csv")
-    assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
-    terminal_text = terminal_table.format_for_terminal(tmp_path / f"{name}.csv")
-    banner = "This table needs no training" if name in ("table1", "initial_scores") else f"Preset: {preset}"
-    assert max(map(len, terminal_text.splitlines())) <= 80 and banner in terminal_text
-    assert table.frame["preset"].eq(preset).all()
-
-
-def test_a_target_reads_what_it_declares(right: Path) -> None:
-    for target, entry in study_at("paper").definition["targets"].items():
-        watched = Watched(PUBLISHED)
-        frames = load_frames(right, *entry["runs"])
-        study_parts.function(STUDY, f"{entry['kind']}s", target)(frames, study_at("paper"), watched)
-        assert watched.seen == set(entry["published"]), target
 
 
 def test_nothing_is_needed_of_runs_that_are_not_there(tmp_path: Path) -> None:

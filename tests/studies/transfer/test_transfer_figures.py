@@ -1,35 +1,27 @@
-"""The transfer study's figures: their numbers are the runs', gaps are reported, bytes repeat."""
+"""The transfer study's figures: their numbers are the runs', gaps are reported."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
-from matplotlib.text import Text
 from scipy import stats
 
 from plumbline.results.figures import figure_style
 from plumbline.specs import study_parts
 from plumbline.studies.transfer.task_differences import deltas, list_tasks
-from tests.studies.transfer.synthetic_runs import PUBLISHED, World, curve, published_once
+from tests.studies import made_targets
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, curve
 from tests.studies.transfer.synthetic_runs import tasks_of as twelve
-from tests.studies.watched_numbers import Watched
 
 FIGURES = study_parts.targets("transfer", "figures")
 
 
-@pytest.fixture(scope="module")
-def published() -> World:
-    return published_once()
-
-
-def draw(world, name, printed=PUBLISHED):
+def draw(world, name):
     frames = world.load(*world.study.definition["targets"][name]["runs"])
-    return study_parts.function("transfer", "figures", name)(frames, world.study, printed), frames
+    return study_parts.function("transfer", "figures", name)(frames, world.study, PUBLISHED), frames
 
 
 def words(picture) -> str:
@@ -38,37 +30,13 @@ def words(picture) -> str:
     return "\n".join([*texts, *titles])
 
 
-@pytest.fixture(scope="module")
-def drawings(published):
-    """Each figure of the published world with its frames, drawn when it is first asked for."""
-    return cache(lambda name: draw(published, name))
+def draw_published(name):
+    made = made_targets.make_target("transfer", name)
+    return made.product, made.frames
 
 
-#: What takes longest to save: that their bytes repeat is no other matter than that the others' do.
-LARGE = ("fig3", "protocol_power")
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in FIGURES])
-def test_the_preset_is_in_the_picture_and_the_bytes_repeat(published, drawings, tmp_path, name):
-    watched = Watched(PUBLISHED)
-    first, second = draw(published, name, watched)[0], drawings(name)[0]
-    assert watched.seen == set(published.study.definition["targets"][name]["published"])
-    assert "preset paper" in words(first)
-    sizes = {text.get_fontsize() for text in first.figure.findobj(Text) if text.get_text().strip()}
-    assert min(sizes) >= figure_style.SMALL, "large enough at a column's width"
-    paths = [
-        figure_style.save(picture, tmp_path / folder / f"{name}.png")
-        for folder, picture in (("a", first), ("b", second))
-    ]
-    for path, path_of_repeat in zip(*paths, strict=True):
-        assert path.read_bytes() == path_of_repeat.read_bytes()
-    csv = pd.read_csv(tmp_path / "a" / f"{name}.csv")
-    assert len(csv) == len(first.frame) and csv["preset"].eq("paper").all()
-    assert "<dc:date>" not in (tmp_path / "a" / f"{name}.svg").read_text()
-
-
-def test_fig1_ends_in_crosses_at_the_last_finite_steps(drawings):
-    picture, frames = drawings("fig1")
+def test_fig1_ends_in_crosses_at_the_last_finite_steps():
+    picture, frames = draw_published("fig1")
     ends = picture.frame[picture.frame["last_before_divergence"]]
     assert dict(zip(ends["run"].str.slice(-3), ends["step"], strict=True)) == {"s42": 3400, "s43": 2800, "s44": 2700}
     key = "transfer/large/baseline/s42"
@@ -78,9 +46,9 @@ def test_fig1_ends_in_crosses_at_the_last_finite_steps(drawings):
     assert mine["grad_norm"].to_numpy() == pytest.approx(train.loc[mine["step"]].to_numpy())
 
 
-def test_fig2_has_all_points_of_six_curves(drawings):
+def test_fig2_has_all_points_of_six_curves():
     """And of their other seeds; the band is the baseline's three."""
-    picture, frames = drawings("fig2")
+    picture, frames = draw_published("fig2")
     assert picture.frame["label"].nunique() == 6 and picture.frame["run"].nunique() == 12
     assert "thin: other seeds; band: 95 % of further seeds of the baseline (3 seeds, prediction t)" in words(picture)
     seeds = [frames.metrics(f"transfer/base/baseline/s{seed}").query("split == 'validation'") for seed in (42, 43, 44)]
@@ -95,8 +63,8 @@ def test_fig2_has_all_points_of_six_curves(drawings):
     assert "SSMax 2.563" in words(picture)
 
 
-def test_fig3_is_the_table_behind_it(published, drawings):
-    picture, frames = drawings("fig3")
+def test_fig3_is_the_table_behind_it(published):
+    picture, frames = draw_published("fig3")
     values = deltas(frames, published.study, list_tasks(frames, published.study, PUBLISHED), "baseline")
     wide = picture.frame.pivot(index="method", columns="task", values="score_minus_baseline")
     assert np.allclose(wide.loc[values.index, values.columns].to_numpy(), values.to_numpy())
@@ -124,17 +92,17 @@ def test_fig3_marks_what_lies_beyond_the_baselines_seeds(tmp_path):
     assert "colour ends at ±" in picture.figure.axes[1].get_ylabel()
 
 
-def test_protocol_power_says_what_its_axes_are(drawings):
-    left_axes, right_axes = drawings("protocol_power")[0].figure.axes
+def test_protocol_power_says_what_its_axes_are():
+    left_axes, right_axes = draw_published("protocol_power")[0].figure.axes
     for axes in (left_axes, right_axes):
         assert axes.get_xlabel() and axes.get_ylabel() and axes.get_title("left")
     assert "False calls where none of 19 methods works" in left_axes.get_title("left")
 
 
-def test_fig1_speaks_of_crosses_where_there_are_some(drawings, tmp_path):
+def test_fig1_speaks_of_crosses_where_there_are_some(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("large", "hybrid_norm", 43, None, 5.0, curve(44, 5.0, every=1))
-    assert "cross" not in words(draw(world, "fig1")[0]) and "cross" in words(drawings("fig1")[0])
+    assert "cross" not in words(draw(world, "fig1")[0]) and "cross" in words(draw_published("fig1")[0])
 
 
 def test_ticks_have_no_offset_and_differ():

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import math
 
-import pandas as pd
 import pytest
-from rich.cells import cell_len
 
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
-from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.results.tables import write_table
-from plumbline.results.tables.provenance import collect_provenance
 from plumbline.results.tables.table import Table
-from plumbline.results.tables.terminal_table import format_for_terminal
 from plumbline.specs import study_config, study_parts
+from tests.studies import made_targets
+from tests.studies.test_every_target import check_csv
 from tests.studies.transfer.synthetic_results import PRIMARY, SECOND, Run
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, history, read_printed_rows, tasks_of
-from tests.studies.watched_numbers import Watched
 
 TARGETS = study_config.load("transfer", "smoke").definition["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
@@ -32,15 +27,9 @@ def load_runs(world: World, name: str) -> RunFrames:
     return world.load(*groups) if groups else load([], world.root)
 
 
-def make_table(world: World, name: str, printed: PrintedNumbers = PUBLISHED) -> Table:
+def make_table(world: World, name: str) -> Table:
     """A table of a world."""
-    return study_parts.function("transfer", "tables", name)(load_runs(world, name), world.study, printed)
-
-
-@pytest.fixture(scope="module")
-def watched() -> dict[str, Watched]:
-    """The printed numbers that each table is given."""
-    return {name: Watched(PUBLISHED) for name in TABLES}
+    return study_parts.function("transfer", "tables", name)(load_runs(world, name), world.study, PUBLISHED)
 
 
 #: No run is behind them: one is a table of any preset.
@@ -48,41 +37,8 @@ WITHOUT_RUNS = ("table1", "table4", "protocol_error")
 
 
 @pytest.fixture(scope="module")
-def tables(published, watched, tmp_path_factory):
-    made = {name: make_table(published, name, watched[name]) for name in TABLES if name != "table4"}
-    demo = World(tmp_path_factory.mktemp("demo"), "demo")
-    return made | {"table4": make_table(demo, "table4", watched["table4"])}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_reads_what_it_declares(tables, watched, name):
-    assert watched[name].seen == set(TARGETS[name]["published"])
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_every_table_fits_a_terminal(published, tables, tmp_path, name):
-    table = tables[name]
-    write_table.write(table, load_runs(published, name), tmp_path / f"{name}.csv")
-    text = format_for_terminal(tmp_path / f"{name}.csv")
-    assert max(map(cell_len, text.replace(str(tmp_path), "").splitlines())) <= 80
-    labels = [column for column in table.columns if column.kind == "label" and column.readable]
-    names = next((column for column in labels if column.narrow), labels[0])
-    assert all(table.format_cell(row, names)[:6] in text for row in table.rows)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_every_number_is_traceable_and_every_cell_is_filled(published, tables, name):
-    table = tables[name]
-    names = [column.name for column in table.columns]
-    facts = collect_provenance(table, published.load(), write_table.to_csv(table))
-    assert table.frame[table.key].is_unique
-    for row in table.rows:
-        assert set(row) == set(names)
-        for column in table.columns:
-            value, key = row[column.name].value, str(row[table.key].value)
-            assert table.format_cell(row, column) != "" and not (isinstance(value, float) and math.isnan(value))
-            if column.kind == "reproduced" and isinstance(value, (int, float)):
-                assert facts["cells"][key].get(column.name) or facts["sources"][key][column.name]
+def tables() -> made_targets.Tables:
+    return made_targets.Tables("transfer")
 
 
 def test_table1_agrees_with_the_printed_taxonomy(tables):
@@ -353,9 +309,8 @@ def test_an_empty_world_has_every_row_and_no_number(tmp_path):
                 assert not [row for row in table.rows if row[column.name].value], column.name
 
 
-def test_table4_is_exact_at_paper_size_under_any_preset(tables):
-    """It is made under the preset `demo`."""
-    table = tables["table4"]
+def test_table4_is_exact_at_paper_size_under_any_preset(tmp_path):
+    table = make_table(World(tmp_path, "demo"), "table4")
     frame = table.frame.set_index("method")
     assert frame.loc["baseline", "parameters"] == 1_216_710_656 and table.preset == "paper"
     for row in read_printed_rows("table4"):
@@ -386,20 +341,9 @@ def sparse_tables(sparse):
     return {name: make_table(sparse, name) for name in TABLES if name not in WITHOUT_RUNS}
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse_tables, name):
-    for table in (tables[name], *([sparse_tables[name]] if name in sparse_tables else [])):
-        frame = pd.read_csv(io.StringIO(write_table.to_csv(table)))
-        text_columns = {column.name for column in table.columns if not column.numeric}
-        read_as_numbers = {column for column in frame if pd.api.types.is_numeric_dtype(frame[column])}
-        assert {column.name for column in table.columns if column.numeric} <= read_as_numbers
-        assert len(frame) == len(table.rows) and text_columns | {"missing_reasons"} >= set(frame) - read_as_numbers
-        # Every number that is not there is accounted for: as not printed, or in the status.
-        for (_, csv_row), row in zip(frame.iterrows(), table.rows, strict=True):
-            for column in table.columns:
-                if column.numeric and pd.isna(csv_row[column.name]):
-                    word = table.word(row, column)
-                    assert word == "not printed" or f"{word}: " in csv_row["missing_reasons"], column.name
+def test_a_csv_is_read_as_numbers_whatever_is_missing(sparse_tables):
+    for table in sparse_tables.values():
+        check_csv(table)
 
 
 def test_a_study_without_a_noise_floor_is_told_which_table_needs_one(published):
