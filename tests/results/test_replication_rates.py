@@ -20,8 +20,8 @@ from plumbline.specs.study_config import load
 from plumbline.specs.study_folders import RATES
 from plumbline.specs.yaml_files import ROOT
 
-#: Of each study, how often its claims are drawn again here: enough for a rate near 0 or 1 to fail, and for most.
-FEW, MANY = {"transfer": 5, "query_free": 5, "premature": 2}, {"transfer": 25, "query_free": 25, "premature": 6}
+#: How often a study's claims are drawn again here: enough for a rate near 0 or 1 to fail, and for most.
+FEW, MANY = dict.fromkeys(STUDIES, 2), {"transfer": 25, "query_free": 25, "premature": 6}
 
 
 def some(**claims: tuple[float, float, float]) -> StudyRates:

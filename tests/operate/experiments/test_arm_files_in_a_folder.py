@@ -15,7 +15,7 @@ from tests.operate.experiments.trainer_folder import TRAINER, banked, change, gi
 #: Goes on from where the last run here ended.
 RESUMES = TRAINER + (
     "import os\n"
-    "if os.path.exists('out/state'): print('val_loss: 2.0'); print(given.seed / 1e6)\n"
+    "if os.path.exists('out/state'): print('val_loss: 2.0'); print(seed / 1e6)\n"
     "os.makedirs('out', exist_ok=True); open('out/state', 'w').write('x')\n"
 )
 
@@ -120,7 +120,7 @@ def test_a_new_file_that_is_imported_in_place_of_an_installed_module_is_told(fol
 
 
 def test_a_state_that_only_the_candidate_writes_is_refused_once_and_left_out_then(tmp_path: Path) -> None:
-    resumes = RESUMES.replace("'out/state'", "f'out/state_{given.worse}'")
+    resumes = RESUMES.replace("'out/state'", "f'out/state_{worse}'")
     folder = repository_of(tmp_path / "own", resumes)
     assert run_in_process.run(setup_trainer.main, "python train.py {flags}", cwd=folder).returncode == 0
     (folder / "out").mkdir()

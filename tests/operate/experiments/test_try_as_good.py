@@ -28,10 +28,10 @@ def test_a_refactor_with_equal_values_is_as_good_and_is_the_baseline(folder: Pat
 
 
 def test_too_few_runs_are_refused_with_their_number_before_they_are_made(folder: Path) -> None:
-    change(folder, "GAIN = given.seed * 1e-9", "GAIN = 0.0")
+    change(folder, "GAIN = seed * 1e-9", "GAIN = 0.0")
     planned = plumbline(folder, "try", "-n", "-m", "other", "--as-good-as", "1sigma")
     assert planned.returncode == 0 and "--baseline-runs 36 --max-runs 36" in " ".join(planned.stdout.split()), planned
-    change(folder, "GAIN = given.seed * 1e-4", "GAIN = given.seed * 1e-9")
+    change(folder, "GAIN = seed * 1e-4", "GAIN = seed * 1e-9")
     done = plumbline(folder, "try", "-m", "other", "--as-good-as", "1sigma", "--json")
     report = json.loads(done.stdout)
     assert done.returncode == report["exit_code"] == 13, done.stderr

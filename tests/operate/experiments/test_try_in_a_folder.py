@@ -86,7 +86,7 @@ def test_a_constant_is_no_gain(folder: Path) -> None:
 
 
 def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
-    edit, why = "GAIN = 0.2; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"
+    edit, why = "GAIN = 0.2; assert seed != 1045", "seed 1045 of its fresh runs crashed"
     change(folder, edit)
     head = git(folder, "rev-parse", "HEAD")
     for _ in range(2):  # the same seeds again: luck gives no second chance
@@ -104,7 +104,7 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
 
 
 def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_second_try(folder: Path) -> None:
-    change(folder, "GAIN = 0.2 * (given.seed in (1042, 1043))")
+    change(folder, "GAIN = 0.2 * (seed in (1042, 1043))")
     done = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
     data = json.loads(done.stdout)
     assert done.returncode == data["exit_code"] == 11 and data["verdict"] == "undecided", done
@@ -220,7 +220,7 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
         ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
         ("GAIN = 0.2; import atexit; atexit.register(print, 'loss nan')", 12, "it printed 'loss nan'`), while none of"),
         (
-            "GAIN = 0.0; given.seed = 7",
+            "GAIN = 0.0; seed = 7",
             12,
             "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed",
         ),
@@ -325,7 +325,7 @@ def test_what_is_next_after_a_keep_commits_new_files_too(folder: Path) -> None:
 
 
 def test_a_metric_without_spread_is_told_again_by_every_try(tmp_path: Path) -> None:
-    folder = repository_of(tmp_path / "own", TRAINER.replace("random.Random(given.seed).gauss(0, 0.01)", "0"))
+    folder = repository_of(tmp_path / "own", TRAINER.replace("random.Random(seed).gauss(0, 0.01)", "0"))
     settings = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = 'val_loss: (\\S+)'\n"
     (folder / "plumbline.toml").write_text(settings)
     for _ in range(2):

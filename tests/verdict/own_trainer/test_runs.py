@@ -283,7 +283,7 @@ def test_each_run_has_its_device_and_its_last_metric_is_told(tmp_path: Path, mon
 
 
 def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> None:
-    folder = make(tmp_path / "mine", TRAIN.replace("given.seed)", "42)"))
+    folder = make(tmp_path / "mine", TRAIN.replace('int(flags["--seed"])', "42"))
     both = [(BASELINE, 1), (BASELINE, 2)]
     with pytest.raises(PlumblineError, match=r"no effect: seeds 1, 2 all gave 0\.998559.*seed = \"inject\""):
         list(trainer(folder, "--gain", "1").run(both))
