@@ -27,7 +27,7 @@ LISTED = Path(__file__).with_suffix(".txt")
 FOLDERS = ("src/plumbline", "studies", "benchmarks/gpu_check")
 #: What is used and torch 2.11 has not -> since when, and what is done without it; or has where this does not look.
 NEWER: dict[str, str] = {
-    "torch.backends.mkldnn.matmul": "there, in 2.11 as in 2.13: of the class that takes the place of its module",
+    "torch.backends.mkldnn.matmul": "there, in 2.11 as in 2.13: of the class that takes the place of its module"
 }
 
 

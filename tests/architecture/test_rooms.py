@@ -98,7 +98,5 @@ def test_an_import_past_the_doors_of_checkpoints_breaks_the_contract(importer: s
     path = tmp_path / f"src/plumbline/{importer}/window.py"
     path.write_text("from plumbline.train.checkpoint import checkpoint_folders\n", encoding="utf-8")
     done = lint(tmp_path / "src")
-    assert (
-        done.returncode != 0
-        and f"plumbline.{importer}.window -> plumbline.train.checkpoint.checkpoint_folders" in done.stdout
-    )
+    assert done.returncode != 0
+    assert f"plumbline.{importer}.window -> plumbline.train.checkpoint.checkpoint_folders" in done.stdout

@@ -7,7 +7,7 @@ import random
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.audit.paper.evaluate import load_function
@@ -66,7 +66,6 @@ def test_every_function_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", GIVEN)
-@settings(max_examples=25, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 10**6))
 def test_its_interval_holds_what_the_printed_numbers_give(name: str, data: st.DataObject, seed: int) -> None:
     numbers = [data.draw(strategy) for strategy in GIVEN[name]]

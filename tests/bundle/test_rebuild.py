@@ -164,11 +164,8 @@ def test_an_early_state_of_this_format(packed: Path) -> None:
     with pytest.raises(PlumblineError) as refused:
         description.parse_description(json.dumps(info).encode(), "here")
     message = str(refused.value)
-    assert (
-        f"claims format {description.FORMAT}" in message
-        and "`openblas`" in message
-        and "by an early version of Plumbline" in message
-    )
+    assert f"claims format {description.FORMAT}" in message and "`openblas`" in message
+    assert "by an early version of Plumbline" in message
     assert f"git worktree add ../plumbline-1234abc {info['commit']} && " in message and "no bundle" not in message
 
 
@@ -331,10 +328,7 @@ def test_what_comes_out_otherwise_is_told_of_and_ends_a_rebuild_with_1(
     info = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     of_another = [msgspec.structs.replace(each, fingerprint="of another commit") for each in info.products]
     name = "results/smoke/transfer/"
-    edits = {
-        "studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard"),
-        f"{name}fig9.png": ("", "none"),
-    }
+    edits = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard"), f"{name}fig9.png": ("", "none")}
     edit_bundle(bundle, edits, products=of_another, commit="1234abcd" * 5, edited=False, openblas="Haswell")
     words = ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out"), "--any-commit"]
     monkeypatch.setattr("sys.argv", words)

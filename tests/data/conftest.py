@@ -8,15 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from plumbline.data import documents, pack, tokenize, tokenizer
 
 CONTEXT = 16
-
-# No deadline: the machine that runs the tests may be busy. The same examples each time: a failure is a change's doing.
-settings.register_profile("data", deadline=None, derandomize=True, max_examples=50)
-settings.load_profile("data")
 
 
 def write_jsonl(path: Path, rows: list[dict[str, str]]) -> Path:

@@ -342,9 +342,8 @@ def test_original_forms_become_hub_forms():
     assert rows["arc_easy"] == {"id": "i", "question": "q", **lettered}
     assert rows["openbookqa"] == {"id": "i", "question_stem": "q", **lettered}
     assert rows["hellaswag"] == endings | {"ind": 1, "label": "1"}
-    assert (
-        rows["boolq"] == {"idx": 0, "passage": "p", "question": "q", "label": 1} and rows["boolq"]["label"] is not True
-    )
+    assert rows["boolq"] == {"idx": 0, "passage": "p", "question": "q", "label": 1}
+    assert rows["boolq"]["label"] is not True
     assert rows["mmlu"] == {"question": "q", "subject": "anatomy", "choices": [*"wxyz"], "answer": 2}
     assert rows["truthfulqa_mc2"]["mc2_targets"] == {"choices": ["yes", "no"], "labels": [1, 0]}
     assert rows["social_iqa"]["label"] == "3"

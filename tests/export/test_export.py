@@ -65,16 +65,7 @@ def test_the_verb(
     rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
     frames.write(rows, "scores", tmp_path / "scores.parquet", {"suite": "climb12"})
     out = tmp_path / "out"
-    args = [
-        "--format",
-        "hf",
-        "--out",
-        out,
-        "--tokenizer",
-        tokenizer_file,
-        "--card-scores",
-        tmp_path / "scores.parquet",
-    ]
+    args = ["--format", "hf", "--out", out, "--tokenizer", tokenizer_file, "--card-scores", tmp_path / "scores.parquet"]
     monkeypatch.setattr("sys.argv", ["plumbline export", str(softpick), *map(str, args)])
     verb.main()
     output = capsys.readouterr().out

@@ -339,10 +339,7 @@ INPUTS = (
             "records/a/submission.json": _submission((1.1231, 1.1239, 1.1228), "a"),
             "records/b/submission.json": _submission((1.1151, 1.1163, 1.1149), "b"),
         },
-        steps=(
-            f"{SUBMISSIONS} --minimum-gain 0.005 --alpha 0.01 --exit-code-of b",
-            f"{SUBMISSIONS} --json",
-        ),
+        steps=(f"{SUBMISSIONS} --minimum-gain 0.005 --alpha 0.01 --exit-code-of b", f"{SUBMISSIONS} --json"),
         shows=("records.verdict.*",),
     ),
     VerdictInput(

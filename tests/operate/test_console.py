@@ -63,10 +63,7 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
     done = snakemake("--keep-going")
     assert done.returncode == 1 and done.stdout == ""
     lines = mask_times(done.stderr).splitlines()
-    assert lines[:2] == [
-        "To do: fetch 2, corpus 1, train 6 runs, evaluate 6, tables 1.",
-        "That takes about 13 min.",
-    ]
+    assert lines[:2] == ["To do: fetch 2, corpus 1, train 6 runs, evaluate 6, tables 1.", "That takes about 13 min."]
     slow, *others = (f"train transfer/base/{name}/s42" for name in ("slow", "baseline", "softpick"))
     at = lines.index(f"{slow}: asked to stop; its state is saved at step 3")
     assert lines[at + 1] == f"{slow}: continues (attempt 2)"
@@ -92,9 +89,8 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
     (account,) = (folder / ".snakemake/log").glob("*.log")
     text = account.read_text()
     assert len(re.findall(r"^localrule pretrain:$", text, re.M)) == 9, "six runs, three of them twice"
-    assert (
-        "Job stats:" in text and "Error in rule pretrain:" in text and "Time that this will take: about 13 min" in text
-    )
+    assert "Job stats:" in text and "Error in rule pretrain:" in text
+    assert "Time that this will take: about 13 min" in text
     # What is left is made without those that fail. A Snakemake within a job says nothing, and the end is told.
     done = snakemake("--config", "without=[broken,empty]")
     assert mask_times(done.stderr).splitlines() == [
@@ -124,10 +120,8 @@ def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, 
     assert re.fullmatch(r"0:00:0\d passed, about \d+ (s|min) left", lines[-1])
     last = mask_times(screens[-1]).splitlines()
     assert not any("━" in line for line in last), "the bars are taken away at the end"
-    assert (
-        "failed: train transfer/base/broken/s42" in last
-        and "  error: shard-00001.bin of base.json is truncated" in last
-    )
+    assert "failed: train transfer/base/broken/s42" in last
+    assert "  error: shard-00001.bin of base.json is truncated" in last
     diverged = "train transfer/base/diverging/s42 diverged at step 4 of 6: the loss is not finite"
     assert diverged in " ".join(line.strip() for line in last)
     assert not any("completed" in line for line in last), "that is what the bars are for"

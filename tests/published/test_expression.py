@@ -6,7 +6,7 @@ import sys
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from plumbline.audit.math_functions import between, largest, mean, sqrt, total
@@ -96,7 +96,6 @@ POINTS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(TREES)
 @example(("*", "a", ("*", "b", "c")))
 @example(("/", "a", ("neg", ("*", "b", "c"))))
@@ -109,7 +108,6 @@ def test_the_text_is_what_was_computed_with_no_bracket_too_many(shape):
         assert [evaluate_text(shorter, point) for point in POINTS] != exactly, f"{text} says the same as {shorter}"
 
 
-@settings(max_examples=150, deadline=None)
 @given(TREES, st.tuples(*[TEXTS] * 4), st.tuples(*[SHARES] * 4))
 def test_what_rounds_to_the_inputs_stays_in_the_range(tree, texts, shares):
     numbers = {name: PrintedNumber(text=text, name=name) for name, text in zip("abcd", texts, strict=True)}
@@ -124,7 +122,6 @@ def test_what_rounds_to_the_inputs_stays_in_the_range(tree, texts, shares):
     assert low(ranges) <= at_near <= high(ranges) and low(ranges) <= at_printed <= high(ranges)
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS, SHARES, SHARES)
 def test_a_comparison_is_open_exactly_where_roundings_decide(first, second, one, other):
     a, b = PrintedNumber(text=first), PrintedNumber(text=second)

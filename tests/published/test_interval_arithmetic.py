@@ -3,7 +3,7 @@
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.audit.audit_rows import EDGE, MATCH, MISMATCH, WITHIN, verdict
@@ -33,7 +33,6 @@ def test_trailing_zeros_counts_and_bounds():
         PrintedNumber(text="about 3", where="sec 1")
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS, st.floats(0, 1))
 def test_everything_inside_rounds_to_the_text_and_nothing_outside(text, share):
     interval = PrintedNumber(text=text).interval()

@@ -65,10 +65,8 @@ def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
         return agreement_with_print.judge_cell("0.5", printed, "paper", texts=False, **options)
 
     assert judge("0.9", trained=True, spread=SPREAD, seeds=3) is agreement_with_print.TEXTS
-    assert (
-        judge("0.9", trained=False) is agreement_with_print.OTHER
-        and judge("0.5", trained=False) is agreement_with_print.SAME
-    )
+    assert judge("0.9", trained=False) is agreement_with_print.OTHER
+    assert judge("0.5", trained=False) is agreement_with_print.SAME
 
 
 def test_spreads_together_weigh_by_their_seeds() -> None:

@@ -82,10 +82,8 @@ def test_nothing_of_a_result_becomes_a_part_of_a_page(pages: Path, read: dict[st
     assert not set("<>&") & set(run_comparison.embed_json({"label": HOSTILE}))
     log = read["runs/transfer.base.qknorm.s44.html"].text
     assert "step 1\nstep 2\n&lt;/pre&gt;&lt;/script&gt;&lt;script&gt;" in log and "\x1b" not in log
-    assert (
-        "&lt;script&gt;" in read["verdicts/mine.html"].text
-        and "&lt;script&gt;" in read["studies/transfer/interpretations.html"].text
-    )
+    assert "&lt;script&gt;" in read["verdicts/mine.html"].text
+    assert "&lt;script&gt;" in read["studies/transfer/interpretations.html"].text
 
 
 def row(page: Read, label: str) -> list[str]:

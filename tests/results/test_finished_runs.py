@@ -72,10 +72,8 @@ def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_pa
     page = out.with_suffix(".md").read_text()
     assert f"Made from runs of other specs or versions: {KEY} is run {'f' * 16} (numerics 0)" in page
     table = pd.read_csv(out, index_col="method")
-    assert (
-        table.loc["softpick", "climb_avg_delta"] == pytest.approx(0.32 - 0.304)
-        and table.loc["baseline", "n_seeds"] == 3
-    )
+    assert table.loc["softpick", "climb_avg_delta"] == pytest.approx(0.32 - 0.304)
+    assert table.loc["baseline", "n_seeds"] == 3
     assert json.loads(out.with_suffix(".provenance.json").read_text())["runs"][KEY]["run_id"] == "f" * 16
 
 

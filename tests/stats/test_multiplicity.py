@@ -14,7 +14,7 @@ from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(P_VALUES)
 def test_agrees_with_statsmodels_and_is_ordered(p):
     bonferroni, holm, bh = (adjust(p, name) for name in ("bonferroni", "holm", "bh"))
@@ -23,7 +23,7 @@ def test_agrees_with_statsmodels_and_is_ordered(p):
     assert (bonferroni >= holm - 1e-12).all() and (holm >= bh - 1e-12).all() and (bh >= np.array(p) - 1e-12).all()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(P_VALUES, st.integers(0, 5))
 def test_missing_tests_never_help_the_others(p, missing):
     for name in ("bonferroni", "holm", "bh"):

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.stats.order_agreement import order_agreement
@@ -40,7 +40,6 @@ def both_finite(first: Column, other: Column) -> list[str]:
     return [a for a in first if math.isfinite(first[a]) and a in other and math.isfinite(other[a])]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_pairs_and_their_share(data: st.DataObject) -> None:
     first = data.draw(st.dictionaries(st.sampled_from("abcdefgh"), VALUE))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from plumbline.core.errors import PlumblineError
@@ -22,7 +22,6 @@ from plumbline.train.run_optimizer import RunOptimizer, is_decayed
 from tests.model_specs import run_spec
 
 
-@settings(deadline=None, max_examples=50)
 @given(some.integers(1, 6), some.integers(1, 6), some.integers(1, 6))
 def test_micro_batches_of_all_ranks_are_the_batch_once(micro_batch: int, accumulation: int, ranks: int) -> None:
     batching = MicroBatching.derive(micro_batch * accumulation * ranks, micro_batch, ranks)

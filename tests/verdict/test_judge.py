@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -120,7 +120,6 @@ def test_every_further_try_makes_the_same_numbers_weaker() -> None:
 VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=6, unique=True)
 
 
-@settings(max_examples=25, deadline=None)
 @given(ours=VALUES, theirs=VALUES)
 def test_a_metric_turned_over_and_better_downwards_is_the_same_verdict(ours, theirs) -> None:
     up = judge("a", seeds(*ours), seeds(*theirs), UP)
@@ -199,9 +198,8 @@ def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> 
         in write_sentence(result, "base", "loss")
     )
     named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).runs_needed
-    assert (
-        named is not None and named.low is not None and named.high is not None and named.low < named.each < named.high
-    )
+    assert named is not None and named.low is not None and named.high is not None
+    assert named.low < named.each < named.high
 
 
 def test_a_goal_is_judged_by_the_one_sample_t() -> None:
@@ -253,7 +251,6 @@ def test_values_that_are_none_are_refused_on_either_side(method: Seeds, message:
             call()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4),
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4),

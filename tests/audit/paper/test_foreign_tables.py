@@ -333,7 +333,7 @@ def test_a_relation_that_all_rows_but_one_hold_is_likely(tmp_path: Path, capsys:
     assert all("holds in most rows and is not checked" in text and "Nothing c" not in text for text in (console, page))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     word=st.sampled_from(["VAR", "SE", "CI", "Range", "STD", "sd", "Var", "stderr", "IQR"]),
     beside=st.text("abdgklNQRXZ", min_size=2, max_size=8).filter(lambda text: text.lower() != "nll"),  # a measure

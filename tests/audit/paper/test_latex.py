@@ -184,7 +184,7 @@ FRAGMENTS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FRAGMENTS, max_size=40))
 def test_any_soup_is_read_or_refused_in_words(tmp_path: Path, pieces: list[str]) -> None:
     folder = tmp_path / str(time.perf_counter_ns())

@@ -161,9 +161,8 @@ def test_every_number_has_its_run_and_the_picture_shows_the_values_and_the_inter
     assert numbers["runs"]["transfer/base/baseline/s45"]["validation_loss"] == pytest.approx(last)
     assert numbers["methods"]["capped"]["baseline"]["45"] == pytest.approx(last)
     picture, gain = case.page.with_suffix(".svg").read_text(), numbers["methods"]["capped"]
-    assert (
-        picture.count('<circle class="baseline"') == 2 * 5 and picture.count('<circle class="candidate"') == 2 * 3 + 1
-    )
+    assert picture.count('<circle class="baseline"') == 2 * 5
+    assert picture.count('<circle class="candidate"') == 2 * 3 + 1
     for end in ("gain", "low", "high"):
         assert f"{gain[end]:.4f}" in picture
     assert "95 % interval" in picture
@@ -334,9 +333,8 @@ def test_a_baseline_of_which_a_seed_diverged(tmp_path: Path) -> None:
     assert case.numbers()["methods"] == {} and list(case.numbers()["not judged"]) == ["capped"]
     case.file.write_text(yaml.safe_dump(MINE | {"allow_diverged": 1}))
     case.mine = own_methods_file.load(str(case.file), "demo")
-    assert (
-        "`capped` improves `validation_loss` by" in case.write() and "3 seeds against 4 of `baseline`" in case.write()
-    )
+    assert "`capped` improves `validation_loss` by" in case.write()
+    assert "3 seeds against 4 of `baseline`" in case.write()
     case.world.diverged("base", "capped", 43, 20, history("sudden", 20))
     assert "2 seeds against 4 of `baseline`" in case.write(), "it may lose as many"
 

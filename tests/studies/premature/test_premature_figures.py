@@ -6,13 +6,7 @@ import pytest
 
 from plumbline.specs import study_parts
 from tests.studies import made_targets
-from tests.studies.premature.synthetic_runs import (
-    PUBLISHED,
-    load_frames,
-    make_published_facts,
-    study_at,
-    write_runs,
-)
+from tests.studies.premature.synthetic_runs import PUBLISHED, load_frames, make_published_facts, study_at, write_runs
 
 
 def draw(root, name):
@@ -55,9 +49,8 @@ def test_fig2_names_what_is_missing(tmp_path):
     facts["premature/base/gpt_biasless/s42"].outcome = "diverged"
     picture = draw(write_runs(facts, tmp_path), "fig2")
     frame = picture.frame.set_index("architecture")
-    assert (
-        frame.loc["llama", "missing_reason"] == "missing" and frame.loc["gpt_biasless", "missing_reason"] == "diverged"
-    )
+    assert frame.loc["llama", "missing_reason"] == "missing"
+    assert frame.loc["gpt_biasless", "missing_reason"] == "diverged"
     assert "missing (printed +0.018)" in words(picture) and len(picture.figure.axes[0].patches) == 5
 
 

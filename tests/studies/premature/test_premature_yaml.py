@@ -42,9 +42,8 @@ def test_parameters_at_the_documents_size(name):
 def test_the_budget_is_the_papers():
     for scale, tokens, rate in (("base", 2.5e9, 2.5e-4), ("large", 7.0e9, 2.0e-4)):
         run_spec = spec("gpt", scale=scale)
-        assert (
-            run_spec.train.steps == int(tokens // run_spec.train.batch_tokens) and run_spec.train.batch_tokens == 2**19
-        )
+        assert run_spec.train.steps == int(tokens // run_spec.train.batch_tokens)
+        assert run_spec.train.batch_tokens == 2**19
         assert run_spec.optimizer.learning_rate == rate and run_spec.optimizer.weight_decay == 0.1
         assert run_spec.schedule.warmup_steps == round(0.02 * run_spec.train.steps) and run_spec.schedule.options == {
             "floor": 0.1

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.studies.quack.logit_change import (
@@ -26,7 +26,6 @@ from plumbline.studies.quack.logit_change import (
 )
 
 SIZES = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=0.5, tokens=12)
-SHAPES = settings(max_examples=60, deadline=None)
 ALL = rows(SIZES)
 
 
@@ -48,7 +47,6 @@ def steps(draw: st.DrawFn) -> HeadUpdate:
     return draw_head(sizes, weights, directions, draw(st.integers(0, 10**6)))
 
 
-@SHAPES
 @given(steps(), st.floats(0, 2), st.floats(0, 2))
 def test_first_and_second_order_are_the_whole_change(step: HeadUpdate, query_rate: float, key_rate: float) -> None:
     parts = step.first_order(query_rate, key_rate) + step.second_order(query_rate, key_rate)
@@ -71,7 +69,6 @@ def test_logits_and_their_change_are_those_of_the_weights() -> None:
     assert (step.query_WD @ step.key_WD.T).shape != (step.x_TD.shape[1],) * 2
 
 
-@SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_quacks_rates_keep_the_bound(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
     now = start.multiply_weights(by_query, by_key)
@@ -84,7 +81,6 @@ def test_quacks_rates_keep_the_bound(start: HeadUpdate, kind: Norm, by_query: fl
     assert largest(now.exact(*at)) <= (allowed + left_out) * (1 + 1e-9) + rounding
 
 
-@SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_quacks_first_order_knows_no_scale(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
     now = start.multiply_weights(by_query, by_key)
@@ -93,7 +89,6 @@ def test_quacks_first_order_knows_no_scale(start: HeadUpdate, kind: Norm, by_que
     )
 
 
-@SHAPES
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(get_args(Norm)), scale=st.floats(0.01, 100))
 def test_the_worst_case_meets_the_bound(seed: int, kind: Norm, scale: float) -> None:
     """For any weights under the spectral norm, under Frobenius' for those of rank one; then nothing tighter is true."""
@@ -107,7 +102,6 @@ def test_the_worst_case_meets_the_bound(seed: int, kind: Norm, scale: float) -> 
             assert share < 0.9
 
 
-@SHAPES
 @given(seed=st.integers(0, 10**6))
 def test_no_other_direction_or_input_moves_a_logit_further(seed: int) -> None:
     draw = np.random.default_rng(seed)

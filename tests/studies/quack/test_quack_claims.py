@@ -106,10 +106,8 @@ def test_a_diverged_run_is_worse_than_any_loss(right: Written, tmp_path) -> None
     verdict_rows = judge_runs(right.changed(worse, tmp_path))
     verdicts = verdict_rows["verdict"]
     assert verdicts[["stable_lr", "beats_qk_clip_mla"]].eq("not reproduced").all()
-    assert (
-        verdicts["ablation_underperforms"] == "partly"
-        and "inf" in verdict_rows.loc["ablation_underperforms", "reproduced"]
-    )
+    assert verdicts["ablation_underperforms"] == "partly"
+    assert "inf" in verdict_rows.loc["ablation_underperforms", "reproduced"]
     assert verdicts["no_magnitude_constraint"] == "partly"  # no run of QuacK completed in MLA
 
 
@@ -247,10 +245,8 @@ def test_what_a_step_takes_is_judged(seconds: float, verdicts: dict[str, str], t
     written = Written(tmp_path, {}).measured("step_time", times(qk_norm=1.0, quack=seconds), device_name="H200")
     verdict_rows = judge_runs(written, list(verdicts))
     assert verdict_rows["verdict"].to_dict() == verdicts
-    assert (
-        verdict_rows["runs"].eq("measured/quack/step_time").all()
-        and verdict_rows["reproduced"].str.contains("H200").all()
-    )
+    assert verdict_rows["runs"].eq("measured/quack/step_time").all()
+    assert verdict_rows["reproduced"].str.contains("H200").all()
 
 
 def test_a_ratio_that_is_above_1_in_more_than_a_quarter_of_the_turns_is_not_cheaper(tmp_path) -> None:

@@ -81,11 +81,8 @@ def test_what_diverged_is_marked(pictures: dict[str, FigureWithData]) -> None:
 
 def test_fig2_has_every_run_of_the_grid(pictures: dict[str, FigureWithData]) -> None:
     frame = pictures["fig2"].frame
-    assert (
-        len(frame) == 63
-        and frame["run"].is_unique
-        and frame.groupby(["attention", "method", "base_lr"])["is_best_tau"].sum().eq(1).all()
-    )
+    assert len(frame) == 63 and frame["run"].is_unique
+    assert frame.groupby(["attention", "method", "base_lr"])["is_best_tau"].sum().eq(1).all()
     mine = frame.set_index("run")
     assert mine.loc[key("mha", "ablation", 3e-4, 1), ["is_best_tau", "validation_loss"]].tolist() == [True, 3.37]
     assert not mine.loc[key("mla", "default", 3e-3), "stable"] and mine.loc[key("mla", "quack", 3e-3, 1), "stable"]

@@ -44,9 +44,8 @@ def test_sizes_are_those_of_the_paper_that_the_document_sums_up() -> None:
     assert (model.vocabulary, model.tied_embeddings, model.head_width) == (49152, external["tied"], external["d_head"])
     latent = find_model(study_at(), "mla")
     options = latent.slot("projections").options
-    assert (
-        latent.head_width == external["d_nope"] + external["d_rope"] and options["rotary_width"] == external["d_rope"]
-    )
+    assert latent.head_width == external["d_nope"] + external["d_rope"]
+    assert options["rotary_width"] == external["d_rope"]
     assert (options["query_latent"], options["key_value_latent"]) == (external["d_cq"], external["d_ckv"])
     assert options["latent_norm"] is False
 

@@ -40,11 +40,8 @@ def test_table1_shows_every_tau_and_takes_the_lowest(tables: dict[str, Table]) -
     frame = table.frame.set_index("setting")
     row = frame.loc["mla/quack/0.003"]
     losses = [row[f"validation_loss_tau_{tau:g}"] for tau in TAUS]
-    assert (
-        losses == pytest.approx([3.03, 2.95, 3.00, 3.35])
-        and row["best_tau"] == 0.1
-        and row["validation_loss_best_tau"] == min(losses)
-    )
+    assert losses == pytest.approx([3.03, 2.95, 3.00, 3.35]) and row["best_tau"] == 0.1
+    assert row["validation_loss_best_tau"] == min(losses)
     assert table.cell("mla/quack/0.003", "validation_loss_best_tau").runs == tuple(
         key("mla", "quack", 3e-3, tau) for tau in TAUS
     )
@@ -55,10 +52,8 @@ def test_table1_shows_every_tau_and_takes_the_lowest(tables: dict[str, Table]) -
 
 def test_table1_says_where_a_best_tau_is_at_an_end_of_its_grid(tables: dict[str, Table], right: Written, tmp_path):
     frame = tables["table1"].frame.set_index("setting")
-    assert (
-        frame.loc["mla/quack/0.003", "best_tau_grid_position"] == "inside"
-        and frame.loc["mla/default/0.003", "best_tau_grid_position"] == ""
-    )
+    assert frame.loc["mla/quack/0.003", "best_tau_grid_position"] == "inside"
+    assert frame.loc["mla/default/0.003", "best_tau_grid_position"] == ""
 
     def at_the_end(facts: synthetic_runs.World) -> synthetic_runs.World:
         facts[key("mla", "quack", 3e-3, TAUS[0])].loss = 2.0
@@ -121,13 +116,10 @@ def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
     frame = tables["tau"].frame.set_index("setting")
     wide = [0.001, *TAUS, 100]
     assert list(frame.index) == [f"{scale}/{tau:g}" for scale in ("mha", "mla") for tau in wide]
-    assert (
-        frame.loc["mha/1", "validation_loss"] == pytest.approx(2.95)
-        and frame.loc["mha/0.001", "validation_loss"] == 3.4
-    )
-    assert (
-        frame.loc["mla/100", "diverged_or_spiked"] == "diverged" and frame.loc["mha/1", "diverged_or_spiked"] == "none"
-    )
+    assert frame.loc["mha/1", "validation_loss"] == pytest.approx(2.95)
+    assert frame.loc["mha/0.001", "validation_loss"] == 3.4
+    assert frame.loc["mla/100", "diverged_or_spiked"] == "diverged"
+    assert frame.loc["mha/1", "diverged_or_spiked"] == "none"
     assert frame.loc["mha/1", ["lowest_norm_ratio", "highest_norm_ratio", "norm_ratios_clamped"]].tolist() == [
         0.2,
         1.5,
@@ -176,29 +168,22 @@ def test_what_no_training_is_behind_names_no_preset(tables: dict[str, Table]) ->
 def test_lemma1_shows_the_bound_kept_and_broken(tables: dict[str, Table]) -> None:
     frame = tables["lemma1"].frame.set_index("setting")
     ours, fixed = (frame[frame["lr_rule"] == name] for name in ("QuacK", "fixed"))
-    assert (
-        len(ours) == len(fixed) == 6
-        and (ours["within_bound"] == "yes").all()
-        and (ours["bound_over_largest_change"] >= 1 - 1e-9).all()
-    )
+    assert len(ours) == len(fixed) == 6 and (ours["within_bound"] == "yes").all()
+    assert (ours["bound_over_largest_change"] >= 1 - 1e-9).all()
     names = [f"first_order_change_weights_x{scale:g}" for scale in lemma1_numbers.SHOWN]
     assert (ours[names].max(axis=1) / ours[names].min(axis=1)).max() == pytest.approx(1, rel=1e-6)
     growth = fixed["first_order_change_weights_x32"] / fixed["first_order_change_weights_x1"]
     assert growth.tolist() == pytest.approx([32] * 6, rel=1e-6)
     worst = frame.loc["rank_one/worst/frobenius/quack"]
-    assert (
-        worst["bound_over_largest_change"] == pytest.approx(1, rel=1e-6)
-        and frame.loc["rank_one/worst/frobenius/fixed", "within_bound"] == "no"
-    )
+    assert worst["bound_over_largest_change"] == pytest.approx(1, rel=1e-6)
+    assert frame.loc["rank_one/worst/frobenius/fixed", "within_bound"] == "no"
 
 
 def test_nothing_at_all_is_a_table_too(tmp_path) -> None:
     nothing = Written(tmp_path, {}, "demo")
     assert set(make_table(nothing, "table1").frame["outcome"]) == {"missing"}
-    assert (
-        make_table(nothing, "tau").frame["validation_loss"].isna().all()
-        and make_table(nothing, "variants").frame["validation_loss"].isna().all()
-    )
+    assert make_table(nothing, "tau").frame["validation_loss"].isna().all()
+    assert make_table(nothing, "variants").frame["validation_loss"].isna().all()
 
 
 def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None:
@@ -210,10 +195,8 @@ def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None
     assert frame.loc[
         "quack", ["step_time_ratio", "step_time_ratio_lower_quartile", "step_time_ratio_upper_quartile"]
     ].tolist() == pytest.approx([0.91] * 3)
-    assert (
-        frame.loc["quack", "time_saved_pct"] == pytest.approx(9.0)
-        and table.cell("quack", "time_saved_pct_published").text == "10"
-    )
+    assert frame.loc["quack", "time_saved_pct"] == pytest.approx(9.0)
+    assert table.cell("quack", "time_saved_pct_published").text == "10"
     assert frame["step_ms"].tolist() == pytest.approx([1000, 910, 900]) and frame.loc["quack", "timed_pairs"] == 20
     assert table.cell("qk_norm", "step_time_ratio").word == "reference" and frame["norms_per_block"].tolist() == [
         4,

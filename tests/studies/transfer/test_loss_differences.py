@@ -51,11 +51,8 @@ def test_a_run_counts_from_the_smallest_distance_that_six_seeds_tell(demo: World
     assert [resolved_by_method[method] for method in ("softpick", "sigmoid_attn", "qknorm", "geglu_ffn")] == [
         "lower", "higher", "not resolved", "not resolved"
     ]  # fmt: skip
-    assert (
-        resolved_by_method["baseline"] == "reference"
-        and resolved_by_method["ssmax"] == "diverged"
-        and resolved_by_method["hyper"] == "missing"
-    )
+    assert resolved_by_method["baseline"] == "reference" and resolved_by_method["ssmax"] == "diverged"
+    assert resolved_by_method["hyper"] == "missing"
     cell = table.cell("softpick", "p_validation_loss_bonferroni")
     t = -1.01 * SMALLEST / (SIGMA * math.sqrt(7 / 6))
     assert cell.value == pytest.approx(19 * 2 * stats.t.sf(-t, 5), rel=1e-6)
@@ -83,10 +80,8 @@ def test_the_first_lines_say_what_this_size_resolves(demo: World, tmp_path: Path
         f"{1.01 * SMALLEST:+.2f}."
     )
     label = demo.study.label("geglu_ffn")
-    assert (
-        second.startswith("Not resolved: 2. Seeds that would resolve them")
-        and "beside as many of Baseline or its 6" in second
-    )
+    assert second.startswith("Not resolved: 2. Seeds that would resolve them")
+    assert "beside as many of Baseline or its 6" in second
     assert f"more than 50: {label}" in second
     assert third.startswith("Without a loss to judge: ") and "SSMax (diverged)" in third and "(missing)" in third
     assert fourth.startswith("Significant (Bonferroni)")

@@ -55,14 +55,10 @@ def test_each_measure_has_its_own_floor_and_direction(world: World) -> None:
     ) == pytest.approx((spread, spread / 0.01))
     headings = {column.name: column.header for column in table.columns}
     assert headings["validation_loss_z"] == "z loss ↓" and headings["climb_avg_z"] == "z CLIMB-avg ↑"
-    assert (
-        table.cell("qknorm", "answer_logprob_z").word == "missing"
-        and table.cell("ssmax", "bits_per_byte_t").word == "diverged"
-    )
-    assert (
-        table.cell("baseline", "answer_logprob_p_bonferroni").word == "reference"
-        and rows.loc["qknorm", "validation_loss_z"] == -1
-    )
+    assert table.cell("qknorm", "answer_logprob_z").word == "missing"
+    assert table.cell("ssmax", "bits_per_byte_t").word == "diverged"
+    assert table.cell("baseline", "answer_logprob_p_bonferroni").word == "reference"
+    assert rows.loc["qknorm", "validation_loss_z"] == -1
     lead = table.warnings[0]
     assert lead.startswith("Signal over noise") and f"loss ↓ {spread / 0.01:.1f}." in lead
     # Of 3 methods' accuracy and loss against 3 seeds: sqrt(F(2, 2)) has the median 1, and is above 2 in 1 of 5.

@@ -288,17 +288,13 @@ def test_small_presets_speak_only_about_sizes_and_definitions(tmp_path, preset):
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
     rows = judge_world(world)
-    assert (
-        rows.loc["t2_softpick", "verdict"] == f"not judged ({preset} size)"
-        and "too small to speak" in rows.loc["t2_softpick", "why"]
-    )
+    assert rows.loc["t2_softpick", "verdict"] == f"not judged ({preset} size)"
+    assert "too small to speak" in rows.loc["t2_softpick", "why"]
     assert "z = " in rows.loc["t2_softpick", "reproduced"]
     assert rows.loc["params_baseline", "verdict"] == "reproduced" and rows.loc["fwer", "verdict"] == "reproduced"
     assert rows.loc["t2_attnres", "verdict"] == "not tested" and "is missing" in rows.loc["t2_attnres", "why"]
-    assert (
-        rows.loc["t2_hyper", "verdict"] == f"not judged ({preset} size)"
-        and rows.loc["t2_hyper", "reproduced"] == "diverged"
-    )
+    assert rows.loc["t2_hyper", "verdict"] == f"not judged ({preset} size)"
+    assert rows.loc["t2_hyper", "reproduced"] == "diverged"
     assert rows["preset"].eq(preset).all()
 
 
@@ -326,10 +322,8 @@ def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
     assert reason in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)
     assert any(reason in line for line in write_warnings(elsewhere)) and len(write_warnings(study_at())) == 1
     assert rows["preset"].eq("paper, texts: packaged").all()
-    assert (
-        context_cells(elsewhere, "base")["preset"].value == "paper, texts: packaged"
-        and study_at().preset_named == "paper"
-    )
+    assert context_cells(elsewhere, "base")["preset"].value == "paper, texts: packaged"
+    assert study_at().preset_named == "paper"
 
 
 def test_renderings(rows):

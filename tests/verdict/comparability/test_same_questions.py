@@ -21,9 +21,8 @@ def test_a_shorter_evaluation_is_refused_and_another_setting_told() -> None:
     shorter = of_runs(base, RunEvidence(value=1.0, settings=LR, evaluation={"val_tokens": ("1,048,576",)}))
     assert shorter.answer == Answer.REFUSES and "`new` was evaluated on fewer tokens" in shorter.text
     faster = of_runs(base, RunEvidence(value=1.0, settings={"lr": ("0.3",)}, evaluation=TOKENS))
-    assert (
-        faster.answer == Answer.TOLD and "1 printed setting of `new` changed, `lr` is `0.3`, there `0.1`" in faster.text
-    )
+    assert faster.answer == Answer.TOLD
+    assert "1 printed setting of `new` changed, `lr` is `0.3`, there `0.1`" in faster.text
     assert of_runs(base, base).answer == Answer.HOLDS
     assert of_runs(base, RunEvidence(value=1.0)).answer == Answer.NOT_KNOWN
 

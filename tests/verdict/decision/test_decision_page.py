@@ -236,11 +236,7 @@ def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
     wide = max(row[3] for row in loop)
     claim = next(row for name, row in shares.items() if name.startswith("`confirm`"))
     assert (
-        decision_page.NORMAL.format(
-            tails=f"{min(tails)} to {max(tails)} %",
-            level="5 %",
-            wide=f"up to {wide} %",
-        )
+        decision_page.NORMAL.format(tails=f"{min(tails)} to {max(tails)} %", level="5 %", wide=f"up to {wide} %")
         == decision_page.LOOKED
     )
     assert (

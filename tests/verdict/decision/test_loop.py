@@ -83,7 +83,7 @@ def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None
     assert diverged.made == [(BASELINE, 42), (BASELINE, 43)]  # it is known by then, and nothing else is made
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from(["bank", "interleaved", "paired"]), st.integers(1, 3))
 def test_the_order_of_the_runs_depends_on_no_value(
     tmp_path_factory: pytest.TempPathFactory, chance: int, plan: Any, at_once: int

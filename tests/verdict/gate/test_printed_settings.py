@@ -213,10 +213,7 @@ def test_runs_of_one_file_have_each_their_own_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "line"),
     [
-        (
-            "val_tokens: 30000 lr: 0.2",
-            "not compared: `b` was evaluated on fewer tokens: `val_tokens` is `30000`",
-        ),
+        ("val_tokens: 30000 lr: 0.2", "not compared: `b` was evaluated on fewer tokens: `val_tokens` is `30000`"),
         ("val_tokens: 30000 vocab_size: 4096 lr: 0.2", "evaluated on fewer tokens"),
         (
             "val_tokens: 39990 lr: 0.2",

@@ -105,7 +105,7 @@ def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
     assert "as sigma is uncertain" in inside and "only gains above 0.0058 are ruled out" in inside
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.permutations(BASE + GOOD + NULL + LONE))
 def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
     with tempfile.TemporaryDirectory() as folder:

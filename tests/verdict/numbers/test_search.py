@@ -124,12 +124,7 @@ def test_first_sentences() -> None:
     many = list(np.linspace(-1.5, 1.5, 12))
     for repeats, last, verdict, begins in (
         (many, 9.0, Outcome.KEEP, "The search improves `loss` beyond selection (one-sided p = "),
-        (
-            many,
-            -4.0,
-            Outcome.DISCARD,
-            "The search: a gain in `loss` is ruled out: -4.00 was seen (one-sided",
-        ),
+        (many, -4.0, Outcome.DISCARD, "The search: a gain in `loss` is ruled out: -4.00 was seen (one-sided"),
         (
             [-1.0, 1.0, 0.0],
             6.0,

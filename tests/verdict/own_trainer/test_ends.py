@@ -119,8 +119,7 @@ def ended(folder: Path, command: str, end: str = "pass", code: str = "") -> tupl
 
 
 @pytest.mark.parametrize(
-    ("command", "end"),
-    [*((command, "1 / 0") for command in COMMANDS), *(("done", end) for end in list(ENDS)[1:])],
+    ("command", "end"), [*((command, "1 / 0") for command in COMMANDS), *(("done", end) for end in list(ENDS)[1:])]
 )
 def test_a_process_that_failed_is_known_whatever_hides_it(command: str, end: str, tmp_path: Path) -> None:
     ends, _ = ended(tmp_path, COMMANDS[command], end)
@@ -247,11 +246,7 @@ def test_what_is_no_failure_counts_for_nothing_and_is_told(case: str, tmp_path: 
 def test_parts_that_count_and_filters(command: str, of_output: list[str], others: list[str], tmp_path: Path) -> None:
     ended(tmp_path, f"echo $$ > shell; {command}; echo done", "sys.exit(3)", "import time; time.sleep(60)")
     reports, log = tmp_path / "reports", tmp_path / "log"
-    parts = [
-        PartEnd("part 1", 3),
-        PartEnd("part 2", 4),
-        PartEnd("grep", 1, is_filter=True),
-    ]
+    parts = [PartEnd("part 1", 3), PartEnd("part 2", 4), PartEnd("grep", 1, is_filter=True)]
     shell = int((tmp_path / "shell").read_text())
     ends = process_ends.read(reports, log, left_running=process_ends.list_running(reports), parts=parts, shell=shell)
     assert sorted(ends.of_output) == sorted(of_output) and ends.others == [*others, "grep: exit code 1"], ends
@@ -621,11 +616,7 @@ def test_the_parts_of_pipelines_are_known_and_the_command_is_not_altered(command
         ("(echo val_bpb: {seed}.5; exit 3) | tee log", "crashed", "exit code 3"),
         ("python train.py --seed {seed} --end 'time.sleep(.2)' {flags} | head -2", "finished", ""),
         ("python train.py --seed {seed} --end 'time.sleep(.2)' {flags} 2>&1 | head -2 | tee log", "finished", ""),
-        (
-            "(: {flags}; exec seq 1000000) | head -1",
-            "crashed",
-            "had no reader left (SIGPIPE), and val_bpb is nowhere",
-        ),
+        ("(: {flags}; exec seq 1000000) | head -1", "crashed", "had no reader left (SIGPIPE), and val_bpb is nowhere"),
         ("echo val_bpb: {seed}.5 {flags} | tee /dev/stderr | grep -i warn | cat", "finished", ""),
         ("timeout .1 sh -c 'echo val_bpb: {seed}.5; exec sleep 9' | tee log || true", "finished", ""),
     ],

@@ -16,8 +16,8 @@ from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.snapshot import Repository
 
-#: A trainer of a few lines: its loss is normal around 1 less a gain. It reads its flags itself: argparse takes longer to
-#: import than all else that it does.
+#: A trainer of a few lines: its loss is normal around 1 less a gain. It reads its flags itself: argparse takes longer
+#: to import than all else that it does.
 TRAIN = """\
 import random, sys, time
 flags = {"--seed": 0, "--gain": 0, "--wait": 0} | dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -64,14 +64,7 @@ def trainer(
     for name, options in (candidates or {"candidate": flags}).items():
         arms[name] = repository.candidate(options, "a change")
     tell = [].append if lines is None else lines.append
-    return CommandTrainer(
-        file=file,
-        repository=repository,
-        folder=own,
-        arms=arms,
-        tell=tell,
-        profile_jobs=ProfileRuns,
-    )
+    return CommandTrainer(file=file, repository=repository, folder=own, arms=arms, tell=tell, profile_jobs=ProfileRuns)
 
 
 def decide(folder: Path, *flags: str, bank: int = 3, most: int = 3) -> Decision:

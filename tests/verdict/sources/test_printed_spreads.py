@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -56,7 +56,6 @@ def test_what_is_left_of_the_runs_gives_the_tests_of_the_runs(n: int, m: int) ->
 TENTHS = st.integers(1, 30).map(lambda tenths: tenths / 10)
 
 
-@settings(max_examples=40, deadline=None)
 @given(gain=st.integers(-20, 40), stds=st.tuples(TENTHS, TENTHS), ns=st.tuples(st.integers(2, 9), st.integers(2, 9)))
 def test_no_number_that_would_be_printed_so_has_a_p_outside_what_the_page_says(gain: int, stds, ns) -> None:
     """By scipy, at the corners of the rounding intervals (one of them has each end) and within."""

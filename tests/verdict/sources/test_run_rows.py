@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
@@ -164,7 +164,6 @@ def test_a_seed_is_its_number_however_it_is_written(seed: int, zeros: int, decim
 CELL = st.one_of(st.sampled_from(["", "1", "01", "1.0", "nan", "inf", "x", "3.5", "crash", "ok", "1e400"]), st.text())
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(dict.fromkeys(("method", "seed", "step", "status", "loss"), CELL)), min_size=1, max_size=6

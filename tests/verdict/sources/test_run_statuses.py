@@ -43,10 +43,8 @@ def test_a_status_is_known_by_its_column_and_its_word(tmp_path: Path, column: st
 
 
 def test_words_with_spaces_and_a_user_s_number() -> None:
-    assert (
-        translate_status("CANCELLED by 1000") == translate_status("out of memory") == CRASH
-        and translate_status("stopped") is None
-    )
+    assert translate_status("CANCELLED by 1000") == translate_status("out of memory") == CRASH
+    assert translate_status("stopped") is None
     assert translate_status("+") is None and translate_status("F+") is None
 
 
@@ -264,9 +262,8 @@ def test_results_tsv_of_try_is_read_as_means_whose_last_row_counts(tmp_path: Pat
     assert main([*options, "--sigma", "0.5"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert [step["step"]["commit"] for step in read["search"]["kept"]] == ["b2"] and read["search"]["steps"] == 2
-    assert (
-        "plumbline log" in " ".join(read["notes"]) and "plumbline log" in (tmp_path / "results.verdict.md").read_text()
-    )
+    assert "plumbline log" in " ".join(read["notes"])
+    assert "plumbline log" in (tmp_path / "results.verdict.md").read_text()
 
 
 @pytest.mark.parametrize("number", ["'3.01'", '"3.01"', "3.01", 3.01])

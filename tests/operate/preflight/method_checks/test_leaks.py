@@ -279,10 +279,7 @@ def works() -> dict[type, Path]:
 
 @pytest.fixture
 def trained(
-    uses: Callable[[type], None],
-    works: dict[type, Path],
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    uses: Callable[[type], None], works: dict[type, Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[type], Path]:
     """Train a run with a mixer, once a mixer; a folder of its preset, with its packs where those of a preset are."""
 

@@ -35,7 +35,7 @@ def draw_points(width: int, samples: int, seed: int = 0) -> tuple[torch.Tensor, 
     return x_ND, target(x_ND.float()).double()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(width=st.integers(2, 24), seed=st.integers(0, 10**6), block=st.integers(1, 90))
 def test_the_streamed_map_is_that_of_least_squares(width: int, seed: int, block: int) -> None:
     x_ND, y_ND = draw_points(width, 60, seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
@@ -37,7 +37,6 @@ def test_drawn_scores_spread_as_the_formulas_say(length: float) -> None:
     assert measured_spread.reduced == pytest.approx(formula_spread.reduced, rel=0.03)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     heads=st.integers(1, 16), head_width=st.integers(4, 64), init_std=st.floats(1e-3, 1.0), length=st.floats(0.1, 100.0)
 )

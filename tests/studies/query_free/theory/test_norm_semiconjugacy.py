@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
@@ -21,7 +21,6 @@ from plumbline.studies.query_free.theory.norm_semiconjugacy import (
     transfer_norm,
 )
 
-SHAPES = settings(max_examples=40, deadline=None)
 #: Type -> relative error that it is good for here.
 TYPES = {np.float64: 1e-9, np.float32: 2e-3}
 
@@ -33,7 +32,6 @@ def draw_matrix(width: int, seed: int, dtype: type) -> tuple[np.ndarray, np.ndar
     return matrix_DD.astype(dtype), draw.standard_normal((20, width)).astype(dtype)
 
 
-@SHAPES
 @given(
     width=st.integers(2, 48),
     seed=st.integers(0, 10**6),
@@ -52,7 +50,6 @@ def test_the_norm_of_f_is_the_matrix_times_the_norm(
     np.testing.assert_allclose(conjugacy.matrix_DD, conjugacy.diagonal_D[:, None] * matrix_DD)
 
 
-@SHAPES
 @given(width=st.integers(2, 48), seed=st.integers(0, 10**6), eps=st.sampled_from([1e-5, 1e-2, 1.0]))
 def test_the_inverse_undoes_the_norm_but_for_the_mean(width: int, seed: int, eps: float) -> None:
     x_ND = draw_matrix(width, seed, np.float64)[1]
@@ -68,7 +65,6 @@ def test_the_norm_is_that_of_torch() -> None:
     np.testing.assert_allclose(normalise(x_ND, 1e-3), want, atol=1e-12)
 
 
-@SHAPES
 @given(width=st.integers(3, 40), seed=st.integers(0, 10**6), eps=st.sampled_from([1e-5, 1e-2, 1.0]))
 def test_theorem_8_3_moves_a_basis_through_gain_and_norm(width: int, seed: int, eps: float) -> None:
     basis_DD, x_ND = draw_matrix(width, seed, np.float64)

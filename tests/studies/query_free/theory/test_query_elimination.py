@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plumbline.studies.query_free.theory import query_elimination as eliminate
@@ -90,7 +90,6 @@ def identities(weights: ModelWeights, layers: range | None = None) -> bool:
     return all(np.array_equal(weights.layers[i].query_DD, np.eye(weights.width)) for i in chosen)
 
 
-@settings(max_examples=40, deadline=None)
 @given(models(heads=1, any_norm=True))
 def test_proposition_4_1(case):
     eliminated_weights = eliminate.single_head(case[0])
@@ -100,7 +99,6 @@ def test_proposition_4_1(case):
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(models(any_norm=True), st.integers(0, 1000))
 def test_proposition_4_2(case, seed):
     weights, form = case[:2]
@@ -112,7 +110,6 @@ def test_proposition_4_2(case, seed):
     assert not np.allclose(eliminated_weights.layers[0].query_DD, weights.layers[0].query_DD)
 
 
-@settings(max_examples=40, deadline=None)
 @given(models(), st.integers(0, 2))
 def test_theorem_4_1(case, layer):
     assume(layer < len(case[0].layers))
@@ -121,7 +118,6 @@ def test_theorem_4_1(case, layer):
     assert identities(eliminated_weights, range(layer, layer + 1)) and eliminated_weights.head_DV is not None
 
 
-@settings(max_examples=40, deadline=None)
 @given(models(ffn_skip=False))
 def test_theorem_4_2(case):
     eliminated_weights = eliminate.attention_skip_only(case[0])
@@ -129,7 +125,6 @@ def test_theorem_4_2(case):
     assert identities(eliminated_weights) and (eliminated_weights.head_DV is None) == (case[0].head_DV is None)
 
 
-@settings(max_examples=30, deadline=None)
 @given(models(shared=True))
 def test_theorem_4_3(case):
     eliminated_weights = eliminate.weight_shared(case[0])
@@ -141,7 +136,6 @@ def test_theorem_4_3(case):
         )
 
 
-@settings(max_examples=30, deadline=None)
 @given(models(tied=True), st.integers(0, 2))
 def test_remark_4_a_tied_head_stays_tied_where_theta_is_orthogonal_alone(case, layer):
     weights, form, tokens_BT, _ = case
@@ -155,7 +149,6 @@ def test_remark_4_a_tied_head_stays_tied_where_theta_is_orthogonal_alone(case, l
     )
 
 
-@settings(max_examples=30, deadline=None)
 @given(models(ffn_skip=False, rotary=True), models(ffn_skip=False, qk_norm=True))
 def test_what_attention_does_with_queries_and_keys_is_no_premise_of_theorem_4_2(rotary, normed):
     for case in (rotary, normed):

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
@@ -24,8 +24,6 @@ from plumbline.studies.query_free.theory.skip_absorption import (
     with_absorbing_set,
 )
 
-SHAPES = settings(max_examples=40, deadline=None)
-
 
 def points(width: int, seed: int, dtype: type = np.float64) -> np.ndarray:
     return np.random.default_rng([seed, 9]).standard_normal((30, width)).astype(dtype)
@@ -37,7 +35,6 @@ def shapes(draw: st.DrawFn) -> tuple[int, int, int]:
     return width, draw(st.integers(width, min(4 * width, width**2 + 8))), draw(st.integers(0, 10**6))
 
 
-@SHAPES
 @given(shapes(), st.sampled_from([np.float64, np.float32]))
 def test_a_planted_set_is_found_and_absorbs_the_skip(shape: tuple[int, int, int], dtype: type) -> None:
     width, hidden, seed = shape
@@ -57,7 +54,6 @@ def test_a_planted_set_is_found_and_absorbs_the_skip(shape: tuple[int, int, int]
     assert residual(w1, w2, *absorb(w1, w2, absorbing_set), points(width, seed)) < 1e-7
 
 
-@SHAPES
 @given(shapes())
 def test_random_weights_have_no_set(shape: tuple[int, int, int]) -> None:
     width, hidden, seed = shape
