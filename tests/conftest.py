@@ -1,7 +1,5 @@
 """Fixtures that tests share."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
@@ -32,29 +30,32 @@ FOLDERS = {"cluster": ("tests/cluster/",)}
 #: Files that take longest, longest first: a worker takes file after file, and one of these at the end would leave the
 #: other worker idle. The first one makes the finished project that others share; until it is there, the other worker
 #: has files that need none.
-LONGEST = """
-    workflow/test_docs_commands.py workflow/test_wheel.py workflow/test_dry_run.py workflow/test_faults.py
-    workflow/test_adding_a_study.py workflow/test_own_method.py workflow/test_end_to_end.py workflow/test_own_verdict.py
-    workflow/test_new_files.py workflow/test_configuration.py workflow/test_preflight.py workflow/test_staleness.py
-    plan/test_plan_rule.py workflow/test_token_files.py workflow/test_two_snakemakes.py plan/test_job_resources.py
-    golden/test_golden_losses.py fake_device/test_fake_steps.py operate/experiments/test_try_in_a_folder.py
-    gpu_check/test_bare_machine.py cli/test_new.py studies/test_every_target.py
-    operate/experiments/test_own_verdict.py studies/transfer/test_transfer_tables.py
-    studies/quack/test_quack_claims.py operate/preflight/method_checks/test_leaks.py studies/quack/test_quack_figures.py
-    operate/experiments/test_loop_examples.py verdict/own_trainer/test_runs.py studies/key_norms/test_key_norms_claims.py evaluate/test_prefix_trees.py
-    studies/query_free/test_query_free_claims.py model/test_every_method.py data/test_local_resume.py
-    bundle/test_records.py studies/premature/test_premature_claims.py studies/transfer/test_transfer_figures.py
-    studies/premature/test_premature_figures.py results/test_replication_rates.py
-    operate/experiments/test_log_and_confirm_in_a_folder.py train/test_interventions_resume.py
-    train/test_deferred_metrics.py operate/experiments/test_setup_trainer_verb.py
-    operate/preflight/method_checks/test_model_checks.py train/test_pretrain.py
-    operate/experiments/test_folder_verbs_told.py export/test_every_method.py results/test_terminal_table.py
-    evaluate/test_new_task.py model/kernels/test_kernels.py studies/transfer/test_transfer_claims.py
-    studies/key_norms/test_key_norms_figures.py operate/test_console.py
-    operate/preflight/method_checks/test_held_out_reads.py data/test_hub_stream.py gpu_check/test_sections.py
-    gpu_check/test_failing_sections.py golden/test_code_classes.py kept_verdicts/test_kept_verdicts.py
-    train/test_killed_ranks.py train/test_train_command.py train/test_compiling.py data/test_memory_limits.py
-""".split()
+LONGEST = (
+    "workflow/test_docs_commands.py", "workflow/test_wheel.py", "workflow/test_dry_run.py", "workflow/test_faults.py",
+    "workflow/test_adding_a_study.py", "workflow/test_own_method.py", "workflow/test_end_to_end.py",
+    "workflow/test_own_verdict.py", "workflow/test_new_files.py", "workflow/test_configuration.py",
+    "workflow/test_preflight.py", "workflow/test_staleness.py", "plan/test_plan_rule.py",
+    "workflow/test_token_files.py", "workflow/test_two_snakemakes.py", "plan/test_job_resources.py",
+    "golden/test_golden_losses.py", "fake_device/test_fake_steps.py", "operate/experiments/test_try_in_a_folder.py",
+    "gpu_check/test_bare_machine.py", "cli/test_new.py", "studies/test_every_target.py",
+    "operate/experiments/test_own_verdict.py", "studies/transfer/test_transfer_tables.py",
+    "studies/quack/test_quack_claims.py", "operate/preflight/method_checks/test_leaks.py",
+    "studies/quack/test_quack_figures.py", "operate/experiments/test_loop_examples.py",
+    "verdict/own_trainer/test_runs.py", "studies/key_norms/test_key_norms_claims.py", "evaluate/test_prefix_trees.py",
+    "studies/query_free/test_query_free_claims.py", "model/test_every_method.py", "data/test_local_resume.py",
+    "bundle/test_records.py", "studies/premature/test_premature_claims.py", "studies/transfer/test_transfer_figures.py",
+    "studies/premature/test_premature_figures.py", "results/test_replication_rates.py",
+    "operate/experiments/test_log_and_confirm_in_a_folder.py", "train/test_interventions_resume.py",
+    "train/test_deferred_metrics.py", "operate/experiments/test_setup_trainer_verb.py",
+    "operate/preflight/method_checks/test_model_checks.py", "train/test_pretrain.py",
+    "operate/experiments/test_folder_verbs_told.py", "export/test_every_method.py", "results/test_terminal_table.py",
+    "evaluate/test_new_task.py", "model/kernels/test_kernels.py", "studies/transfer/test_transfer_claims.py",
+    "studies/key_norms/test_key_norms_figures.py", "operate/test_console.py",
+    "operate/preflight/method_checks/test_held_out_reads.py", "data/test_hub_stream.py", "gpu_check/test_sections.py",
+    "gpu_check/test_failing_sections.py", "golden/test_code_classes.py", "kept_verdicts/test_kept_verdicts.py",
+    "train/test_killed_ranks.py", "train/test_train_command.py", "train/test_compiling.py",
+    "data/test_memory_limits.py",
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)
