@@ -95,9 +95,7 @@ def test_a_sentence_read_by_what_is_not_there_is_refused(changed):
     path = changed / "studies" / "quack" / "sentences.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("read: [norms_removed", "read: [norm_removed", 1), encoding="utf-8")
-    with pytest.raises(
-        PlumblineError, match=r"key results p4 s1: no row .* 'norm_removed'; did you mean 'norms_removed'"
-    ):
+    with pytest.raises(PlumblineError, match=r"key results p4 s1: .*'norm_removed'.*'norms_removed'"):
         sentences("quack", changed)
     path.write_text("sentences: [{at: 1 p1 s1, numbers: '2', words: We train two}]\n", encoding="utf-8")
     with pytest.raises(PlumblineError, match="unknown key 'words'"):

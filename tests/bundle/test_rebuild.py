@@ -364,9 +364,7 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
     with pytest.raises(PlumblineError, match="has no fingerprint of interpretations transfer"):
         verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
     fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
-    with pytest.raises(
-        PlumblineError, match=r"interpretations transfer was made of something else .*snakemake bundle does"
-    ):
+    with pytest.raises(PlumblineError, match=r"interpretations transfer .*snakemake bundle"):
         verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
 
 

@@ -217,9 +217,7 @@ def test_empty_sides_and_folders_are_errors(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"config/corpora/mine\.yaml: local\.folder: no \*\.jsonl file"):
         local(tmp_path, tmp_path / "out")
     write_jsonl(tmp_path / "a.jsonl", corpus(3))
-    with pytest.raises(
-        PlumblineError, match=r"mine\.yaml: held_out\.percent: 0\.001: of 3 documents none is left for validation"
-    ):
+    with pytest.raises(PlumblineError, match=r"mine\.yaml: held_out\.percent: 0\.001: .*3 documents"):
         local(tmp_path, tmp_path / "out", "--validation-percent", "0.001")
 
 

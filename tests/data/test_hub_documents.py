@@ -39,10 +39,7 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     documents.main([*arguments, "--text-column", "content", "--licence", "CC0-1.0"])
     rows = [row for split in documents.SPLITS for row in read(tmp_path / "out" / f"{split}.jsonl")]
     assert {(row["id"], row["text"]) for row in rows} == {(f"set/{n:012d}", f"Document {n}.") for n in range(200)}
-    with pytest.raises(
-        PlumblineError,
-        match=r"config/corpora/mine\.yaml: hub\.text_column: .* no column 'text'; its columns are content, n",
-    ):
+    with pytest.raises(PlumblineError, match=r"mine\.yaml: hub\.text_column: .*'text'.* content, n"):
         documents.main(arguments)
     with pytest.raises(PlumblineError, match=r"mine\.yaml: hub: path .* split 'nope'"):
         documents.main([*arguments, "--hub-split", "nope"])
@@ -145,9 +142,7 @@ def test_an_empty_revision_is_resolved_once(
         fetch(path="some/other")
     (out / "hub.lock").unlink()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(
-        PlumblineError, match=r"mine\.yaml: hub\.revision: empty, .*some/where \(Offline.*HF_HUB_OFFLINE=1.*packaged"
-    ):
+    with pytest.raises(PlumblineError, match=r"mine\.yaml: hub\.revision: .*some/where .*HF_HUB_OFFLINE=1.*packaged"):
         fetch()
     assert not (out / "hub.lock").exists()
 

@@ -363,9 +363,7 @@ def test_what_the_corpus_file_has_to_say(tmp_path: Path) -> None:
         require(tmp_path)
     with pytest.raises(PlumblineError, match=rf"^{at}presets\.smoke\.tokenizer\.kind: byte_level_bpe: .*write `given`"):
         require(tmp_path, kind="byte_level_bpe", document_end=0)
-    with pytest.raises(
-        PlumblineError, match=rf"^{at}presets\.smoke\.tokenizer\.kind: given: there is no .*tokenizer\.j"
-    ):
+    with pytest.raises(PlumblineError, match=rf"^{at}presets\.smoke\.tokenizer\.kind: .*tokenizer\.j"):
         require(tmp_path, document_end=0)
     with pytest.raises(PlumblineError, match=rf"^{at}local\.dtype: missing; a\.bin .* ends without a type: write"):
         require(tmp_path, kind="gpt2", document_end=0)

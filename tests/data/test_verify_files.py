@@ -67,9 +67,7 @@ def test_other_bytes_are_refused(packs: Path) -> None:
     verify_once(Pack(path))
     flip(packs / "train" / "shard-00001.bin")
     for _ in range(2):
-        with pytest.raises(
-            PlumblineError, match=r"shard-00001\.bin of .*base\.json is damaged: .* rerun the rule `pack`"
-        ):
+        with pytest.raises(PlumblineError, match=r"shard-00001\.bin of .*base\.json .* `pack`"):
             verify_once(Pack(path))
 
 

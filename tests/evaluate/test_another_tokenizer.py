@@ -130,9 +130,7 @@ def test_items_that_were_replaced_or_made_from_what_was_not_held_out_are_not_sco
     fingerprint_file.write(own / "items.json", "code-asked", documents_sha256="a" * 64)
     verb(*flat(command))
     fingerprint_file.write(own / "items.json", "code-asked", documents_sha256="b" * 64)
-    with pytest.raises(
-        PlumblineError, match=r"made from documents with sha256 b{64}, and those .* have a{64} \(.*json\)"
-    ):
+    with pytest.raises(PlumblineError, match=r"sha256 b{64}, .* a{64} \(.*json\)"):
         verb(*flat(command))
     index = json.loads((own / "items.json").read_text())
     (own / "items.json").write_text(json.dumps({task: entry | {"licence": "mine"} for task, entry in index.items()}))

@@ -71,11 +71,7 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
         ("piqa", PIQA | {"label": True}, "'label' must be of type integer"),
         ("piqa", PIQA | {"label": 1.0}, "'label' must be of type integer"),
         ("piqa", PIQA | {"goal": 3}, "'goal' must be of type text, not 3; config/tasks/piqa.yaml says `fields`"),
-        (
-            "piqa",
-            PIQA | {"label": 2},
-            r"'label' \(2\): doc_to_target of .*piqa.yaml gives 2, which is none of the 2 answers",
-        ),
+        ("piqa", PIQA | {"label": 2}, r"'label' \(2\): doc_to_target of .*piqa.yaml gives 2"),
         ("piqa", PIQA | {"label": -1}, "'label' .-1.: .* gives -1, which is none"),
         ("piqa", PIQA | {"sol2": " "}, r"'sol1' \('a'\), 'sol2' \(' '\): doc_to_choice .* texts that are not empty"),
         ("piqa", [PIQA], "must be a JSON object, not list"),
@@ -87,20 +83,12 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
         (
             "arc_easy",
             ARC | {"choices": {"text": list("wxyz"), "label": list("ABC")}},
-            r"'choices' must be of one length, and 'choices\.text' has 4 and 'choices\.label' has 3",
+            r"'choices\.text' has 4 .*'choices\.label' has 3",
         ),
         ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' must be of type text, not 1"),
         ("arc_easy", ARC | {"choices": ["a"]}, "'choices' must be an object"),
-        (
-            "arc_easy",
-            ARC | {"answerKey": "E"},
-            r"'answerKey' \('E'\): doc_to_target .* \(ValueError: 'E' is not in list\)",
-        ),
-        (
-            "winogrande",
-            WINO | {"sentence": "no blank"},
-            "'sentence' .'no blank'.: doc_to_target .* substring not found",
-        ),
+        ("arc_easy", ARC | {"answerKey": "E"}, r"'answerKey' \('E'\): doc_to_target .*ValueError: 'E'"),
+        ("winogrande", WINO | {"sentence": "no blank"}, "'sentence' .'no blank'.: doc_to_target"),
         ("winogrande", WINO | {"answer": "3"}, r"'answer' \('3'\): doc_to_text .* \(KeyError: '3'\); correct the item"),
         ("social_iqa", dict.fromkeys(tasks.task("social_iqa").fields, "4"), "'label' .'4'.: doc_to_target .* gives 3"),
         ("lambada_openai", {"text": "word"}, "'text' .'word'.: doc_to_text .* no text before the answer"),
@@ -109,7 +97,7 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
         (
             "truthfulqa_mc2",
             TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": [0, 0]}},
-            r"'mc2_targets\.labels' must have a 1 for each right answer .*, not \[0, 0\]; .* says `right`",
+            r"'mc2_targets\.labels' .* not \[0, 0\]; .*`right`",
         ),
         *(
             ("truthfulqa_mc2", TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": labels}}, f"not .{said}")
@@ -123,11 +111,7 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
         ("hellaswag", HELLA | {"label": "4"}, "'label' .'4'.: doc_to_target .* gives 4"),
         ("hellaswag", HELLA | {"label": "x"}, r"process_docs .*\(ValueError: invalid literal"),
         ("hellaswag", HELLA | {"endings": ["[x]", *"bcd"]}, "doc_to_choice .* texts that are not empty"),
-        (
-            "hellaswag",
-            HELLA | {"endings": ["a"], "label": "0"},
-            r"gives \['a'\], among which there is nothing to choose",
-        ),
+        ("hellaswag", HELLA | {"endings": ["a"], "label": "0"}, r"gives \['a'\]"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(task: str, item: dict, message: str):
@@ -249,9 +233,7 @@ def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
         raise ConnectionError("Couldn't reach the Hub")
 
     monkeypatch.setattr(datasets, "load_dataset", offline)
-    with pytest.raises(
-        PlumblineError, match=r"baber/piqa at revision 142f6d.*Without a network use --items-source packaged"
-    ):
+    with pytest.raises(PlumblineError, match=r"baber/piqa .*142f6d.*--items-source packaged"):
         make(monkeypatch, "--items-source", "hub", "--suite", "climb12", "--out", tmp_path)
 
 
@@ -401,9 +383,7 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
         convert_released.main()
     subject = ["convert", "--task", "mmlu", "--released-file", str(source), "--subject", "anatomi", "--out", "none"]
     monkeypatch.setattr(sys, "argv", subject)
-    with pytest.raises(
-        PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
-    ):
+    with pytest.raises(PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' .*'anatomy'"):
         convert_released.main()
     (tmp_path / "anatomy_test.csv").write_text('"a, b",w,x,y,z,D\n')
     assert convert_released.read(tmp_path / "anatomy_test.csv") == [["a, b", "w", "x", "y", "z", "D"]]
@@ -412,9 +392,7 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
 def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "piqa.jsonl", PIQA)
-    with pytest.raises(
-        PlumblineError, match=r"--items-source local needs --local-items-folder: set `evaluation\.folder`"
-    ):
+    with pytest.raises(PlumblineError, match=r"--local-items-folder: set `evaluation\.folder`"):
         make(
             monkeypatch,
             "--items-source",

@@ -147,9 +147,7 @@ def test_a_folder_of_no_model_and_a_tokenizer_too_many(
         verb(monkeypatch, score_models, tmp_path, "--items-folder", tmp_path)
     with pytest.raises(PlumblineError, match=r"--tokenizer is missing; give that of the run's corpus"):
         verb(monkeypatch, score_models, finished, "--items-folder", items_folder)
-    with pytest.raises(
-        PlumblineError, match=r"--items-folder is missing; give the items of the suite climb12, such as"
-    ):
+    with pytest.raises(PlumblineError, match=r"--items-folder is missing; .* climb12"):
         verb(monkeypatch, score_models, finished, "--tokenizer", tokenizer_file)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(PlumblineError, match=r"no tokenizer beside the model .*; give --tokenizer, the tokenizer.json"):

@@ -121,9 +121,7 @@ def test_a_changed_folder_is_not_scored(
     export_hf(finished, out, tokenizer=tokenizer_file, compare=False)
     content = json.loads((out / "tokenizer.json").read_text())
     (out / "tokenizer.json").write_text(json.dumps(content))
-    with pytest.raises(
-        PlumblineError, match=r"tokenizer\.json is not what was exported: sha256 \w+, not \w+ as in export"
-    ):
+    with pytest.raises(PlumblineError, match=r"tokenizer\.json .*sha256 \w+, not \w+"):
         score_models.score_folder(out, items_folder, limit=1)
 
 

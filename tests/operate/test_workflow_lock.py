@@ -101,9 +101,7 @@ def test_a_lock_whose_holder_ran_here_and_is_gone_goes(directory: Path, gone: di
 
 def test_who_holds_the_directory_is_named_and_not_overruled(directory: Path, holder: subprocess.Popen[bytes]) -> None:
     for attempt in (workflow_lock.clear, lambda _: workflow_lock.overrule(directory / ".snakemake"), hold):
-        with pytest.raises(
-            PlumblineError, match=rf"held by process {holder.pid} on .* \(snakemake all\), since .*make p"
-        ):
+        with pytest.raises(PlumblineError, match=rf"process {holder.pid} on .* \(snakemake all\), .*make p"):
             attempt(directory)
     assert is_locked(directory)
     holder.kill()

@@ -62,9 +62,7 @@ def test_two_points_of_a_models_training(monkeypatch: pytest.MonkeyPatch, tmp_pa
     # One token only: its stream moves in one direction at each layer.
     assert (frame[frame.probe == "projector_rank"].value == 1).all()
     other = save_model("gpt2", tmp_path / "gpt2")
-    with pytest.raises(
-        PlumblineError, match=r"--later-checkpoint: .*gpt2 is not the same model as .*first at another point"
-    ):
+    with pytest.raises(PlumblineError, match=r"--later-checkpoint: .*gpt2 .*first"):
         probe_folder(monkeypatch, first, "--later-checkpoint", other, "--token-ids", tmp_path / "ids.npy")
 
 

@@ -143,9 +143,7 @@ def test_a_spec_must_keep_the_other_point() -> None:
     def probes(**options: Any) -> list[dict[str, Any]]:
         return [{"name": "locality"} | options, {"name": "query_key_norms", "at": [0.5], "sequences": 2}]
 
-    with pytest.raises(
-        PlumblineError, match=r"probes\[0\].against: 1 is not a probe point of this run \(they are \[0.1"
-    ):
+    with pytest.raises(PlumblineError, match=r"probes\[0\].against: 1 .*\[0.1"):
         run_spec(probes=probes(at=[0.1]))
     with pytest.raises(PlumblineError, match=r"probes\[0\]: 'locality' compares two points of a run, so it cannot"):
         run_spec(probes=probes(every=3))

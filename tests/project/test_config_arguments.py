@@ -126,9 +126,7 @@ def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
 
 def test_a_key_that_stands_twice_in_one_word_is_refused() -> None:
     """Of the two the last had been taken, without a word."""
-    with pytest.raises(
-        PlumblineError, match=r"^--config data=\.\.\.:1: the key 'source' is there twice; keep one of them"
-    ):
+    with pytest.raises(PlumblineError, match=r"^--config data=\.\.\.:1: .*'source' .*twice"):
         config_arguments.parse_words(["data={source: local, source: hub}"])
     with pytest.raises(PlumblineError, match=r"the key 'folder' is there twice"):
         config_arguments.parse_words(["evaluation={folder: a, missing: error, folder: b}"])

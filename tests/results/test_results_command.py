@@ -21,9 +21,7 @@ def test_a_function_that_returns_nothing(kind: str, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "argv", argv)
     monkeypatch.setattr(study_parts, "function", lambda *names: lambda *read: None)
     monkeypatch.setattr(verb, "_load_frames", lambda *args, **more: SimpleNamespace(others=(), mixed=[], notes=[]))
-    with pytest.raises(
-        PlumblineError, match=rf"transfer/{kind}s/{target}.py: {target} returned NoneType, and a {kind} "
-    ):
+    with pytest.raises(PlumblineError, match=rf"transfer/{kind}s/{target}.py: .*NoneType.* {kind} "):
         verb.main()
 
 

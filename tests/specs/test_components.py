@@ -161,9 +161,7 @@ def test_options_out_of_form(folder, arguments, message):
 
 def test_a_file_without_a_component(folder):
     write(folder, "ffn", "mine", "*, gain: float = 1.0", mark="@other")
-    with pytest.raises(
-        PlumblineError, match=r"mine\.py must hold exactly one class or function marked @component, not 0"
-    ):
+    with pytest.raises(PlumblineError, match=r"mine\.py .*one .*@component, not 0"):
         complete("ffn", {"name": "mine"}, "model.ffn")
 
 

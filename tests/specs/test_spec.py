@@ -200,7 +200,5 @@ def test_code_of_components_is_part_of_the_identity(fields):
     require_present_code(spec)
     edited = RunSpec.from_dict(spec.to_dict() | {"components": spec.components | {"model.mixer": "0" * 16}})
     assert edited.run_id != spec.run_id
-    with pytest.raises(
-        PlumblineError, match=r"the code of model\.mixer differs from the code that this run was planned with"
-    ):
+    with pytest.raises(PlumblineError, match=r"the code of model\.mixer differs"):
         require_present_code(edited)

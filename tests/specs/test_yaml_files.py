@@ -98,9 +98,7 @@ def test_a_study(root: Path, key: str, value: Any, says: str) -> None:
 
 def test_a_preset(root: Path) -> None:
     change(root / "config/presets/smoke.yaml", "evaluation.limt", 3)
-    with pytest.raises(
-        PlumblineError, match=r"presets/smoke.yaml: evaluation: unknown key 'limt'; did you mean 'limit'"
-    ):
+    with pytest.raises(PlumblineError, match=r"presets/smoke.yaml: evaluation: .*'limt'.*'limit'"):
         yaml_files.load_preset("smoke", root)
 
 
@@ -279,7 +277,5 @@ def test_a_corpus(root: Path, key: str, value: Any, says: str) -> None:
 def test_what_a_corpus_is_asked_for_must_be_there(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no .*climbmx.yaml; did you mean 'climbmix'"):
         corpus.load("climbmx", "smoke", root=root)
-    with pytest.raises(
-        PlumblineError, match=r"climbmix.yaml: local.folder: missing; data.source `local` reads a folder"
-    ):
+    with pytest.raises(PlumblineError, match=r"climbmix.yaml: local.folder: missing"):
         corpus.load("climbmix", "smoke", "local", root).require_folder()

@@ -65,9 +65,7 @@ def test_equal_answers_have_no_error_and_no_test() -> None:
 
 def test_other_items_are_refused_and_too_few_have_no_error() -> None:
     run = answers("m", a=[0.0, 1.0] * 4)
-    with pytest.raises(
-        PlumblineError, match=r"m and r did not answer the same items: 1 belong to one alone, .* i8 of a"
-    ):
+    with pytest.raises(PlumblineError, match=r"m and r .*: 1 .* i8 of a"):
         item_distance(run, [answers("r", a=[0.0, 1.0] * 4 + [1.0])])
     with pytest.raises(PlumblineError, match="or one of them twice"):
         item_distance(run, [pd.concat([run, run[:1]]).rename("r")])

@@ -70,9 +70,7 @@ def test_starts_that_were_gone_back_behind_made_nothing() -> None:
 
 def test_a_spec_of_other_code_is_refused_before_anything_is_touched(packs: Path, tmp_path: Path) -> None:
     other = RunSpec.from_dict(SPEC.to_dict() | {"components": SPEC.components | {"model.mixer": "0" * 16}})
-    with pytest.raises(
-        PlumblineError, match=r"the code of model\.mixer differs from the code that this run was planned with"
-    ):
+    with pytest.raises(PlumblineError, match=r"the code of model\.mixer differs"):
         train(other, settings(packs, tmp_path))
     assert not list(tmp_path.iterdir())
 
@@ -87,18 +85,14 @@ def test_packs_of_two_tokenizers_or_two_splits_train_no_run(own_packs: Path, tmp
     path = own_packs / "validation.json"
     whole, chosen = read(path), settings(own_packs, tmp_path)
     path.write_text(json.dumps(whole | {"tokenizer_sha256": "1" * 64}))
-    with pytest.raises(
-        PlumblineError, match=r"train\.json and .* are cut with two tokenizers \(sha256\): 0{64} and 1{64}"
-    ):
+    with pytest.raises(PlumblineError, match=r"train\.json and .*: 0{64} and 1{64}"):
         train(SPEC, chosen)
     facts = {"corpus": {"name": "made-up", "source": "local", "split_rule": "held out: 3 percent"}}
     path.write_text(json.dumps(whole | facts))
     train_path = own_packs / "train.json"
     facts["corpus"]["split_rule"] = "held out: 5 percent"
     train_path.write_text(json.dumps(read(train_path) | facts))
-    with pytest.raises(
-        PlumblineError, match=r"are of documents that were held out by two rules: .* 5 percent.* 3 percent"
-    ):
+    with pytest.raises(PlumblineError, match=r"held out .* 5 percent.* 3 percent"):
         train(SPEC, chosen)
     assert not (tmp_path / "state/fault.json").exists(), "whoever mends the packs goes on"
 

@@ -75,9 +75,7 @@ def test_a_state_that_is_none_of_the_run_is_refused(
     atomic_write_json(newest / "loop.json", loop | {"interventions": [change(hook) for hook in loop["interventions"]]})
     sign(newest)
     for _ in range(2):
-        with pytest.raises(
-            PlumblineError, match=rf"{newest}: its state of .* cannot be put back \(.*{says}.*move that"
-        ):
+        with pytest.raises(PlumblineError, match=rf"{newest}: .* \(.*{says}.*move that"):
             train(of, how)
     newest.rename(tmp_path / "elsewhere")
     assert train(of, how) == 0 and products(tmp_path) == expected

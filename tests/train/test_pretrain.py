@@ -389,9 +389,7 @@ def test_a_run_that_makes_no_progress_is_given_up(packs: Path, tmp_path: Path) -
             with pytest.raises(OSError, match=r"went away"):
                 train(run_spec(), chosen)
     for _ in range(2):
-        with pytest.raises(
-            PlumblineError, match=r"started 3 times at step 0 without any progress.*delete .*fault.json"
-        ):
+        with pytest.raises(PlumblineError, match=r"3 times at step 0 .*delete .*fault.json"):
             train(run_spec(), chosen)
     (tmp_path / "state" / "fault.json").unlink()
     assert train(run_spec(), chosen) == 0

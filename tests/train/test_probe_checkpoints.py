@@ -214,9 +214,7 @@ def test_a_point_that_cannot_be_made_again(packs: Path, tmp_path: Path, probed: 
     with pytest.raises(PlumblineError, match=r"step-0000004: the weights of a probe point are damaged.*--restart"):
         train(SPEC, chosen)
     weights.unlink()
-    with pytest.raises(
-        PlumblineError, match=r"probe point at step 4 are lost, and only training can make them.*--restart"
-    ):
+    with pytest.raises(PlumblineError, match=r"probe point at step 4 .*--restart"):
         train(SPEC, chosen)
     cleanup.restart(chosen.state)
     assert train(SPEC, chosen) == 0

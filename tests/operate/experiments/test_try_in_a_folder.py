@@ -219,7 +219,7 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
         ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
         ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
         ("GAIN = 0.2; import atexit; atexit.register(print, 'loss nan')", 12, "it printed 'loss nan'`), while none of"),
-        ("GAIN = 0.0; seed = 7", 12, "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed"),
+        ("GAIN = 0.0; seed = 7", 12, "seeds 1042, 1043 all gave 2.997441"),
     ],
     ids=["nan", "a crash", "a full disk", "another command", "a stop on nan", "a seed without effect"],
 )

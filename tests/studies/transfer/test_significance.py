@@ -99,9 +99,7 @@ def test_other_items_are_refused_and_named_in_a_table_of_what_is_there(world: Wo
     other = grid().rename({"i3": "elsewhere"}, level="item")
     add_run(world, "softpick", 42, other)
     frames = world.load(*GROUPS)
-    with pytest.raises(
-        PlumblineError, match=r"softpick/s42 and .*baseline/s42 did not answer the same items: 24 belong"
-    ):
+    with pytest.raises(PlumblineError, match=r"softpick/s42 and .*baseline/s42 .*: 24 "):
         table2(frames, world.study, PUBLISHED)
     table = table2(replace(frames, mixed=("Mixed scores: the items.",)), world.study, PUBLISHED)
     assert table.cell("softpick", "se_items").word == table.cell("softpick", "significance").value == "other items"
@@ -123,9 +121,7 @@ def test_items_are_those_of_the_scores_and_of_the_target(world: World) -> None:
         pd.concat([frame, frame]),
     ):
         stored.write(wrong, "examples", path)
-        with pytest.raises(
-            PlumblineError, match=r"examples\.parquet does not belong to the scores next to it .* to evaluate it"
-        ):
+        with pytest.raises(PlumblineError, match=r"examples\.parquet .*scores .* to evaluate it"):
             frames.examples(SOFTPICK)
     path.unlink()
     with pytest.raises(PlumblineError, match=r"examples\.parquet is not there although the run is finished"):

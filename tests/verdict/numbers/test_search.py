@@ -174,9 +174,7 @@ def test_a_change_that_was_run_again_until_it_was_kept_is_refused() -> None:
     steps = log(
         ("s", 1.0, "keep"), ("s", 1.1, "discard"), ("b", 0.9, "discard"), ("b", 0.8, "discard"), ("b", 1.5, "keep")
     )  # fmt: skip
-    with pytest.raises(
-        PlumblineError, match=r"log.tsv, line 6: 'b' is kept at another run than its first, which line 4"
-    ):
+    with pytest.raises(PlumblineError, match=r"log.tsv, line 6: 'b' .* line 4"):
         judge_search(LOG, steps, UP)
 
 

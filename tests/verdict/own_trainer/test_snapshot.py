@@ -192,9 +192,7 @@ def test_no_git_no_commit_and_data_are_refused(tmp_path: Path, monkeypatch: pyte
         Repository(folder).candidate()
     (folder / "weights.bin").unlink()
     git(tmp_path, "init", "-q", "mine/empty")
-    with pytest.raises(
-        PlumblineError, match=r"mine/empty is a git repository of its own without a commit.*\.gitignore"
-    ):
+    with pytest.raises(PlumblineError, match=r"mine/empty .*\.gitignore"):
         Repository(folder).candidate()
 
 
