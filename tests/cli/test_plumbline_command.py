@@ -64,9 +64,8 @@ def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path
 @pytest.mark.parametrize("kind", ["studies", "presets", *listing.OF_A_STUDY])
 def test_lists(kind: str) -> None:
     rows = listing.list_rows(kind, None, "smoke")
-    assert rows and all(
-        row.keys() == rows[0].keys() and all(isinstance(text, str) for text in row.values()) for row in rows
-    )
+    assert rows
+    assert all(row.keys() == rows[0].keys() and all(isinstance(text, str) for text in row.values()) for row in rows)
 
 
 def test_lists_are_the_definitions() -> None:

@@ -207,9 +207,8 @@ def test_a_validation_file_is_the_held_out_side(
     manifest = mine.documents("--validation-percent", "50")
     assert {line["source"] for line in mine.lines("validation")} == {name}
     assert {split: len(mine.lines(split)) for split in documents.SPLITS} == {"train": 190, "validation": 10}
-    assert manifest["validation_percent"] is None and manifest["split_rule"].startswith(
-        "a document is held out if `val`"
-    )
+    assert manifest["validation_percent"] is None
+    assert manifest["split_rule"].startswith("a document is held out if `val`")
     assert f"held_out.percent is not used: {name} " in capsys.readouterr().err
     (mine.path / "interval.bin").unlink()
     with pytest.raises(PlumblineError, match=r"every token file is held out by its name .* none is left to train on"):

@@ -144,9 +144,8 @@ def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
     shuffle = file(documents / ".shuffle.abc/train/00", 13).parent.parent
     hashes = file(documents / ".copies.abc/train", 17).parent
     listed = {Path(entry.path): entry for entry in cleanup.list_leftovers(tmp_path / "work")}
-    assert set(listed) == {ours, dead, other, long_ago, shuffle, hashes} and {e.kind for e in listed.values()} == {
-        "half"
-    }
+    assert set(listed) == {ours, dead, other, long_ago, shuffle, hashes}
+    assert {e.kind for e in listed.values()} == {"half"}
     assert listed[ours].owner == f"process {os.getpid()}, which runs"
     assert listed[dead].owner.endswith("which has ended") and "another machine" in listed[other].owner
     monkeypatch.chdir(tmp_path)

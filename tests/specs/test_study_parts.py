@@ -60,9 +60,8 @@ def test_what_is_not_there_is_answered(studies: Path, study: str, target: str, m
 
 
 def test_parts_that_a_study_has_not(studies: Path) -> None:
-    assert study_parts.has("big", "tables", root=studies.parent) and not study_parts.has(
-        "big", "figures", root=studies.parent
-    )
+    assert study_parts.has("big", "tables", root=studies.parent)
+    assert not study_parts.has("big", "figures", root=studies.parent)
     with pytest.raises(PlumblineError, match="the study 'small' has no claims"):
         study_parts.part("small", "claims", root=studies.parent)
 

@@ -71,9 +71,8 @@ def test_the_sentence_gives_the_interval_its_level_and_the_gain_its_unit(alpha: 
 
 def test_one_seed_is_the_prediction_t() -> None:
     result, floor = judge("a", seeds(4.5), BASE, UP), noise_floor([1.0, 2.0, 3.0])
-    assert result.t == pytest.approx(float(floor.prediction(4.5))) and result.p == pytest.approx(
-        stats.t.sf(result.t, 2)
-    )
+    assert result.t == pytest.approx(float(floor.prediction(4.5)))
+    assert result.p == pytest.approx(stats.t.sf(result.t, 2))
     assert result.prediction == pytest.approx((result.t, result.p)) and math.isnan(result.welch.p)
 
 
@@ -111,9 +110,8 @@ def test_what_is_said(method: Seeds, terms: ComparisonTerms, outcome: Outcome) -
 def test_every_further_try_makes_the_same_numbers_weaker() -> None:
     corrected = [judge("a", seeds(4.8, 5.0, 5.2), BASE, UP, tries=tries) for tries in (1, 2, 20, 2000)]
     assert [each.p_corrected / corrected[0].p for each in corrected[:3]] == pytest.approx([1, 2, 20])
-    assert corrected[3].p_corrected == 1 and [each.high for each in corrected] == sorted(
-        each.high for each in corrected
-    )
+    assert corrected[3].p_corrected == 1
+    assert [each.high for each in corrected] == sorted(each.high for each in corrected)
     assert (corrected[0].outcome, corrected[2].outcome) == (Outcome.KEEP, Outcome.UNDECIDED)
 
 

@@ -38,9 +38,8 @@ def test_tries_are_different_entries_against_a_baseline_in_any_metric(path: Path
 def test_other_metrics_do_not_add_to_the_tries_in_one_that_was_named_beforehand(tmp_path: Path, first) -> None:
     entries = [entry("a", **first), entry("a"), *(entry("a", metric=f"m{number}") for number in range(3))]
     grown = append(tmp_path / "ledger.jsonl", entries)
-    assert grown.find_primary_metric("base") == "loss" and grown.count_tries("base", "loss") == 1 + (
-        first["kind"] == "spec"
-    )
+    assert grown.find_primary_metric("base") == "loss"
+    assert grown.count_tries("base", "loss") == 1 + (first["kind"] == "spec")
     assert grown.count_tries("base", "m0") == grown.count_tries("base", "loss") + 3, (
         "one that was not is paid for by all"
     )
@@ -165,10 +164,8 @@ def test_a_torn_last_line_is_put_aside_and_nothing_else_is_lost(path: Path, caps
 
 def test_a_reader_puts_a_torn_last_line_aside_too(path: Path, capsys) -> None:
     path.write_bytes(path.read_bytes()[:-20])
-    assert [each.name for each in read(path).entries] == [
-        "a",
-        "b",
-    ] and "line 3 is incomplete" in capsys.readouterr().err
+    assert [each.name for each in read(path).entries] == ["a", "b"]
+    assert "line 3 is incomplete" in capsys.readouterr().err
     assert len(list(path.parent.glob("*.torn*"))) == 1 and len(append(path, [])) == 2 and not capsys.readouterr().err
 
 

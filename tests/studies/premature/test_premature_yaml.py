@@ -45,9 +45,8 @@ def test_the_budget_is_the_papers():
         assert run_spec.train.steps == int(tokens // run_spec.train.batch_tokens)
         assert run_spec.train.batch_tokens == 2**19
         assert run_spec.optimizer.learning_rate == rate and run_spec.optimizer.weight_decay == 0.1
-        assert run_spec.schedule.warmup_steps == round(0.02 * run_spec.train.steps) and run_spec.schedule.options == {
-            "floor": 0.1
-        }
+        assert run_spec.schedule.warmup_steps == round(0.02 * run_spec.train.steps)
+        assert run_spec.schedule.options == {"floor": 0.1}
         read = corpus.load("fineweb_edu", "paper")
         assert read.packs[scale] == run_spec.train.steps * run_spec.sequences_per_batch
     assert list(suites.suite("premature7").task_names)[-2:] == ["lambada_openai", "mmlu"]

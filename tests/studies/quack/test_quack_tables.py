@@ -125,9 +125,8 @@ def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
         1.5,
         0,
     ]
-    assert frame.loc["mha/1", "largest_logit"] == 40 and frame.loc[
-        "mha/1", "largest_mean_logit_change"
-    ] == pytest.approx(0.1)
+    assert frame.loc["mha/1", "largest_logit"] == 40
+    assert frame.loc["mha/1", "largest_mean_logit_change"] == pytest.approx(0.1)
 
 
 def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[str, Table]) -> None:
@@ -151,11 +150,8 @@ def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[s
 
 def test_cache_counts_what_is_remembered(tables: dict[str, Table]) -> None:
     frame = tables["cache"].frame.set_index("cached_state")
-    assert frame["bytes_per_token"].tolist() == [114_688, 8_960, 229_376] and frame["values_per_layer"].tolist() == [
-        4096,
-        320,
-        8192,
-    ]
+    assert frame["bytes_per_token"].tolist() == [114_688, 8_960, 229_376]
+    assert frame["values_per_layer"].tolist() == [4096, 320, 8192]
     assert frame["used_in_our_cache"].tolist() == ["yes", "yes", "no"]
     assert frame["qk_norm_support"].tolist() == ["possible", "refused", "would need these"]
 
@@ -198,11 +194,8 @@ def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None
     assert frame.loc["quack", "time_saved_pct"] == pytest.approx(9.0)
     assert table.cell("quack", "time_saved_pct_published").text == "10"
     assert frame["step_ms"].tolist() == pytest.approx([1000, 910, 900]) and frame.loc["quack", "timed_pairs"] == 20
-    assert table.cell("qk_norm", "step_time_ratio").word == "reference" and frame["norms_per_block"].tolist() == [
-        4,
-        2,
-        2,
-    ]
+    assert table.cell("qk_norm", "step_time_ratio").word == "reference"
+    assert frame["norms_per_block"].tolist() == [4, 2, 2]
     assert frame["device"].eq("H200").all() and table.title.endswith("on H200.")
     assert frame["step_workload"].eq("96 x 2,048 tokens, 8 at a time, bfloat16").all()
     assert table.cell("quack", "step_time_ratio").runs == ("measured/quack/step_time",)

@@ -42,9 +42,8 @@ def test_both_arms_are_read_at_every_width_and_seed() -> None:
     assert (wide.exact_relative_l2_intercept < wide.exact_relative_l2).all()
     errors = mlp[mlp.quantity == "relative_l2"].pivot(index=["h", "seed"], columns="step", values="value")
     assert (errors[60] < errors[0]).all()
-    assert set(frame.arm) == {"mlp", "linear", "mlp_eq_13", "linear_eq_13"} and len(frame) == 2 * (
-        len(mlp) + len(linear)
-    )
+    assert set(frame.arm) == {"mlp", "linear", "mlp_eq_13", "linear_eq_13"}
+    assert len(frame) == 2 * (len(mlp) + len(linear))
     assert len(messages) == 2 * 2 * 4 * 2 and "h 4, seed 0, mlp on" in messages[1]
     assert frame.equals(basis_transfer(STUDY, OPTIONS, messages.append))
 

@@ -101,9 +101,8 @@ def test_a_file_that_the_evaluator_alone_takes_up_is_refused(folder: Path) -> No
     (folder / ".plumbline/baseline.json").unlink()
     (folder / "shards/val_more.txt").write_text("0.1\n")
     done, report = attack(folder)
-    assert done.returncode == 13 and "evaluate.py read shards/val_more.txt, which is new, and nothing else" in str(
-        report
-    )
+    assert done.returncode == 13
+    assert "evaluate.py read shards/val_more.txt, which is new, and nothing else" in str(report)
 
 
 def test_a_file_that_was_fixed_after_the_baselines_runs_is_known_to_be_read_by_them(folder: Path) -> None:

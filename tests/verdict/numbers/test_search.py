@@ -51,9 +51,8 @@ def largest_of(n: int) -> float:
 def test_selection_alone_gives_the_largest_of_so_many_draws(steps: int) -> None:
     null = simulate_null_searches(steps, 1, 0.0, sigma_freedom=math.inf)
     best = null.total_W  # of one run of the start, the gain is over that very run
-    assert best.mean() == pytest.approx(largest_of(steps + 1), abs=0.03) and null.mean_S[-1] == pytest.approx(
-        best.mean()
-    )
+    assert best.mean() == pytest.approx(largest_of(steps + 1), abs=0.03)
+    assert null.mean_S[-1] == pytest.approx(best.mean())
     assert (np.diff(null.mean_S) > 0).all() and null.mean_S[0] == 0
     assert null.jump_W.max() <= best.max() and (null.jump_W <= best + 1e-12).all()
 

@@ -94,9 +94,8 @@ def identities(weights: ModelWeights, layers: range | None = None) -> bool:
 def test_proposition_4_1(case):
     eliminated_weights = eliminate.single_head(case[0])
     assert is_rounding(eliminated_weights, case)
-    assert identities(eliminated_weights) and all(
-        np.array_equal(layer.output_DD, layer.query_DD) for layer in eliminated_weights.layers
-    )
+    assert identities(eliminated_weights)
+    assert all(np.array_equal(layer.output_DD, layer.query_DD) for layer in eliminated_weights.layers)
 
 
 @given(models(any_norm=True), st.integers(0, 1000))
