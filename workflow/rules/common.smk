@@ -7,16 +7,22 @@ from functools import cache
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PINS
 from plumbline.operate import ctrl_c, staleness, verdict_sentence
-from plumbline.operate.console import forecast
+from plumbline.operate.console import dry_run_page, forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job
 from plumbline.operate.prefork import client as prefork_client
 from plumbline.plan import data_stage, job_needs
 from plumbline.plan.run_estimate import JobRequests, estimator
-from plumbline.project import load, snakemake_internals, use_this_interpreter
+from plumbline.project import (
+    load,
+    snakemake_internals,
+    snakemake_shortcuts,
+    use_this_interpreter,
+)
 from plumbline.project.paths import REPORT_INDEX, RESULTS
 
 use_this_interpreter()
+snakemake_shortcuts.remember_signatures()
 
 PROJECT = load(dict(config))
 PROJECT.tokens.require()

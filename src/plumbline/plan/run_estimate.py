@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from plumbline.core.errors import PlumblineError, warn_once
 from plumbline.core.files import canonical_json, sha256_text
