@@ -30,6 +30,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
     "snakemake.exceptions": ("MissingRuleException", "WorkflowError", "format_exception_to_string"),
     "snakemake.profiles": ("ProfileConfigFileParser",),
+    "snakemake.io": ("_IOFile",),
+    "snakemake.io._IOFile": ("_file", "is_storage"),
     "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter", "logger"),
     "snakemake.persistence": ("PersistenceBase",),
     "snakemake.persistence.PersistenceBase": ("cleanup_locks", "has_metadata", "lock", "path"),
@@ -53,7 +55,16 @@ PARTS: dict[str, tuple[str, ...]] = {
         "scheduler",
         "touch",
     ),
-    "snakemake.dag.DAG": ("forcefiles", "jobid", "jobs", "needrun_jobs", "update_needrun", "workflow"),
+    "snakemake.dag": ("DAG",),
+    "snakemake.dag.DAG": (
+        "check_directory_outputs",
+        "forcefiles",
+        "jobid",
+        "jobs",
+        "needrun_jobs",
+        "update_needrun",
+        "workflow",
+    ),
     "snakemake.jobs.Job": ("dag", "is_group", "rule", "scheduler_resources"),
     "snakemake.jobs.GroupJob": ("jobs",),
     "snakemake.rules.Rule": ("group", "norun"),
@@ -68,7 +79,7 @@ OBJECTS = {"workflow", "dag", "job", "rule", "scheduler", "limiter", "persistenc
 OF_JOBS = {"name", "rule", "wildcards", "input", "output", "params", "log", "resources", "threads"}
 NAMES = {name for names in PARTS.values() for name in names}
 #: Names that mean nothing else in this repository, whatever they are read from.
-TELLING = {name for name in NAMES if "_" in name} - {"parse_args"} | {"forcefiles", "norun"}
+TELLING = {name for name in NAMES if "_" in name} - {"parse_args", "_file"} | {"forcefiles", "norun"}
 
 
 def functions() -> list[str]:

@@ -22,7 +22,7 @@ from plumbline.project import (
 from plumbline.project.paths import REPORT_INDEX, RESULTS
 
 use_this_interpreter()
-snakemake_shortcuts.remember_signatures()
+snakemake_shortcuts.spare_repetitions()
 
 PROJECT = load(dict(config))
 PROJECT.tokens.require()

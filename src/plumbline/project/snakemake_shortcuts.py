@@ -6,23 +6,54 @@ version than it knows is installed. Nothing here changes which jobs there are, o
 
 from __future__ import annotations
 
+import gc
+import os
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 #: Functions of rules, and of their resources, are a few hundred.
 FUNCTIONS = 4096
+#: After so many new objects Python looks for garbage; by itself after 700.
+OBJECTS = 100_000
 
 
-def remember_signatures() -> None:
-    """Let Snakemake look at the parameters of a rule's function once, not for each job of the rule.
-
-    A second call in one process changes nothing.
-    """
+def spare_repetitions() -> None:
+    """Let Snakemake find out once what is the same for all jobs. A second call in one process changes nothing."""
     import snakemake.common as common
     import snakemake.rules as rules
+    from snakemake.dag import DAG
+    from snakemake.io import _IOFile
 
-    if not hasattr(common.get_function_params, "cache_info"):
-        common.get_function_params = rules.get_function_params = lru_cache(FUNCTIONS)(common.get_function_params)
+    if hasattr(common.get_function_params, "cache_info"):
+        return
+    common.get_function_params = rules.get_function_params = lru_cache(FUNCTIONS)(common.get_function_params)
+    _IOFile.is_storage = property(_is_storage)
+    compare_all = DAG.check_directory_outputs
+
+    def check_directory_outputs(dag: Any) -> None:
+        if has_nested_outputs(str(file) for job in dag.jobs for file in job.output):
+            compare_all(dag)
+
+    DAG.check_directory_outputs = check_directory_outputs
+    # Jobs, and all that is made for them, stay to the end: to look for garbage among them takes a tenth of the time.
+    gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])
+
+
+def _is_storage(file: Any) -> bool:
+    """Whether a file of a rule lies elsewhere; asked a hundred times for each job."""
+    flags = getattr(file._file, "flags", None)
+    return bool(flags and flags.get("storage_object"))
+
+
+def has_nested_outputs(outputs: Iterable[str]) -> bool:
+    """Whether one of these paths is a folder that another lies in; Snakemake's own check compares `Path`s in order."""
+    paths = {os.path.abspath(path) for path in outputs}
+    folders: set[str] = set()
+    for path in paths:
+        while (path := os.path.dirname(path)) not in folders:
+            folders.add(path)
+    return bool(folders & paths)
 
 
 def output_settings(workflow: Any) -> Any:
