@@ -77,6 +77,7 @@ onsuccess:
     verdict_sentence.print_sentence(workflow)
 
 
+dry_run_page.watch(workflow)
 staleness.watch(workflow)
 before_first_job.watch(workflow, PROJECT)
 verdict_sentence.watch(workflow)

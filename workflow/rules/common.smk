@@ -7,16 +7,22 @@ from functools import cache
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PINS
 from plumbline.operate import ctrl_c, staleness, verdict_sentence
-from plumbline.operate.console import forecast
+from plumbline.operate.console import dry_run_page, forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job
 from plumbline.operate.prefork import client as prefork_client
 from plumbline.plan import data_stage, job_needs
 from plumbline.plan.run_estimate import JobRequests, estimator
-from plumbline.project import load, snakemake_internals, use_this_interpreter
+from plumbline.project import (
+    load,
+    snakemake_internals,
+    snakemake_shortcuts,
+    use_this_interpreter,
+)
 from plumbline.project.paths import REPORT_INDEX, RESULTS
 
 use_this_interpreter()
+snakemake_shortcuts.spare_repetitions()
 
 PROJECT = load(dict(config))
 PROJECT.tokens.require()
@@ -170,21 +176,30 @@ def product_minutes(rule):
     return lambda wildcards: REQUESTS.product(rule).choose_minutes()
 
 
+@cache
+def data_cost(rule, corpus, context):
+    """What a job of the data stage takes: asked for each of a corpus's hundreds of shards."""
+    return data_stage.job(PROJECT, rule, corpus, context)
+
+
+def data_cost_of(wildcards, rule):
+    """What the job of the data stage takes that its wildcards name."""
+    return data_cost(rule, wildcards.corpus, int(getattr(wildcards, "context", 0)))
+
+
 def data_mb(rule):
     """Memory of a job of the data stage, by the law of what it takes."""
-    return lambda wildcards, attempt: data_stage.job(
-        PROJECT, rule, wildcards
-    ).choose_mb(attempt)
+    return lambda wildcards, attempt: data_cost_of(wildcards, rule).choose_mb(attempt)
 
 
 def data_disk_mb(rule):
     """What such a job writes."""
-    return lambda wildcards: data_stage.job(PROJECT, rule, wildcards).choose_disk_mb()
+    return lambda wildcards: data_cost_of(wildcards, rule).choose_disk_mb()
 
 
 def data_minutes(rule):
     """Time limit of such a job."""
-    return lambda wildcards: ESTIMATOR.data_minutes(rule, wildcards)
+    return lambda wildcards: ESTIMATOR.data_minutes(data_cost_of(wildcards, rule), rule)
 
 
 def verdict_need():

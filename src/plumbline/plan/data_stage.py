@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -219,11 +219,11 @@ def _estimate_cost(project: Project, rule: str, units: dict[str, float], is_know
     )
 
 
-def job(project: Project, rule: str, wildcards: Any) -> DataJobCost:
-    """Estimate the job of one of these rules that its wildcards name."""
+def job(project: Project, rule: str, name: str, context: int = 0) -> DataJobCost:
+    """Estimate the job of one of these rules for a corpus; `context` is that of a pack."""
     if rule == "pack":
-        return pack(project, wildcards.corpus, int(wildcards.context))
-    return {"documents": documents, "tokenizer": tokenizer, "tokenize": tokenize}[rule](project, wildcards.corpus)
+        return pack(project, name, context)
+    return {"documents": documents, "tokenizer": tokenizer, "tokenize": tokenize}[rule](project, name)
 
 
 def rules(project: Project, name: str) -> list[DataRule]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from plumbline.core.errors import PlumblineError, warn_once
 from plumbline.core.files import canonical_json, sha256_text
@@ -129,10 +128,10 @@ class RunEstimator:
         """Choose the time limit (minutes) of a measurement's job."""
         return self._limit(self.measure_seconds(measurement), EVALUATE_MARGIN)
 
-    def data_minutes(self, rule: str, wildcards: Any) -> int:
+    def data_minutes(self, cost: data_stage.DataJobCost, rule: str) -> int:
         """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
         together = data_stage.TOGETHER if rule == "tokenize" else 1
-        return self._limit(data_stage.job(self.project, rule, wildcards).chain_seconds(together), EVALUATE_MARGIN)
+        return self._limit(cost.chain_seconds(together), EVALUATE_MARGIN)
 
     def on_device(self, measurement: Measurement) -> bool:
         """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks

@@ -12,8 +12,35 @@ from typing import Any
 
 from tabulate import tabulate
 
+from plumbline.project import snakemake_internals, snakemake_shortcuts
+
 #: A dry run of more jobs is shown as a page.
 READABLE = 100
+
+
+def are_usual(settings: Any) -> bool:
+    """Whether settings ask for neither more nor less than Snakemake's usual messages."""
+    more = settings.verbose or settings.debug_dag or settings.printshellcmds
+    less = {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in settings.quiet or ()}
+    return not (more or less)
+
+
+def is_requested(settings: Any) -> bool:
+    """Whether a long dry run is to be a page."""
+    return bool(settings.dryrun) and are_usual(settings)
+
+
+def watch(workflow: Any) -> None:
+    """Log of the jobs of a long dry run what its page needs, where nobody else reads the log."""
+    settings = snakemake_shortcuts.output_settings(workflow)
+    if not is_requested(settings) or list(settings.log_handler_settings) != ["plumbline"]:
+        return
+
+    def announce_briefly() -> None:
+        if len(snakemake_internals.list_needed_jobs(workflow)) > READABLE:
+            snakemake_shortcuts.announce_jobs_briefly(workflow)
+
+    snakemake_internals.on_dag_built(workflow, announce_briefly)
 
 
 @dataclass(slots=True)

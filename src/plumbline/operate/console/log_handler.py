@@ -39,16 +39,14 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         # Snakemake imports every plugin, whichever it uses: what costs time is imported when this one is used.
-        from plumbline.operate.console.dry_run_page import DryRunPage
+        from plumbline.operate.console import dry_run_page
         from plumbline.operate.console.job_display import JobDisplay
         from plumbline.project import snakemake_internals
 
         settings = self.common_settings
         self.default, self.formatter = snakemake_internals.own_log_handler(settings)
-        more = settings.verbose or settings.debug_dag or settings.printshellcmds
-        less = {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in settings.quiet or ()}
-        self.plain = bool(settings.dryrun or more or less)
-        self.page = DryRunPage() if settings.dryrun and not (more or less) else None
+        self.plain = bool(settings.dryrun) or not dry_run_page.are_usual(settings)
+        self.page = dry_run_page.DryRunPage() if dry_run_page.is_requested(settings) else None
         self.long = False
         self.console = JobDisplay(sys.stderr, color=not settings.nocolor)
         self.begun = False
