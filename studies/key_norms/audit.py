@@ -29,6 +29,9 @@ def check_examples(ledger: AuditRows) -> None:
         for i in range(len(vectors[name])):
             label = f"softmax example {name.removeprefix('softmax')}, entry {i + 1}"
             check(f"{name}_{i}", label, "Prerequisites 2", prose(f"{name}_{i}"), softmax(vectors[name], i))
+    for i in range(len(vectors["softmax1"])):
+        label, share = f"the same in per cent, entry {i + 1}", 100 * softmax(vectors["softmax1"], i)
+        check(f"softmax1_pct_{i}", label, "Prerequisites 2", prose(f"softmax1_pct_{i}"), share)
     for name in ("dot_2d", "dot_4d"):
         a, b = vectors[f"{name}_a"], vectors[f"{name}_b"]
         check(name, f"dot product in {len(a)} dimensions", "Prerequisites 1", prose(name), total(a * b))

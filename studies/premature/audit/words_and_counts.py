@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
+from plumbline.audit.repeated_numbers import check_references, check_repeats
 from plumbline.published.printed_number import exact
 
 from .named_functions import possible_wins
 
 
 def audit(ledger: AuditRows) -> None:
-    """Rows of sections 3, 4, 5.2 and 5.4, and of references to sections, corollaries and tables."""
+    """Rows of sections 3, 4, 5.2 and 5.4, references to sections, corollaries and tables, and repeated numbers."""
     check, prose, t2, t4 = ledger.check, ledger.prose, ledger.table("table2"), ledger.table("table4")
     tasks = [task for task in t2.rows if task != "mean"]
     label = "pairs won, of those that means and sd of three paired differences allow"
@@ -25,15 +26,6 @@ def audit(ledger: AuditRows) -> None:
     ratio = prose("ffn_single") / prose("width")
     ffn = ratio * prose("width_0p7b")
     check("ffn_0p7b", label, "sec 4, App H", prose("ffn_0p7b"), ffn, basis="other interpretation")
-    check_references(ledger)
-
-
-def check_references(ledger: AuditRows) -> None:
-    """References to sections, corollaries and tables against where these are."""
-    table = ledger.table("references")
-    where, about = table.texts("where"), table.texts("about")
-    for row in table.rows:
-        printed, stands = (table[row, column].exactly() for column in ("printed", "stands"))
-        # Corollary 1 has the rates in its bound as well; the sweep's factor is Corollary 3's.
-        basis = "other interpretation" if row == "learning_rate_app_g" else "follows"
-        ledger.check(f"reference_{row}", about[row], where[row], printed, stands, basis=basis)
+    # Corollary 1 has the rates in its bound as well; the sweep's factor is Corollary 3's.
+    check_references(ledger, other_interpretation=["learning_rate_app_g"])
+    check_repeats(ledger)

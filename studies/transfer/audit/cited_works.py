@@ -5,15 +5,17 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
 from plumbline.audit.math_functions import between, largest, smallest
+from plumbline.audit.repeated_numbers import check_references, check_repeats
 from plumbline.published.printed_number import exact
 
 
 def audit(ledger: AuditRows) -> None:
-    """Rows of sections 1 to 3, and of references to tables and sections."""
+    """Rows of sections 1 to 3, of references to tables and sections, and of repeated numbers of tables."""
     check_years(ledger)
     check_sizes(ledger)
     check_headings(ledger)
     check_references(ledger)
+    check_repeats(ledger)
 
 
 def check_years(ledger: AuditRows) -> None:
@@ -70,12 +72,3 @@ def check_headings(ledger: AuditRows) -> None:
     check("noise_floor_references", "configurations of the noise floor", "sec 3.3", ledger.prose("references"), others)
     tasks = exact(len(ledger.table("table5").rows) - 1, "rows")
     check("tasks_rows", "tasks of the suite, in Table 5", "sec 3.4, table 5", ledger.prose("tasks"), tasks)
-
-
-def check_references(ledger: AuditRows) -> None:
-    """References to tables and sections against where these are."""
-    table = ledger.table("references")
-    where, about = table.texts("where"), table.texts("about")
-    for row in table.rows:
-        printed, stands = (table[row, column].exactly() for column in ("printed", "stands"))
-        ledger.check(f"reference_{row}", about[row], where[row], printed, stands)
