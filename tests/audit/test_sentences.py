@@ -14,9 +14,9 @@ from tests.audit.numbered_sentences import numbered_sentences, shorten
 
 #: Study -> sentences with a number, and how many of them rows read.
 COUNTS = {
-    "transfer": (330, 167),
+    "transfer": (330, 168),
     "query_free": (332, 45),
-    "premature": (166, 51),
+    "premature": (166, 52),
     "quack": (25, 11),
     "key_norms": (46, 22),
 }
