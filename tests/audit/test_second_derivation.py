@@ -63,7 +63,6 @@ def test_transfer(printed, recomputed):
         "works_before": len([year for year in years if year < 2021]),
         "works_after": len([year for year in years if year > 2021]),
         "disjoint": 1,
-        "t5_times": (1000 / 220 + 3000 / 220) / 2,
         "softpick_criterion": int(0.34 > 0.5),
         "soft_hard_headings": sum(labels[row]["soft_hard"] == kind for row, kind in with_heading.items()),
         "unnormalised_better": sum(z[row] > 2 for row in ATTENTION),

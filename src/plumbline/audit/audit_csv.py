@@ -47,11 +47,17 @@ def ledger(study: str, root: Path = ROOT) -> AuditRows:
     """Compute the audit's rows of one study; none if the study has no module `audit`.
 
     Raises:
-        PlumblineError: a printed number that a row needs is not there.
+        PlumblineError: a printed number that a row needs is not there, or a row of a range refuses nothing.
     """
     rows = AuditRows(study, PrintedNumbers.of(study, root))
     if study_parts.has(study, "audit", root):
         study_parts.part(study, "audit", root).audit(rows)
+    for row in rows.cannot_fail:
+        raise PlumblineError(
+            f"{study}: the audit row {row.id!r} holds from {row.recomputed_low:.4g} to {row.recomputed_high:.4g}"
+            f"{f', and for {row.refuses}' if row.refuses else ''}; give `refuses`, what a slip could print and the row "
+            "does not hold for, or leave it out"
+        )
     return rows
 
 

@@ -233,5 +233,7 @@ def format_recomputed(row: Row) -> str:
     texts = (format(number, ".0f" if whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)
     value, low, high = texts
     if row["recomputed_kind"] == MIDDLE:
-        return f"possible from {low} to {high}"
+        return f"possible from {low} to {high}" + f", so not {row['refuses']}" * (
+            row.get("refuses", printed) != printed
+        )
     return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

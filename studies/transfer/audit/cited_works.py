@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
-from plumbline.audit.math_functions import between, largest, smallest
+from plumbline.audit.math_functions import largest, smallest
 from plumbline.audit.repeated_numbers import check_references, check_repeats
 from plumbline.audit.statistic_functions import bonferroni_survivors
 from plumbline.published.printed_number import exact
@@ -42,11 +42,8 @@ def check_years(ledger: AuditRows) -> None:
 
 
 def check_sizes(ledger: AuditRows) -> None:
-    """Sizes of cited work against the range of sizes and the criterion of inclusion."""
+    """The size of cited work against the criterion of inclusion."""
     check, prose = ledger.check, ledger.prose
-    label = "sizes of today over T5-base, said to be ten times it"
-    low, high = (1000 * prose(name) / prose("t5_base_m") for name in ("range_low_b", "parameters_large_b"))
-    check("t5_times", label, "sec 1", prose("t5_times"), between(low, high))
     label = "whether the largest scale that section 4.4 gives of Softpick's paper meets the criterion of inclusion"
     meets = prose("softpick_scale_m") / 1000 > prose("criterion_b")
     check("softpick_criterion", label, "sec 3.1, 4.4", exact(1), meets, basis="other interpretation")
