@@ -29,6 +29,9 @@ def check_examples(ledger: AuditRows) -> None:
         for i in range(len(vectors[name])):
             label = f"softmax example {name.removeprefix('softmax')}, entry {i + 1}"
             check(f"{name}_{i}", label, "Prerequisites 2", prose(f"{name}_{i}"), softmax(vectors[name], i))
+    for i in range(len(vectors["softmax1"])):
+        label, share = f"the same in per cent, entry {i + 1}", 100 * softmax(vectors["softmax1"], i)
+        check(f"softmax1_pct_{i}", label, "Prerequisites 2", prose(f"softmax1_pct_{i}"), share)
     for name in ("dot_2d", "dot_4d"):
         a, b = vectors[f"{name}_a"], vectors[f"{name}_b"]
         check(name, f"dot product in {len(a)} dimensions", "Prerequisites 1", prose(name), total(a * b))
@@ -62,6 +65,11 @@ def check_layers(ledger: AuditRows) -> None:
     check("last_layer", "last layer, counted from 0", "fig 1 caption", prose("last_layer"), count - 1)
     for name, layer in (("middle_layer_low", count / 2 - 1), ("middle_layer_high", count / 2)):
         check(name, "a middle layer, counted from 0", "fig 1 caption", prose(name), layer)
+    # The picture's three lines are means over two layers each; that others were looked at is not said.
+    shown, lines = exact(2, "layers_a_line"), exact(3, "lines")
+    label = "whether the layers that the picture shows are most of all layers, of which the text speaks"
+    most = shown * lines > count / 2
+    check("layers_shown", label, "Experimental Analysis, fig 1", exact(1), most, basis="other interpretation")
     for name, factor in (("doubled", "doubled_by"), ("halved", "halved_by")):
         label, norm = f"norm of the {name} vector over the original's", prose(f"norm_{name}") / prose("norm_original")
         check(factor, label, "Prerequisites 3", prose(factor), norm)

@@ -4,7 +4,7 @@ more than once."""
 from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
-from plumbline.audit.math_functions import between, sqrt
+from plumbline.audit.math_functions import sqrt
 from plumbline.audit.parameter_counts import DecoderSize
 from plumbline.published.printed_cells import PrintedSetup
 from plumbline.published.printed_number import BILLION, exact
@@ -14,6 +14,9 @@ PAPER = "external_full_paper"
 
 #: The highest rate as the results print it.
 HIGHEST = "lr_highest_results"
+
+#: From one value of a grid of tau to the next.
+TAU_STEP = 10
 
 
 def audit(ledger: AuditRows) -> None:
@@ -48,14 +51,11 @@ def audit(ledger: AuditRows) -> None:
         prose("lr_grid_middle"),
         sqrt(prose("lr_grid_low") * prose("lr_highest_grid")),
     )
-    for end in ("low", "high"):
-        check(
-            f"tau_grid_{end}",
-            f"the wide tau grid holds the {end} end of the narrow one",
-            "First 3 experiments, Next checks",
-            prose(f"tau_grid_{end}"),
-            between(prose("tau_wide_low"), prose("tau_wide_high")),
-        )
+    # Both grids go by tens: {0.01, ..., 10} and {0.001, ..., 100}.
+    for end, further in (("low", prose("tau_grid_low") / TAU_STEP), ("high", prose("tau_grid_high") * TAU_STEP)):
+        label = f"the {end} end of the wide tau grid is one step beyond the narrow one's"
+        printed = prose(f"tau_wide_{end}")
+        check(f"tau_wide_{end}", label, "Next checks", printed, further, basis="other interpretation")
 
 
 def multi_head(settings: PrintedSetup) -> DecoderSize:

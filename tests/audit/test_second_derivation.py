@@ -4,6 +4,7 @@ import csv
 import itertools
 import math
 import statistics
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -62,7 +63,6 @@ def test_transfer(printed, recomputed):
         "works_before": len([year for year in years if year < 2021]),
         "works_after": len([year for year in years if year > 2021]),
         "disjoint": 1,
-        "t5_times": (1000 / 220 + 3000 / 220) / 2,
         "softpick_criterion": int(0.34 > 0.5),
         "soft_hard_headings": sum(labels[row]["soft_hard"] == kind for row, kind in with_heading.items()),
         "unnormalised_better": sum(z[row] > 2 for row in ATTENTION),
@@ -83,6 +83,24 @@ def test_transfer(printed, recomputed):
     assert {name: recomputed("transfer", name) for name in expected} == pytest.approx(expected, rel=1e-6)
 
 
+def test_transfer_at_3b_and_in_its_words(printed, recomputed):
+    t2, t3, t6, t7 = (printed("transfer", f"table{number}") for number in (2, 3, 6, 7))
+    better = {row: float(cells["delta_3b"]) for row, cells in t3.items() if float(cells["delta_3b"]) > 0}
+    significant = {row for row, cells in t2.items() if float(cells["p_bonf"] or cells["p_bonf_bound"] or 1) < 0.05}
+    expected = {
+        "survivors_3b": sum(19 * 2 * stats.norm.sf(delta / 0.00208) <= 0.05 for delta in better.values()),
+        "every_sign": len(set(t3) - {"baseline"}),
+        "exception_of_table_3": len({"hybrid_norm"} & set(t3)),
+        "noise_band": 2 * 0.00208,
+        "winners_e1": len({"softpick", "qknorm"} & significant),
+        "failures_app_e": len({row for row in significant if float(t2[row]["z"]) < 0}),
+        "losses_of_r6": len({"attnres", "layerscale"} & set(t7)),
+        "references_intro": len({"baseline", "qknorm", "softpick"}),
+    }
+    assert {name: recomputed("transfer", name) for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert not set(t6) & set(t3) and expected["survivors_3b"] == 7
+
+
 def test_premature(printed, recomputed):
     t2, t4 = printed("premature", "table2"), printed("premature", "table4")
     possible = [
@@ -93,6 +111,8 @@ def test_premature(printed, recomputed):
         "geglu_suppresses": float(t4["gpt_geglu"]["ppl_reduction"]) < float(t4["gpt_swiglu"]["ppl_reduction"]),
         "bilinear_rows": 960 // 15,
         "ffn_0p7b": 4 * 1536,
+        "gated_sharp": sum(entropy < 0.729 for entropy in (0.708, 0.725, 0.723, 0.729)),
+        "sharp_before_mature": 0,
     }
     assert sum(map(min, possible)) == 11 and sum(map(max, possible)) == 17
     assert {name: recomputed("premature", name) for name in expected} == expected
@@ -141,6 +161,8 @@ def test_key_norms(printed, recomputed):
         "doubled_by": math.hypot(6, 8) / math.hypot(3, 4),
         "halved_by": math.hypot(1.5, 2) / math.hypot(3, 4),
         "steps_twice": 1000,
+        "layers_shown": int(len({0, 1, 10, 11, 20, 21}) > 22 / 2),
+        **{f"softmax1_pct_{k}": 100 * math.exp(k) / sum(map(math.exp, range(3))) for k in range(3)},
         **{f"softmax{i}_sum": sum(prose[f"softmax{i}_{k}"] for k in range(3)) for i in (1, 2)},
     }
     assert {name: recomputed("key_norms", name) for name in expected} == pytest.approx(expected, rel=1e-9)
@@ -150,6 +172,15 @@ def test_key_norms(printed, recomputed):
 def test_references(printed, recomputed, study):
     for name, row in printed(study, "references").items():
         assert recomputed(study, f"reference_{name}") == int(row["stands"])
+
+
+@pytest.mark.parametrize("study", ["transfer", "premature", "query_free"])
+def test_repeats(printed, recomputed, study):
+    for name, row in printed(study, "repeats").items():
+        cell = float(printed(study, row["table"])[row["row"]][row["column"]])
+        again = float(row["printed"])
+        assert recomputed(study, f"repeat_{name}") == pytest.approx(math.copysign(cell, again), rel=1e-9), name
+        assert float(f"{abs(cell):.{max(0, -Decimal(row['printed']).as_tuple().exponent)}f}") == abs(again)
 
 
 def test_what_findings_about_words_say_of_formulas(repository):

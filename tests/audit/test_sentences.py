@@ -1,22 +1,24 @@
 """Sentences with a number: the rule, the list of each study, and what is stated about it."""
 
 import hashlib
+import re
 
 import pytest
 
-from plumbline.audit.audit_csv import build, findings, read_coverage, sentences
+from plumbline.audit.audit_csv import build, findings, ledger, read_coverage, sentences
 from plumbline.audit.audit_page import WIDTH, to_markdown
-from plumbline.audit.sentences import REASONS, count_sentences
+from plumbline.audit.sentences import REASONS, SentenceOfAudit, TextNumber, count_sentences, list_text_numbers
 from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import PrintedNumbers
 from tests.audit.numbered_sentences import numbered_sentences, shorten
 
 #: Study -> sentences with a number, and how many of them rows read.
 COUNTS = {
-    "transfer": (330, 186),
-    "query_free": (332, 50),
-    "premature": (166, 57),
+    "transfer": (330, 166),
+    "query_free": (332, 45),
+    "premature": (166, 52),
     "quack": (25, 11),
-    "key_norms": (46, 25),
+    "key_norms": (46, 22),
 }
 
 PAPER = """A Title of 2 Lines
@@ -89,6 +91,12 @@ def test_the_list_is_what_the_rule_finds_in_the_paper(repository, study):
     in_paper = numbered_sentences(path.read_text(encoding="utf-8"))
     listed = sentences(study, repository)
     assert [(each.at, shorten(each.numbers)) for each in in_paper] == [(each.at, each.numbers) for each in listed]
+    if study == "query_free":
+        return  # its conversion writes formulas twice, so that the digits of a long sentence run together
+    numbers = list_text_numbers(PrintedNumbers.of(study, repository), ledger(study, repository).read)
+    for each, sentence in zip(in_paper, listed, strict=True):
+        whole = SentenceOfAudit(at=each.at, numbers=" ".join(each.numbers)[:160], left_out="counted")
+        assert all(whole.prints(numbers[name].text) for name in sentence.read), each.at
 
 
 def test_a_sentence_read_by_what_is_not_there_is_refused(changed):
@@ -102,6 +110,77 @@ def test_a_sentence_read_by_what_is_not_there_is_refused(changed):
         sentences("quack", changed)
     path.unlink()
     assert sentences("quack", changed) == [] and read_coverage("quack", changed).missing == []
+
+
+@pytest.mark.parametrize(
+    ("study", "at", "name", "fault"),
+    [
+        ("quack", "key results p4 s1", "faster_pct_tradeoffs", "printed in Design tradeoffs; .* add key results"),
+        ("transfer", "1 p5 s3", "holm_survivors", "printed 7, which is none of 20 eight"),
+        ("transfer", "1 p4 s2", "loss_gap_ssmax_pct", "printed 3.0, which is none of 20 1.2 3 3"),
+        ("transfer", "4.2 p1 s2", "attention_parts", "no row of the audit reads a number 'attention_parts'"),
+        ("transfer", "5.2 p1 s2", "replacement_failures", "which is none of 0.009 0.017"),
+        ("premature", "5.1 p1 s2", "table1", "no row of the audit reads a number 'table1'"),
+        ("premature", "5.5 p1 s2", "repeats.gain_5_6.printed", "no row of the audit reads"),
+    ],
+)
+def test_an_equal_number_elsewhere_reads_no_sentence(changed, study, at, name, fault):
+    """Nor does a table with the number, nor a row that prints one."""
+    path = changed / "studies" / study / "sentences.yaml"
+    text, times = re.subn(
+        rf'(at: "{re.escape(at)}", numbers: "[^"]*", read): .*}}', rf"\g<1>: [{name}]}}", path.read_text("utf-8")
+    )
+    assert times == 1
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(PlumblineError, match=f"{re.escape(at)}: .*{fault}"):
+        sentences(study, changed)
+
+
+@pytest.mark.parametrize(
+    ("source", "section", "stands"),
+    [
+        ("sec 4.1, Limitations", "limitations", True),
+        ("sec 4.1, Limitations", "4", False),
+        ("sec 4", "4.1", False),
+        ("App E fig 2 caption, E.1", "E", True),
+        ("App E fig 2 caption", "E.1", False),
+        ("sec 6 R5", "6", True),
+        ("", "B", True),
+    ],
+)
+def test_a_number_stands_in_the_sections_of_its_source(source, section, stands):
+    assert TextNumber(text="3", source=source).stands_in(section) is stands
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text", "prints"),
+    [
+        ("two 1.2", "2", True),
+        ("1,048,576", "1048576", True),
+        ("220", "2.2e2", True),
+        ("1 10 4", "1e-4", True),
+        ("1 10 5", "1e-4", False),
+        ("3.1 10 4", "1e-4", True),
+        ("6 10 4", "6e-4", True),
+        ("10 4", "6e-4", False),
+        ("3 3", "3.0", False),
+        ("2.45", "-2.45", True),
+        ("fourfold", "4", True),
+        ("11 numbers, d6d48754", "0.80", True),
+    ],
+)
+def test_a_sentence_prints_the_digits_of_a_number(numbers, text, prints):
+    sentence = SentenceOfAudit(at="1 p1 s1", numbers=numbers, left_out="counted")
+    assert sentence.prints(text) is prints
+
+
+def test_a_number_of_the_text_is_one_that_enters_a_row(repository):
+    """A printed table's cells are no numbers of the text, nor are those that no row reads."""
+    numbers = list_text_numbers(PrintedNumbers.of("quack", repository), {("prose", "params_b", "printed")})
+    assert numbers == {"params_b": TextNumber(text="1", source="Open question 1, Limitations")}
+    read = {("table1", "control", "ppl_mean"), ("repeats", "budget_4", "printed")}
+    numbers = list_text_numbers(PrintedNumbers.of("premature", repository), read)
+    assert numbers == {"repeats.budget_4.printed": TextNumber(text="2.5", source="sec 4")}
 
 
 def test_no_sentence_of_a_paper_is_stored(repository):

@@ -13,7 +13,7 @@ from tabulate import tabulate
 from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRows
 from plumbline.audit.coverage import AuditCoverage, measure_coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
-from plumbline.audit.sentences import SentenceOfAudit, read_sentences
+from plumbline.audit.sentences import SentenceOfAudit, list_text_numbers, read_sentences
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.specs import study_folders, study_parts
@@ -47,11 +47,17 @@ def ledger(study: str, root: Path = ROOT) -> AuditRows:
     """Compute the audit's rows of one study; none if the study has no module `audit`.
 
     Raises:
-        PlumblineError: a printed number that a row needs is not there.
+        PlumblineError: a printed number that a row needs is not there, or a row of a range refuses nothing.
     """
     rows = AuditRows(study, PrintedNumbers.of(study, root))
     if study_parts.has(study, "audit", root):
         study_parts.part(study, "audit", root).audit(rows)
+    for row in rows.cannot_fail:
+        raise PlumblineError(
+            f"{study}: the audit row {row.id!r} holds from {row.recomputed_low:.4g} to {row.recomputed_high:.4g}"
+            f"{f', and for {row.refuses}' if row.refuses else ''}; give `refuses`, what a slip could print and the row "
+            "does not hold for, or leave it out"
+        )
     return rows
 
 
@@ -70,20 +76,29 @@ def sentences(study: str, root: Path = ROOT) -> list[SentenceOfAudit]:
     """Read the sentences with a number of one study's paper; none if the study lists none.
 
     Raises:
-        PlumblineError: an entry names a reader that is not a row of the audit, nor read by one.
+        PlumblineError: an entry names a number that enters no row, that the sentence does not print, or that is
+            printed elsewhere.
     """
     path = _make_path(study, "sentences", root)
     entries = read_sentences(path)
     if not entries:
         return []
-    audit_rows = ledger(study, root)
-    names = {row.id for row in audit_rows.rows} | {row if file == "prose" else file for file, row, _ in audit_rows.read}
+    numbers = list_text_numbers(PrintedNumbers.of(study, root), ledger(study, root).read)
     for sentence in entries:
         for name in sentence.read:
-            if name not in names:
-                raise PlumblineError(
-                    f"{path}: {sentence.at}: no row of the audit is or reads {name!r}{nearest(name, sorted(names))}"
+            number = numbers.get(name)
+            if number is None:
+                fault = f"no row of the audit reads a number {name!r} of the text{nearest(name, sorted(numbers))}"
+            elif not sentence.prints(number.text):
+                fault = f"{name!r} is printed {number.text}, which is none of {sentence.numbers}; take it out"
+            elif not number.stands_in(sentence.section):
+                fault = (
+                    f"{name!r} is printed in {number.source}; if it is this number and no equal one, add "
+                    f"{sentence.section} to its source"
                 )
+            else:
+                continue
+            raise PlumblineError(f"{path}: {sentence.at}: {fault}")
     return entries
 
 

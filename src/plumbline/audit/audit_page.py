@@ -36,8 +36,9 @@ WITHIN_ROUNDING = "These do not hold for the inputs as printed, and do for some 
 
 #: What "read" means of a sentence.
 READ = (
-    "Read: some number of the sentence, or what it counts or compares, is an input or the printed number of a row. "
-    "Each sentence is in sentences.yaml of its study: place and numbers, not words."
+    "Read: a number that stands in the sentence, named, with its digits and its section, is an input or the printed "
+    "number of a row; an equal number elsewhere reads nothing. Each sentence is in sentences.yaml of its study: place "
+    "and numbers, not words."
 )
 
 
@@ -232,5 +233,7 @@ def format_recomputed(row: Row) -> str:
     texts = (format(number, ".0f" if whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)
     value, low, high = texts
     if row["recomputed_kind"] == MIDDLE:
-        return f"possible from {low} to {high}"
+        return f"possible from {low} to {high}" + f", so not {row['refuses']}" * (
+            row.get("refuses", printed) != printed
+        )
     return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

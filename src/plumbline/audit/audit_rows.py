@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
@@ -55,6 +56,7 @@ COLUMNS = [
     "recomputed_kind",
     "recomputed_low",
     "recomputed_high",
+    "refuses",
     "verdict",
     "explanation",
 ]
@@ -65,7 +67,8 @@ class AuditRow:
     """A computed check of a printed number; `COLUMNS` describes the fields.
 
     `recomputed` is the value at the printed inputs, or the middle of a range that no printed number narrows
-    (`recomputed_kind` states which).
+    (`recomputed_kind` states which). `refuses` is a number of a row of a range that would be a mismatch in place of the
+    printed one: what the row can catch.
     """
 
     study: str
@@ -80,6 +83,7 @@ class AuditRow:
     recomputed_kind: str
     recomputed_low: float
     recomputed_high: float
+    refuses: str
     verdict: str
 
     @property
@@ -106,7 +110,8 @@ def verdict(printed: PrintedNumber, at_printed_inputs: object, over_roundings: o
 class AuditRows:
     """Collects the rows of one paper's audit and hands out its printed numbers.
 
-    `settings` is the paper's stated configuration; `read` holds the printed cells that some row uses or tests.
+    `settings` is the paper's stated configuration; `read` holds the printed cells that some row uses or tests, and
+    `cannot_fail` the rows of a range that name nothing they refuse, or what they hold for.
     """
 
     def __init__(self, study: str, published: PrintedNumbers) -> None:
@@ -114,6 +119,7 @@ class AuditRows:
         self.settings = PrintedSetup(published)
         self.rows: list[AuditRow] = []
         self.read: set[Cell] = set()
+        self.cannot_fail: list[AuditRow] = []
         self._published = published
         self._tables: dict[str, PrintedTable] = {}
 
@@ -152,6 +158,7 @@ class AuditRows:
         *,
         basis: Basis = "follows",
         note: str = "",
+        refuses: str = "",
     ) -> None:
         """Compare a printed number with the result of a formula, and keep the row.
 
@@ -163,6 +170,8 @@ class AuditRows:
             formula: an expression of other printed numbers and stated settings.
             basis: what the row rests on; see `CLASSES`.
             note: what the formula's text does not state by itself; it follows the formula in the row.
+            refuses: what a slip could print in place of the number, and the row would not hold for. A study's row whose
+                formula gives a range has to say it.
 
         Raises:
             PlumblineError: the name is taken, or the formula does not give one finite number.
@@ -189,11 +198,22 @@ class AuditRows:
                 recomputed_kind=MIDDLE if expression.spans else VALUE,
                 recomputed_low=without_noise(low(ranges), scale),
                 recomputed_high=without_noise(high(ranges), scale),
+                refuses=refuses,
                 verdict=verdict(printed, middle, ranges),
             )
         )
+        refused = refuses and verdict(replace(printed, text=refuses), middle, ranges) == MISMATCH
+        if not refused and (expression.spans or refuses):
+            self.cannot_fail.append(self.rows[-1])
         self.read.update(printed.cells, collect_cells(expression))
 
     def copy(self, id: str, quantity: str, source: str, printed: PrintedNumber, original: PrintedNumber) -> None:
-        """Check a number that is printed twice: the shorter text must be the longer one, rounded."""
+        """Check a number that is printed twice: the shorter text must be the longer one, rounded; as long, the same."""
+        if _last_digit(printed) <= _last_digit(original):
+            printed, original = printed.exactly(), original.exactly()
         self.check(id, quantity, source, printed, original, basis="copy")
+
+
+def _last_digit(number: PrintedNumber) -> int:
+    """The power of ten of a number's last printed digit."""
+    return int(Decimal(number.text).as_tuple().exponent)

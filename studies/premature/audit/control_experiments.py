@@ -92,10 +92,11 @@ def check_table_9(ledger: AuditRows) -> None:
         check(f"t9_retained_{column}", label, "sec 5.1, App F, table 9", exact(len(fixed)), most)
     # Tables 4 and 9 show one matched comparison, Table 1 three pairs under the same rule; that it is one of them is
     # not said.
-    for row, column, mean in (
-        ("control", "final_ppl", "ppl"),
-        ("intervention", "final_ppl", "ppl"),
-        ("intervention", "tokens_saved_pct", "token_saving_pct"),
+    # Refused: Table 10's control, and a digit of the others off by two and by one.
+    for row, column, mean, refuses in (
+        ("control", "final_ppl", "ppl", ledger.table("table10")["control", "final_ppl"].text),
+        ("intervention", "final_ppl", "ppl", "26.1324"),
+        ("intervention", "tokens_saved_pct", "token_saving_pct", "14.90"),
     ):
         check(
             f"one_of_three_{row}_{mean}",
@@ -104,6 +105,7 @@ def check_table_9(ledger: AuditRows) -> None:
             t9[row, column],
             one_of_runs(t1[row, f"{mean}_mean"], t1[row, f"{mean}_std"], ledger.prose("seeds")),
             basis="other interpretation",
+            refuses=refuses,
         )
 
 

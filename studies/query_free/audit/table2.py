@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import smallest
+from plumbline.audit.repeated_numbers import check_repeats
 from plumbline.published.printed_number import MILLION, derive_exact, exact
 
 from . import decoder_sizes
@@ -31,6 +32,7 @@ def audit(ledger: AuditRows) -> None:
     check_shares(ledger)
     check_tokens(ledger)
     check_learning_rates(ledger)
+    check_repeats(ledger)
 
 
 def check_table_2(ledger: AuditRows) -> None:

@@ -68,6 +68,7 @@ def check_tokens(ledger: AuditRows) -> None:
             packs[pack, "discarded_pct"],
             between(0, 100 * shards * (context - 1) / (sequences * context)),
             basis="other interpretation",
+            refuses=packs[pack, "discarded_pct"].text.replace("e-4", "e-2"),  # a share taken for per cent
         )
     subset, superset = packs.rows
     # That all shards but a pack's last are of one length is the usual form of a pack; the text does not say it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count, rank
 from plumbline.audit.math_functions import largest, smallest
-from plumbline.audit.statistic_functions import nearest_possible_rho, p_of_rho, spearman_rho
+from plumbline.audit.statistic_functions import bonferroni_survivors, nearest_possible_rho, p_of_rho, spearman_rho
 from plumbline.published.printed_number import exact
 
 
@@ -39,6 +39,31 @@ def check_table_3(ledger: AuditRows) -> None:
         same_signs = count(t2.column("delta", group) * t3.column("delta_3b", group) > 0)
         check(name, "signs that are the same at 1.2B and 3B", "sec 5.2", prose(name), same_signs)
     check_rank_correlation(ledger, improvers)
+    check_the_rule_at_3b(ledger, improvers)
+
+
+def check_the_rule_at_3b(ledger: AuditRows, improvers: list[str]) -> None:
+    """The rule of significance of 1.2B on Table 3, and how many signs "every 1.2B signal" are.
+
+    Table 3 has one seed a method; sigma is that of the 1.2B baseline, as the limitations take it for the noise at 3B.
+    """
+    check, prose, t3 = ledger.check, ledger.prose, ledger.table("table3")
+    sigma = ledger.table("noise_floor")["baseline", "climb_avg_std"]
+    z = t3.column("delta_3b", improvers) / sigma
+    label = "improvers of Table 3 that Bonferroni's rule leaves at 3B, by the sigma of 1.2B"
+    survivors = bonferroni_survivors(z, prose("m"), prose("alpha"))
+    printed = prose("survivors_3b")
+    check("survivors_3b", label, "sec 4.5, table 3", printed, survivors, basis="other interpretation")
+    label = "signs that are kept, of those of all methods tried at 3B: 'every 1.2B signal'"
+    kept = prose("positive_kept") + prose("negative_kept")
+    tried = exact(int(prose("tried_3b").text) - 1, "tried_methods")
+    check("every_sign", label, "sec 5.1, 5.2", tried, kept, basis="other interpretation")
+    label = "rows of HybridNorm in Table 3, of which it is the exception to one seed"
+    rows = exact(sum(row == "hybrid_norm" for row in t3.rows), "rows")
+    check("exception_of_table_3", label, "Limitations, table 3", exact(1), rows)
+    label = "band of noise at 1.2B, |z| < 2, that the limitations give as one sigma"
+    band = prose("z_line") * sigma
+    check("noise_band", label, "sec 3.3, Limitations", prose("sigma_round"), band, basis="other interpretation")
 
 
 def check_rank_correlation(ledger: AuditRows, improvers: list[str]) -> None:

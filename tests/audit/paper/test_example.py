@@ -19,7 +19,9 @@ def test_a_folder_of_our_tables_has_the_verdicts_of_the_study(repository: Path) 
         if row["id"] in OWN:
             continue
         own = study[row["id"].replace(".", "_")]
-        for column in ("printed", "verdict", "recomputed", "recomputed_low", "recomputed_high"):
+        # A study's copy with as many digits is the same number; the example's has the range of a rounded one.
+        ends = () if own["evidence_kind"] == "copy" else ("recomputed_low", "recomputed_high")
+        for column in ("printed", "verdict", "recomputed", *ends):
             assert row[column] == own[column], (row["id"], column)
         compared += 1
     assert compared == 111
