@@ -172,9 +172,9 @@ def product_minutes(rule):
 
 def data_mb(rule):
     """Memory of a job of the data stage, by the law of what it takes."""
-    return lambda wildcards, attempt: data_stage.job(
+    return lambda wildcards, attempt, threads: data_stage.job(
         PROJECT, rule, wildcards
-    ).choose_mb(attempt)
+    ).choose_mb(attempt, threads)
 
 
 def data_disk_mb(rule):
