@@ -3,6 +3,7 @@ on where it stopped, to the same bytes."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -164,15 +165,15 @@ def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, sta
 
 
 def fetch_and_be_killed(args: list[str], owner: Any, name: str, after: int) -> None:
-    """Fetch in another process, which kills itself when an iterator has given so many."""
+    """Fetch in another process, which kills itself when a function's iterators have yielded so many in all."""
 
     def fetch_in_parts() -> None:
         read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
-        inner = getattr(owner, name)
+        inner, numbers = getattr(owner, name), itertools.count()
 
         def outer(*arguments: Any, **options: Any) -> Iterator[Any]:
-            for number, element in enumerate(inner(*arguments, **options)):
-                if number == after:
+            for element in inner(*arguments, **options):
+                if next(numbers) == after:
                     os.kill(os.getpid(), signal.SIGKILL)
                 yield element
 
@@ -197,7 +198,7 @@ def test_a_killed_fetch_goes_on_to_the_same_bytes(data_set: Path, tmp_path: Path
 def test_a_fetch_killed_while_writing(data_set: Path, tmp_path: Path, starts: list[StreamPosition]) -> None:
     """A time limit may come in the hours that sorting takes, after the hours that reading took."""
     args = arguments(data_set, tmp_path / "out")
-    fetch_and_be_killed(args, split.DocumentShuffle, "lines", 900)
+    fetch_and_be_killed(args, split.ShuffleFile, "results", 120)
     assert not any((tmp_path / "out" / name).exists() for name in FILES)
     fetch(data_set, tmp_path / "out")
     assert starts[-1].number == 2000, "behind the last row"

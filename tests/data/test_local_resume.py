@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,27 +21,27 @@ FILES = ("train.jsonl", "validation.jsonl", "documents.json")
 
 
 def gather(texts: Path, out: Path, *, reads: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
-    """The documents of a folder in a fork of this process, which kills itself at a document that is taken or at a line
-    that is written; it states how many of both there were."""
+    """The documents of a folder in a fork of this process, which kills itself at a document that is taken or when lines
+    are written from such a number on; it states how many of both there were."""
     args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
 
     def count_and_gather() -> None:
         read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = SAVED, 5_000, 30_000
         taken = count_calls(documents.DocumentSplitter, "take", reads)
-        lines = count_calls(shard_writer._ShardWriter, "take", written)  # noqa: SLF001
+        lines = count_calls(shard_writer._ShardWriter, "take", written, lambda _, block, file: block.documents)  # noqa: SLF001
         documents.main([*args, "--validation-percent", "10"])
         print("COUNTED", *taken, *lines)
 
     return run_in_fork(count_and_gather)
 
 
-def count_calls(owner: type, name: str, last: int) -> list[int]:
-    """Count the calls of a method; the `last` of them kills the process."""
+def count_calls(owner: type, name: str, last: int, weigh: Callable[..., int] = lambda *_: 1) -> list[int]:
+    """Count what calls of a method are given; the one with the `last` of it kills the process."""
     inner, count = getattr(owner, name), [0]
 
     def outer(*arguments: object) -> object:
-        count[0] += 1
-        if count[0] == last:
+        before, count[0] = count[0], count[0] + weigh(*arguments)
+        if before < last <= count[0]:
             os.kill(os.getpid(), signal.SIGKILL)
         return inner(*arguments)
 

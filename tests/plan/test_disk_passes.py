@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from plumbline.data import documents, pack, split, tokenize, tokenizer
+from plumbline.data.cut_documents import CutRule
 from plumbline.data.document import Document
 from plumbline.plan import job_needs
 
@@ -46,9 +47,8 @@ def texts(size: int) -> Iterator[Document]:
 
 def gather_texts(out: Path) -> None:
     about = {"source": "local", "collections": []}
-    documents.gather(
-        texts(SIZE), out, corpus="mine", validation_percent=1, held_out_by="id", piece_bytes=0, about=about
-    )
+    rule = CutRule(validation_percent=1, held_out_by="id", piece_bytes=0)
+    documents.gather(texts(SIZE), out, corpus="mine", rule=rule, about=about)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from plumbline.plan import data_stage, model_counts, step_memory, target_costs
 from plumbline.plan.data_stage import DataRule
@@ -43,14 +44,15 @@ def says(text: str, *expected: float) -> None:
         assert f"{value:,.{digits}f}" == stated, f"{text!r}: {stated} for {value}"
 
 
-def test_the_table_says_what_the_plan_says(page: str, paper: Project, priced: RunEstimator) -> None:
+def test_the_table_says_what_the_plan_says(repository: Path, page: str, paper: Project, priced: RunEstimator) -> None:
     lines = page[: page.index("The bottleneck")].splitlines()
     rows = {line.split("|")[1].strip(): line.split("|", 2)[2] for line in lines if line.startswith("| ")}
     assert numbers(rows.pop("stage")) == ["23", "1.2", "60", "3"]
     base, large = target_costs.run_classes(priced)
     targets, small, other = by_target(priced), rules(paper, "base"), rules(paper, "large")
     shards = paper.preset["tokenize_shards"]
-    beside = {"tokenize": (data_stage.TOGETHER,)}
+    profile = yaml.safe_load((repository / "profiles/slurm/config.v9+.yaml").read_text(encoding="utf-8"))
+    beside = {"tokenize": (data_stage.TOGETHER,), "documents": (profile["set-threads"]["documents"],)}
     for rule in ("documents", "tokenizer", "tokenize", "pack"):
         (name,) = (name for name in rows if name.startswith(f"`{rule}`"))
         assert (f"{shards} shards" in name) == (rule == "tokenize")
@@ -86,7 +88,7 @@ def test_the_words_say_what_the_plan_says(page: str, paper: Project, priced: Run
     network, disk = slowest.network / 3600, slowest.disk_seconds / 3600
     speed = priced.machine.disk_mb_per_second
     passes = slowest.disk_seconds * speed / 1.05 / (data_stage.text_bytes(paper, "climbmix") / 1e6)
-    assert passes == pytest.approx(6) and "for six passes" in section
+    assert passes == pytest.approx(5) and "for five passes" in section
     waits, _, rest = section.partition("assumed")
     says(waits, network, 1 / 0.0667, disk, speed)
     corpus = data_stage.corpus_bytes(paper, "climbmix") / 1e12

@@ -40,7 +40,7 @@ def test_each_pack_of_a_corpus_is_priced_as_if_there_were_no_larger_one(paper: P
         text = data_stage.text_bytes(smaller, "climbmix")
         assert text == pytest.approx(1.1 * ceil((number + 1) * 1024 / 0.97) * (3.1 + 0.36 * 4))
         documents = rules(paper, pack)["documents"]
-        disk = 6 * 1.05 * text / 80e6
+        disk = 5 * 1.05 * text / 80e6
         assert documents.seconds == pytest.approx(15 + 0.0667 * text / 1e6 + disk, rel=1e-3)
         assert (documents.network, documents.disk_seconds) == pytest.approx((0.0667 * text / 1e6, disk))
         assert documents.disk == pytest.approx(2.1 * text) and documents.cost.extrapolated
@@ -175,7 +175,7 @@ def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> Non
 
     stage, target = "RUNS, by size class", "attention_conce"
     assert stage in (paper := print_plan("--preset", "paper")) and target not in paper
-    assert "it waits 5.73 h for a network and 6.76 h for a disk" in " ".join(paper.split())
+    assert "it waits 5.73 h for a network and 5.64 h for a disk" in " ".join(paper.split())
     assert "operations of some runs" not in paper, "counted, on the meta device"
     assert target in print_plan("--preset", "paper", "--by", "targets")
     assert target in print_plan("--preset", "demo") and stage in print_plan("--preset", "demo", "--by", "stages")

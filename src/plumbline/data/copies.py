@@ -1,22 +1,21 @@
 """Counts exact copies among the documents of a corpus, within each side of the split and across it, and leaves them out
 where that is requested.
 
-Compared are the lines of train.jsonl and validation.jsonl once they are written, a line being a document or, where
-documents are cut, a piece of one; of token files, what lies between two document ends, as text. Two are copies if their
-texts are the same byte for byte. Near copies are not looked for.
+Compared are the lines of train.jsonl and validation.jsonl, a line being a document or, where documents are cut, a piece
+of one; of token files, what lies between two document ends, as text. Two are copies if their texts are the same byte
+for byte. Near copies are not looked for.
 
-The files are read once more, and 16 bytes of BLAKE2b of each text lie next to them meanwhile: 16 bytes of disk a
-document, 1.6 GB of a hundred million, and one byte of memory where copies are left out. They are compared in parts by
-their first bits, some `PART_LINES` at a time, so that the rest of the memory (some 200 MB) depends on no corpus's size;
-only where one text is most of a corpus, its copies are in one part.
+While the files are written, 16 bytes of BLAKE2b of each text are put next to them: 16 bytes of disk a document, 1.6 GB
+of a hundred million, and one byte of memory where copies are left out. They are compared in parts by their first bits,
+some `PART_LINES` at a time, so that the rest of the memory (some 200 MB) depends on no corpus's size; only where one
+text is most of a corpus, its copies are in one part.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -26,7 +25,7 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically
 from plumbline.data.document import key
-from plumbline.data.split import read_lines, text_of
+from plumbline.data.split import read_lines
 
 #: What is done about copies: nothing but to count them, or each text stays once, one that is on both sides on this one.
 CopyRule = Literal["keep", "once_in_train", "once_in_validation"]
@@ -34,7 +33,6 @@ RULES: tuple[str, ...] = get_args(CopyRule)
 
 #: Lines that are compared at a time, and hashes that are looked up in one go.
 PART_LINES, _BLOCK = 1 << 21, 1 << 20
-_HASH_BYTES = 16
 #: Begins the name of the folder of the hashes, in that of the documents.
 SCRATCH = ".copies."
 _SPLITS = ("train", "validation")
@@ -91,32 +89,35 @@ def describe(corpus: str, facts: dict[str, Any]) -> str:
     return f"{message}; all are kept ({key(corpus, 'copies')}: once_in_train or once_in_validation leaves them out)"
 
 
-def count(folder: Path, rule: CopyRule) -> CopyCount:
-    """Count the copies in `folder`'s train.jsonl and validation.jsonl, and find which of them a rule leaves out."""
+def count(hash_files: Mapping[str, Path], rule: CopyRule) -> CopyCount:
+    """Count the copies on both sides, and find which of them a rule leaves out.
+
+    Args:
+        hash_files: of each side, the file of its lines' hashes (`split.hash_text`), one after another.
+    """
     first, second = ("validation", "train") if rule == "once_in_validation" else _SPLITS
     repeated, shared = dict.fromkeys(_SPLITS, 0), dict.fromkeys(_SPLITS, 0)
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=folder) as scratch:
-        hashes = {split: _map_hashes(folder / f"{split}.jsonl", Path(scratch) / split) for split in _SPLITS}
-        lines = {split: len(hashes[split]) for split in _SPLITS}
-        left_out = {split: np.zeros(lines[split], dtype=bool) for split in _SPLITS} if rule != "keep" else {}
-        bits = max(sum(lines.values()) // PART_LINES, 0).bit_length()
-        for part in range(1 << bits):
-            places = {split: _select_part(hashes[split], bits, part) for split in _SPLITS}
-            # The side that keeps a text first, and each in the order of its file: the sort is stable.
-            values = np.concatenate([np.asarray(hashes[split][places[split]]) for split in (first, second)])
-            order = np.lexsort((values[:, 1], values[:, 0]))
-            values = values[order]
-            begins = np.ones(len(values), dtype=bool)
-            begins[1:] = (values[1:] != values[:-1]).any(axis=1)
-            group, of_first = np.cumsum(begins) - 1, order < len(places[first])
-            for split, mine in ((first, of_first), (second, ~of_first)):
-                own = np.bincount(group[mine], minlength=int(begins.sum()))
-                others = np.bincount(group[~mine], minlength=int(begins.sum()))
-                repeated[split] += int(np.maximum(own - 1, 0).sum())
-                shared[split] += int(own[others > 0].sum())
-                if left_out:
-                    gone = order[mine & ~begins] - (0 if split == first else len(places[first]))
-                    left_out[split][places[split][gone]] = True
+    hashes = {split: _map_hashes(hash_files[split]) for split in _SPLITS}
+    lines = {split: len(hashes[split]) for split in _SPLITS}
+    left_out = {split: np.zeros(lines[split], dtype=bool) for split in _SPLITS} if rule != "keep" else {}
+    bits = max(sum(lines.values()) // PART_LINES, 0).bit_length()
+    for part in range(1 << bits):
+        places = {split: _select_part(hashes[split], bits, part) for split in _SPLITS}
+        # The side that keeps a text first, and each in the order of its file: the sort is stable.
+        values = np.concatenate([np.asarray(hashes[split][places[split]]) for split in (first, second)])
+        order = np.lexsort((values[:, 1], values[:, 0]))
+        values = values[order]
+        begins = np.ones(len(values), dtype=bool)
+        begins[1:] = (values[1:] != values[:-1]).any(axis=1)
+        group, of_first = np.cumsum(begins) - 1, order < len(places[first])
+        for split, mine in ((first, of_first), (second, ~of_first)):
+            own = np.bincount(group[mine], minlength=int(begins.sum()))
+            others = np.bincount(group[~mine], minlength=int(begins.sum()))
+            repeated[split] += int(np.maximum(own - 1, 0).sum())
+            shared[split] += int(own[others > 0].sum())
+            if left_out:
+                gone = order[mine & ~begins] - (0 if split == first else len(places[first]))
+                left_out[split][places[split][gone]] = True
     return CopyCount(rule=rule, lines=lines, repeated=repeated, shared=shared, left_out=left_out)
 
 
@@ -154,11 +155,8 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
         facts |= {"documents": facts["documents"] - int(leaves.sum()), "sha256": digest.hexdigest()}
 
 
-def _map_hashes(documents: Path, file: Path) -> np.ndarray:
-    """Hashes (N, 2) of the texts of a file, as two whole numbers each, mapped from `file`, where they are put."""
-    with open(documents, "rb") as lines, open(file, "wb") as out:
-        for line in read_lines(lines):
-            out.write(hashlib.blake2b(text_of(line), digest_size=_HASH_BYTES).digest())
+def _map_hashes(file: Path) -> np.ndarray:
+    """Map the hashes (N, 2) of a file, as two whole numbers each."""
     if not file.stat().st_size:  # nothing cannot be mapped
         return np.zeros((0, 2), dtype="<u8")
     return np.memmap(file, dtype="<u8", mode="r").reshape(-1, 2)

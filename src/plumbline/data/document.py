@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 def key(corpus: str, name: str) -> str:
     """Name a key of a corpus's file as messages do."""
     return f"config/corpora/{corpus}.yaml: {name}"
+
+
+class Row(Protocol):
+    """What a source yields: a document, or what it is read from, so that the reading may be left to another process."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Its size, in bytes or characters."""
+        ...
+
+    def read(self) -> Document:
+        """The document."""
+        ...
 
 
 class StreamPosition(NamedTuple):
@@ -43,3 +61,17 @@ class Document:
     tokens: dict[str, Any] | None = None
     side: str = ""
     end: StreamPosition | None = None
+
+    @property
+    def name(self) -> str:
+        """Its id: what messages call it."""
+        return self.id
+
+    @property
+    def size(self) -> int:
+        """Its characters."""
+        return len(self.text)
+
+    def read(self) -> Document:
+        """The document itself."""
+        return self

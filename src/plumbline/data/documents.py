@@ -22,73 +22,47 @@ import math
 import shutil
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 from plumbline.core import fingerprint_file, locks
-from plumbline.core.command_line import HIDDEN, Parser, run, token_id
+from plumbline.core.command_line import HIDDEN, Parser, positive, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically, path_or_none, sha256_file
 from plumbline.data import copies, hub_read_budget, hub_reading, shard_writer, token_files
-from plumbline.data.document import Document, key
+from plumbline.data.cut_documents import CutBatch, CutRule, DocumentSplitter, make_batches
+from plumbline.data.document import Document, Row, key
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.read_cache import LocalReadCache, StreamCache, StreamTotals
 from plumbline.data.sources import debian, local, packaged, tokens
-from plumbline.data.split import SHUFFLES, By, DocumentShuffle, describe_rule, is_held_out
-from plumbline.data.text_cleaning import pieces
+from plumbline.data.split import SHUFFLES, By, DocumentShuffle, describe_rule, hash_text, read_lines
+from plumbline.data.workers import Workers
 
 SPLITS = ("train", "validation")
 
 
-class DocumentSplitter:
-    """Puts documents on their side of the split, cut into pieces, and counts them."""
-
-    def __init__(
-        self, folder: Path, tally: StreamTotals, *, validation_percent: float, held_out_by: By, piece_bytes: int
-    ):
-        """`folder` is for the shuffles; `tally` is counted on."""
-        self.tally, self.shuffles = tally, {split: DocumentShuffle(folder / split) for split in SPLITS}
-        self._percent, self._by, self._piece_bytes = validation_percent, held_out_by, piece_bytes
-
-    def take(self, document: Document) -> None:
-        """Put one document on its side of the split, cut into pieces where they are requested."""
-        tally = self.tally
-        unit = document.group if self._by == "group" else document.id
-        split = document.side or ("validation" if is_held_out(unit, self._percent) else "train")
-        parts = list(pieces(document.text, self._piece_bytes)) if self._piece_bytes else [document.text]
-        for number, part in enumerate(parts):
-            identity = document.id if len(parts) == 1 else f"{document.id}#{number:03d}"
-            self.shuffles[split].add(identity, document.source, part, document.tokens)
-            tally.sources.setdefault(split, Counter())[document.source] += 1
-            tally.sizes[split] += len(part.encode())
-        tally.taken[split] += 1
-        tally.last = len(document.text.encode())
-        tally.bytes += tally.last
-
-
 def gather(
-    source: Iterator[Document],
+    source: Iterable[Row],
     out: Path,
     *,
     corpus: str,
-    validation_percent: float,
-    held_out_by: By,
-    piece_bytes: int,
+    rule: CutRule,
     about: dict[str, Any],
     cache: StreamCache | None = None,
     copy_rule: copies.CopyRule = "keep",
+    workers: Workers | None = None,
 ) -> dict[str, Any]:
     """Split, cut and shuffle the documents of `corpus` into the folder `out`.
 
     Args:
-        piece_bytes: size of the pieces that documents are cut into; 0 leaves them whole.
+        rule: how documents are held out and cut.
         about: where the documents come from, licences, and how they are split where their source decides that; stored
             unchanged in documents.json once all are read. Where it has a `budget`, no more text is read than that.
         cache: what was read before, which also stores what is read now; without it an interrupted fetch is lost.
         copy_rule: what is done about exact copies; they are counted in any case.
+        workers: who cuts and sorts; without any, this process. The result is the same to the byte.
 
     Returns:
         The content of documents.json.
@@ -102,66 +76,75 @@ def gather(
         shutil.rmtree(leftover)
     budget = about.get("budget")
     with contextlib.ExitStack() as stack:
-        folder = cache.folder if cache else Path(stack.enter_context(_make_temporary(out)))
+        folder = cache.folder if cache else Path(stack.enter_context(_make_temporary(out, SHUFFLES)))
         tally = cache.tally if cache else StreamTotals()
-        splitter = DocumentSplitter(
-            folder, tally, validation_percent=validation_percent, held_out_by=held_out_by, piece_bytes=piece_bytes
-        )
+        splitter = DocumentSplitter({split: DocumentShuffle(folder / split) for split in SPLITS}, tally)
+        workers = workers or Workers()
         if cache:
             cache.restore(splitter.shuffles)
-        stream_ended = _read(source, splitter, cache, budget["bytes"] if budget else math.inf, f"documents of {corpus}")
+        batches = make_batches(source, rule, several=workers.several)
+        limit = budget["bytes"] if budget else math.inf
+        stream_ended = _read(workers, batches, splitter, cache, limit, f"documents of {corpus}")
+        hash_folder = Path(stack.enter_context(_make_temporary(out, copies.SCRATCH)))
         sides: dict[str, Any] = {}
         for split, shuffle in splitter.shuffles.items():
             if not tally.taken[split]:
                 raise PlumblineError(
-                    f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {tally.taken.total()} documents "
-                    f"none is left for {split}; give more documents or another percentage"
+                    f"{key(corpus, 'held_out.percent')}: {rule.validation_percent:g}: of {tally.taken.total()} "
+                    f"documents none is left for {split}; give more documents or another percentage"
                 )
-            sides[split] = _write_side(out, split, shuffle, cache) | {
+            with open(hash_folder / split, "wb") as hashes:
+                written = _write_side(out, split, shuffle, cache, folder, hashes, workers)
+            sides[split] = written | {
                 "documents_before_cutting": tally.taken[split],
                 "documents_of_source": dict(tally.sources[split]),
                 "text_bytes": tally.sizes[split],
             }
-        if cache:
-            for split in SPLITS:
-                shard_writer.move(cache.folder, out / f"{split}.jsonl")
-    copy_count = copies.count(out, copy_rule)
+        for split in SPLITS:
+            shard_writer.move(folder, out / f"{split}.jsonl")
+        copy_count = copies.count({split: hash_folder / split for split in SPLITS}, copy_rule)
     if cache:  # with the copies: a larger fetch counts them again
         cache.finish(out, sides)
     copies.leave_out(out, copy_count, sides, corpus)
     if budget:
         budget |= {"read_bytes": tally.bytes, "stream_ended": stream_ended}
     split_by_hash = {
-        "validation_percent": validation_percent,
-        "held_out_by": held_out_by,
-        "split_rule": describe_rule(validation_percent, held_out_by),
+        "validation_percent": rule.validation_percent,
+        "held_out_by": rule.held_out_by,
+        "split_rule": describe_rule(rule.validation_percent, rule.held_out_by),
     }
-    manifest = split_by_hash | about | {"corpus": corpus, "splits": sides, "piece_bytes": piece_bytes}
-    manifest["copies"] = copy_count.facts("pieces" if piece_bytes else "documents")
+    manifest = split_by_hash | about | {"corpus": corpus, "splits": sides, "piece_bytes": rule.piece_bytes}
+    manifest["copies"] = copy_count.facts("pieces" if rule.piece_bytes else "documents")
     fingerprint_file.write_facts(out / "documents.json", manifest)
     return manifest
 
 
-def _make_temporary(out: Path) -> contextlib.AbstractContextManager[str]:
-    """Make a folder for the shuffles."""
-    return tempfile.TemporaryDirectory(prefix=SHUFFLES, dir=out)
+def _make_temporary(out: Path, prefix: str) -> contextlib.AbstractContextManager[str]:
+    """Make a folder next to the documents for as long as they are made."""
+    return tempfile.TemporaryDirectory(prefix=prefix, dir=out)
 
 
 def _read(
-    source: Iterator[Document], splitter: DocumentSplitter, cache: StreamCache | None, limit: float, label: str
+    workers: Workers,
+    batches: Iterable[CutBatch],
+    splitter: DocumentSplitter,
+    cache: StreamCache | None,
+    limit: float,
+    label: str,
 ) -> bool:
     """Take documents until so many bytes of text are there; whether the source ended before."""
     whole = True  # no document is half taken
+    cut = itertools.chain.from_iterable(workers.run(batches))
     try:
         with ProgressCounter(label, "documents") as progress:
             while splitter.tally.bytes < limit:
-                document = next(source, None)
+                document = next(cut, None)
                 if document is None:
                     break
                 whole = False
                 splitter.take(document)
                 if cache:
-                    cache.took(document)
+                    cache.took(document.end)
                 whole = True
                 if cache:
                     cache.save(splitter.shuffles, now=False)
@@ -179,33 +162,54 @@ def _read(
     return splitter.tally.bytes < limit
 
 
-def _write_side(out: Path, split: str, shuffle: DocumentShuffle, cache: StreamCache | None) -> dict[str, Any]:
-    """Write one side's lines, merged with those that were finished before; returns their number and checksum."""
+def _write_side(
+    out: Path,
+    split: str,
+    shuffle: DocumentShuffle,
+    cache: StreamCache | None,
+    folder: Path,
+    hashes: IO[bytes],
+    workers: Workers,
+) -> dict[str, Any]:
+    """Write one side's lines, merged with those that were finished before; returns their number and checksum.
+
+    In `folder` they stay until they are moved; the hashes of their texts go to `hashes`.
+    """
     path, before = out / f"{split}.jsonl", cache.before(split) if cache else None
-    if cache and before and not shuffle.documents:
-        return {"file": path.name} | cache.again(split, path)
-    if cache and before is None:
-        return shard_writer.write(shuffle, cache.folder, path.name)
-    return _write(path, shuffle.lines(before))
+    if before is None:
+        return shard_writer.write(shuffle, folder, path.name, hashes, workers)
+    assert cache is not None
+    if shuffle.documents:
+        return _write(path, shuffle.lines(before), hashes)
+    with open(before, "rb") as file:
+        hashes.writelines(hash_text(line) for line in read_lines(file))
+    return {"file": path.name} | cache.again(split, path)
 
 
-def _write(path: Path, lines: Iterator[memoryview]) -> dict[str, Any]:
+def _write(path: Path, lines: Iterator[memoryview], hashes: IO[bytes]) -> dict[str, Any]:
     """Stream lines into a file that appears whole; returns its number of lines and checksum."""
     digest, count = hashlib.sha256(), 0
     with open_atomically(path) as file:
         for line in lines:
             file.write(line)
             digest.update(line)
+            hashes.write(hash_text(line))
             count += 1
     return {"file": path.name, "documents": count, "sha256": digest.hexdigest()}
 
 
-def limit_documents(source: Iterator[Document], documents: int, megabytes: float) -> Iterator[Document]:
+def limit_documents(source: Iterable[Row], documents: int, megabytes: float) -> Iterable[Row]:
     """The first documents of a source, up to a number of documents and of megabytes of text (0: no limit)."""
+    rows = itertools.islice(source, documents or None)
+    return _limit_text(rows, megabytes * 1e6) if megabytes else rows
+
+
+def _limit_text(rows: Iterable[Row], limit: float) -> Iterator[Document]:
     size = 0
-    for document in itertools.islice(source, documents or None):
+    for row in rows:
+        document = row.read()
         size += len(document.text.encode())
-        if megabytes and size > megabytes * 1e6:
+        if size > limit:
             return
         yield document
 
@@ -243,7 +247,7 @@ def _open_archives(options: argparse.Namespace) -> tuple[Iterator[Document], dic
     return stream, {"source": options.documents_source, "collections": collections}
 
 
-def _open_source(options: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
+def _open_source(options: argparse.Namespace) -> tuple[Iterator[Row], dict[str, Any], StreamCache | None]:
     """The documents that the arguments ask for, what documents.json is to state of them, and what is kept of them."""
     licence = options.licence or "not stated"
     if options.documents_source == "local":
@@ -335,6 +339,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--max-documents", type=int, default=0, help="read at most this many documents (0: all)")
     parser.add_argument("--max-megabytes", type=float, default=0, help="read at most this much text (0: all)")
+    parser.add_argument(
+        "--workers", type=positive, default=1, help="processes that cut and sort documents, beside this one (1: none)"
+    )
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
     options = parser.parse_args(arguments)
     if not 0 < options.validation_percent < 100:
@@ -345,7 +352,11 @@ def main(arguments: list[str] | None = None) -> None:
     piece_bytes = (
         options.split_documents_at_bytes if options.split_documents_at_bytes is not None else (0 if whole else 4096)
     )
+    rule = CutRule(
+        validation_percent=options.validation_percent, held_out_by=options.held_out_by, piece_bytes=piece_bytes
+    )
     with contextlib.ExitStack() as stack:
+        workers = stack.enter_context(Workers(options.workers))  # before a source starts threads, or a folder is held
         if options.documents_source == "hub":  # reads from where the folder states, and writes there while it reads
             stack.enter_context(locks.hold_folder(options.out))
         stream, about, cache = _open_source(options)
@@ -362,12 +373,11 @@ def main(arguments: list[str] | None = None) -> None:
             limit_documents(stream, options.max_documents, options.max_megabytes),
             options.out,
             corpus=options.corpus,
-            validation_percent=options.validation_percent,
-            held_out_by=options.held_out_by,
-            piece_bytes=piece_bytes,
+            rule=rule,
             about=about,
             cache=cache,
             copy_rule=options.copies,
+            workers=workers,
         )
     if "budget" in manifest:
         print(hub_read_budget.describe_spent(options.corpus, manifest["budget"]), file=sys.stderr)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import RepeatedKey, parse_json
-from plumbline.data.document import Document
+from plumbline.data.document import Document, StreamPosition
 
 _KEYS = ("id", "source", "text")
 
@@ -19,29 +20,51 @@ def read(path: Path) -> Iterator[Document]:
     Raises:
         PlumblineError: a line is not such a document; the message names file, line and key.
     """
-    return (document for _, document in read_numbered(path))
-
-
-def read_numbered(path: Path, name: str = "", after: int = 0) -> Iterator[tuple[int, Document]]:
-    """Read the same with the number of each line; the lines up to `after` were read before.
-
-    Args:
-        name: for a user's own file, its name: then `text` alone is needed, and an id left out is `<name>:<line>`, a
-            source left out is the name, and a group left out is the id.
-    """
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
-            if number > after and line.strip():
-                defaults = {"id": f"{name}:{number}", "source": name} if name else {}
-                yield number, parse(line, f"{path}:{number}", defaults)
+            if line.strip():
+                yield parse(line, f"{path}:{number}")
 
 
-def parse(line: bytes, where: str, defaults: dict[str, str] | None = None) -> Document:
+class Line(NamedTuple):
+    """A line of a user's own file. A tuple, which goes to another process in half the time of a dataclass.
+
+    Attributes:
+        path: of the file.
+        file: its name: `text` alone is needed, and an id left out is `<file>:<line>`, a source left out is the name.
+        end: the place after the line.
+    """
+
+    content: bytes
+    path: Path
+    file: str
+    end: StreamPosition
+
+    @property
+    def name(self) -> str:
+        """File and line: what messages call it."""
+        return f"{self.path}:{self.end.row}"
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.content)
+
+    def read(self) -> Document:
+        """Read it as a document, as `parse` does."""
+        defaults = {"id": f"{self.file}:{self.end.row}", "source": self.file}
+        return parse(self.content, self.name, defaults, self.end)
+
+
+def parse(
+    line: bytes, where: str, defaults: dict[str, str] | None = None, end: StreamPosition | None = None
+) -> Document:
     """Read one line of JSONL as a document.
 
     Args:
         where: names the line in messages.
-        defaults: values for keys that the line leaves out.
+        defaults: values for keys that the line leaves out; a group left out is the id.
+        end: the place after it.
 
     Raises:
         PlumblineError: the line is not a document; the message names `where` and the key.
@@ -70,4 +93,4 @@ def parse(line: bytes, where: str, defaults: dict[str, str] | None = None) -> Do
             value.encode()
         except UnicodeEncodeError as error:
             raise PlumblineError(f"{where}: key {name!r} holds half a surrogate pair, which is not text") from error
-    return Document(id=row["id"], source=row["source"], text=row["text"], group=row.get("group") or row["id"])
+    return Document(id=row["id"], source=row["source"], text=row["text"], group=row.get("group") or row["id"], end=end)

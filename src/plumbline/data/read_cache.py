@@ -33,7 +33,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
-from plumbline.data.document import START, Document, StreamPosition, key
+from plumbline.data.document import START, StreamPosition, key
 from plumbline.data.split import DocumentShuffle, Sizes
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.
@@ -160,10 +160,10 @@ class StreamCache:
         for split, shuffle in shuffles.items():
             shuffle.restore(self._files.get(split, {}))
 
-    def took(self, document: Document) -> None:
-        """Note that a document was taken, so that reading continues after it."""
-        assert document.end is not None
-        self.at = document.end
+    def took(self, end: StreamPosition | None) -> None:
+        """Note that a document was taken, so that reading continues after its end."""
+        assert end is not None
+        self.at = end
 
     def save(self, shuffles: dict[str, DocumentShuffle], *, now: bool = True) -> None:
         """Make the documents taken so far survive a kill or a power cut; unless `now`, only every `SAVE_BYTES`."""

@@ -19,6 +19,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -34,8 +35,11 @@ SHUFFLES = ".shuffle."
 #: Bytes that wait in memory to be written, and bytes that are sorted in memory.
 WRITE_BYTES, SORT_BYTES = 64_000_000, 256_000_000
 
-#: Characters of a text that are written at once.
-_PART = 1_000_000
+#: Characters of a text that are written at once, and bytes of lines that are.
+_PART, _BLOCK = 1_000_000, 1 << 20
+
+#: Bytes of the hash by which texts are compared.
+HASH_BYTES = 16
 
 #: A line in a file begins with the hash, in so many hexadecimal digits.
 _KEY = 64
@@ -134,37 +138,46 @@ class DocumentShuffle:
         Args:
             tokens: where its token ids are, if it has some already.
         """
-        key = _key_of(identity)
-        self._put(key[self._level], itertools.chain([key.hex().encode()], _encode_line(identity, source, text, tokens)))
+        self.put(*encode(identity, source, text, tokens))
 
-    def lines(
-        self, before: Path | None = None, *, after: int = -1, ended: Callable[[int], None] | None = None
-    ) -> Iterator[memoryview]:
+    def lines(self, before: Path | None = None) -> Iterator[memoryview]:
         """Yield every document as a JSON line (with its line end), shuffled.
 
         Args:
             before: a file of such lines, already in this order, to merge with them.
-            after: leave out the files up to this number, whose lines were taken before.
-            ended: called with the number of a file when all of its lines were taken.
 
         Raises:
             PlumblineError: two documents share an id.
         """
-        keyed = self._sort(after, ended)
+        keyed: Iterator[tuple[bytes, memoryview]]
+        keyed = itertools.chain.from_iterable(file.sort() for file in self.files())
         if before is not None:
             keyed = heapq.merge(keyed, _read_keyed(before), key=lambda entry: entry[0])
-        last = b""
-        for key, line in keyed:
-            if key == last:
-                raise _describe_twice(line)
-            last = key
-            yield line
+        return _refuse_twice(keyed)
+
+    def files(self, after: int = -1) -> list[ShuffleFile]:
+        """List the files that the documents are in, in order, but for those up to number `after`."""
+        self._flush()
+        return [
+            ShuffleFile(
+                path=self._path(number),
+                number=number,
+                size=size,
+                documents=count,
+                crc=crc,
+                level=self._level,
+                write_bytes=self._write_bytes,
+                sort_bytes=self._sort_bytes,
+            )
+            for number, (size, count, crc) in sorted(self._sizes.items())
+            if number > after
+        ]
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:02x}"
 
-    def _put(self, number: int, parts: Iterable[bytes | bytearray]) -> None:
-        """Append a document, in parts, to a file."""
+    def put(self, number: int, parts: Iterable[bytes | bytearray]) -> None:
+        """Append a document's hash and line, in parts, to a file."""
         size = self._sizes.setdefault(number, [0, 0, 0])
         size[1] += 1
         for part in parts:
@@ -190,34 +203,108 @@ class DocumentShuffle:
         self._sizes[number][2] = zlib.crc32(content, self._sizes[number][2])
         self._unsynced.add(number)
 
-    def _sort(self, after: int = -1, ended: Callable[[int], None] | None = None) -> Iterator[tuple[bytes, memoryview]]:
-        """Hashes and lines, in order."""
-        self._flush()
-        for number in sorted(number for number in self._sizes if number > after):
-            size, count, crc = self._sizes[number]
-            path = self._path(number)
-            if size > self._sort_bytes and count > 1:
-                yield from self._split(path, crc)
-            else:
-                yield from _sort_lines(path, crc)
-            if ended is not None:
-                ended(number)
 
-    def _split(self, path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Lines that follow one another.
+
+    Attributes:
+        lines: with their line ends.
+        documents: how many they are.
+        hashes: of their texts, one after another.
+        file: the number of the shuffle's file that they are from.
+        last: whether they are its last.
+    """
+
+    lines: bytes | memoryview
+    documents: int
+    hashes: bytes
+    file: int
+    last: bool
+
+    def __reduce__(self) -> tuple[type[LineBlock], tuple[Any, ...]]:
+        """Go to another process, where a view cannot."""
+        return LineBlock, (bytes(self.lines), self.documents, self.hashes, self.file, self.last)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShuffleFile:
+    """A file of a shuffle, whose lines any process can sort; of `size` bytes it is split again beyond `sort_bytes`."""
+
+    path: Path
+    number: int
+    size: int
+    documents: int
+    crc: int
+    level: int
+    write_bytes: int
+    sort_bytes: int
+
+    def results(self, at: Callable[[int], None]) -> Iterator[LineBlock]:
+        """Yield its lines in order, a block at a time; `at` is told how many have come.
+
+        Raises:
+            PlumblineError: two documents share an id.
+        """
+        waiting, hashes, size, count = list[memoryview](), bytearray(), 0, 0
+        for count, line in enumerate(_refuse_twice(self.sort()), 1):
+            waiting.append(line)
+            hashes += hash_text(line)
+            size += len(line)
+            at(count)
+            if size >= _BLOCK:
+                yield self._join(waiting, hashes, last=False)
+                waiting, hashes, size = [], bytearray(), 0
+        yield self._join(waiting, hashes, last=True)
+
+    def _join(self, lines: list[memoryview], hashes: bytearray, *, last: bool) -> LineBlock:
+        joined = lines[0] if len(lines) == 1 else b"".join(lines)  # a long line is not copied
+        return LineBlock(joined, len(lines), bytes(hashes), self.number, last)
+
+    def describe(self, count: int) -> str:
+        """Name the file and the line after the first `count`."""
+        return f"{self.path}, document {count + 1:,} of {self.documents:,} in order"
+
+    def sort(self) -> Iterator[tuple[bytes, memoryview]]:
+        """Hashes and lines, in order."""
+        if self.size > self.sort_bytes and self.documents > 1:
+            return self._split()
+        return _sort_lines(self.path, self.crc)
+
+    def _split(self) -> Iterator[tuple[bytes, memoryview]]:
         """The same of a file that is too large to be sorted."""
-        level = self._level + 1
-        folder = path.with_name(f"{path.name}.split")
-        inner = DocumentShuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
-        for line in _read_written(path, crc):
+        level = self.level + 1
+        folder = self.path.with_name(f"{self.path.name}.split")
+        inner = DocumentShuffle(folder, write_bytes=self.write_bytes, sort_bytes=self.sort_bytes, level=level)
+        for line in _read_written(self.path, self.crc):
             if 2 * level == _KEY:  # every hash in the file is the same
                 raise _describe_twice(memoryview(line)[_KEY:])
             try:
-                inner._put(int(line[2 * level : 2 * level + 2], 16), [line])
+                inner.put(int(line[2 * level : 2 * level + 2], 16), [line])
             except ValueError:
                 continue  # of a file that was changed, which its end shows
         del line  # it may be long
-        yield from inner._sort()
+        for file in inner.files():
+            yield from file.sort()
         shutil.rmtree(folder)
+
+
+def _refuse_twice(keyed: Iterable[tuple[bytes, memoryview]]) -> Iterator[memoryview]:
+    """The lines, until one's hash is that of the line before it."""
+    last = b""
+    for key, line in keyed:
+        if key == last:
+            raise _describe_twice(line)
+        last = key
+        yield line
+
+
+def encode(identity: str, source: str, text: str, tokens: dict[str, Any] | None = None) -> tuple[int, Iterator[bytes]]:
+    """The file of a shuffle that a document goes to, and its hash and line in parts, as `DocumentShuffle.put` takes
+    them; `tokens`: where its token ids are, if it has some already.
+    """
+    key = _key_of(identity)
+    return key[0], itertools.chain([key.hex().encode()], _encode_line(identity, source, text, tokens))
 
 
 def _key_of(identity: str) -> bytes:
@@ -236,13 +323,21 @@ def _encode_line(identity: str, source: str, text: str, tokens: dict[str, Any] |
     yield b"}\n"
 
 
-def text_of(line: bytes | bytearray) -> memoryview:
+def hash_text(line: bytes | bytearray | memoryview) -> bytes:
+    """Hash the text of a document's line: texts are compared by it."""
+    return hashlib.blake2b(text_of(line), digest_size=HASH_BYTES).digest()
+
+
+def text_of(line: bytes | bytearray | memoryview) -> memoryview:
     """The text of a document's line, as `DocumentShuffle` writes lines, in the JSON that it stands there in: the same
     for the same text, and for no other one. What begins and ends it has a bare quotation mark, which no string has.
+
+    `line` may be a view of bytes that end with it, and have nothing but a hash before it.
     """
-    start = line.index(_BEFORE_TEXT) + len(_BEFORE_TEXT)
-    end = line.find(_BEFORE_TOKENS, start)
-    return memoryview(line)[start : len(line) - len(b'"}\n') if end < 0 else end]
+    whole: Any = line.obj if isinstance(line, memoryview) else line
+    start = whole.index(_BEFORE_TEXT) + len(_BEFORE_TEXT)
+    end = whole.find(_BEFORE_TOKENS, start)
+    return memoryview(whole)[start : len(whole) - len(b'"}\n') if end < 0 else end]
 
 
 def _sort_lines(path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:

@@ -36,6 +36,8 @@ TOGETHER = 16
 READ_AHEAD = 1450
 #: Bytes on the disk of a byte of text, with its line's id and source; the shuffle has its hash besides.
 STORED = 1.05
+#: MB of a process that sorts a file of the shuffle, of lines of any length, or splits it (`split.DocumentShuffle`).
+WORKER_MB = 410
 #: Files of the shuffle, of which each that has more than `split.SORT_BYTES` is split.
 SHUFFLE_FILES = 256
 
@@ -104,9 +106,13 @@ class DataJobCost:
             return None
         return START_SECONDS + self.verifying + jobs * (self.seconds - START_SECONDS - self.verifying)
 
-    def choose_mb(self, attempt: int) -> int:
-        """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
-        return Need(self.megabytes, 0.0, 0.0, self.extrapolated).choose_mb(attempt, LEAST_MB)
+    def choose_mb(self, attempt: int, processes: int = 1) -> int:
+        """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some.
+
+        `processes`: several that sort side by side take theirs besides.
+        """
+        beside = WORKER_MB * processes if processes > 1 else 0
+        return Need(self.megabytes + beside, 0.0, 0.0, self.extrapolated).choose_mb(attempt, LEAST_MB)
 
     def choose_disk_mb(self) -> int:
         """Choose the disk to ask for, of executors that hand it out."""

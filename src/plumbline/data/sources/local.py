@@ -6,12 +6,11 @@ Token files are found here and read by `plumbline.data.sources.tokens`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data import jsonl, token_files
-from plumbline.data.document import START, Document, StreamPosition, key
+from plumbline.data.document import START, Document, Row, StreamPosition, key
 
 #: What is read of a folder; everything else in it is left alone.
 SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)
@@ -48,14 +47,15 @@ def files(folder: Path, corpus: str) -> list[Path]:
     return paths
 
 
-def documents(folder: Path, corpus: str, start: StreamPosition = START) -> Iterator[Document]:
-    """Read every line of every JSONL file, or every text file, of a folder as a document, in order.
+def documents(folder: Path, corpus: str, start: StreamPosition = START) -> Iterator[Row]:
+    """Yield every line of every JSONL file, or every text file, of a folder as a document, in order.
 
     Args:
         start: the place to read on from: file, line and documents before it.
 
     Raises:
-        PlumblineError: as `files`, or something is not such a document; the message names file, line and key.
+        PlumblineError: as `files`, or a file is not such a document, then or when a line is read; the message names
+            file, line and key.
     """
     number = start.number
     for shard, path in enumerate(files(folder, corpus)):
@@ -63,9 +63,12 @@ def documents(folder: Path, corpus: str, start: StreamPosition = START) -> Itera
             continue
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".jsonl":
-            for line, document in jsonl.read_numbered(path, name, start.row if shard == start.shard else 0):
-                number += 1
-                yield replace(document, end=StreamPosition(shard, line, number))
+            before = start.row if shard == start.shard else 0
+            with open(path, "rb") as lines:
+                for row, line in enumerate(lines, 1):
+                    if row > before and line.strip():
+                        number += 1
+                        yield jsonl.Line(content=line, path=path, file=name, end=StreamPosition(shard, row, number))
         else:
             source = path.parent.relative_to(folder).as_posix()
             number += 1
