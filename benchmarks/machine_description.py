@@ -59,13 +59,11 @@ def describe(*, with_torch: bool = True) -> str:
 
 
 def write_section(page: Path, head: Sequence[str], name: str, lines: Sequence[str]) -> None:
-    """Write a page's head, and its section of this name and today in place of the one before it. All others stay, such
-    as those of other machines."""
+    """Write a page's section of this name and today in place of the one before it. All others stay, such as those of
+    other machines, and so does what stands above them: `head` is what a new page begins with."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    others = [
-        section
-        for section in re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
-        if section.partition("\n")[0].rpartition(", ")[0] != f"## {name}"
-    ]
-    section = "\n".join([*head, "", f"## {name}, {time.strftime('%Y-%m-%d')}", "", *lines, ""])
-    page.write_text("\n".join([section, *others]), encoding="utf-8")
+    start, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    others = [section for section in sections if section.partition("\n")[0].rpartition(", ")[0] != f"## {name}"]
+    title = f"## {name}, {time.strftime('%Y-%m-%d')}"
+    own = "\n".join([(start or "\n".join(head)).rstrip(), "", title, "", *lines, ""])
+    page.write_text("\n".join([own, *others]), encoding="utf-8")

@@ -17,14 +17,20 @@ def test_a_machine_replaces_its_own_section_and_leaves_the_others(tmp_path: Path
     from machine_description import write_section
 
     page = tmp_path / "page.md"
-    page.write_text("# Old\n\n## Maker A, 2026-01-02\n\n| 1 |\n\n## Maker B, with AMX, 2026-01-03\n\n| 2 |\n")
+    page.write_text(
+        "# Page\n\nWhat it says.\n\n## Maker A, 2026-01-02\n\n| 1 |\n\n## Maker B, with AMX, 2026-01-03\n\n| 2 |\n"
+    )
     write_section(page, ["# New"], "Maker A", ["| 3 |"])
     text = page.read_text()
-    assert text.startswith("# New\n\n## Maker A, 2") and "2026-01-02" not in text and "| 1 |" not in text
+    assert (
+        text.startswith("# Page\n\nWhat it says.\n\n## Maker A, 2") and "2026-01-02" not in text and "| 1 |" not in text
+    )
     assert text.index("| 3 |") < text.index("## Maker B, with AMX, 2026-01-03\n\n| 2 |\n")
     write_section(page, ["# New"], "Maker B, with AMX", ["| 4 |"])
     text = page.read_text()
     assert "| 2 |" not in text and "| 3 |" in text and "| 4 |" in text and text.count("## ") == 2
+    write_section(tmp_path / "new.md", ["# New"], "Maker A", ["| 5 |"])
+    assert (tmp_path / "new.md").read_text().startswith("# New\n\n## Maker A, 2")
 
 
 class _Pipe:
