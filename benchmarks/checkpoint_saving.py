@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import torch
 from machine_description import command, describe
-from step_beside_transformers import SHAPES, resize
+from timed_programs import SHAPES, resize
 
 from plumbline.core.command_line import positive
 from plumbline.core.stop_request import StopRequest

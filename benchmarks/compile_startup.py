@@ -22,13 +22,19 @@ import time
 from pathlib import Path
 
 import msgspec
-from machine_description import command, describe
-from step_beside_transformers import SHAPES, resize
+from machine_description import command, describe, processor, write_section
+from timed_programs import SHAPES, resize
 
 from plumbline.core.command_line import positive
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train.step_time import random_pack
+
+HEAD = [
+    "# The start of a compiled run",
+    "",
+    "A run of two steps, from the command to its end, on one thread; MB: the folder of what is compiled.",
+]
 
 
 def specs_by_method() -> dict[str, RunSpec]:
@@ -97,10 +103,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     options = parser.parse_args()
     lines = [
-        "# The start of a compiled run",
-        "",
-        f"{describe()}. A run of two steps, from the command to its end, on one thread; MB: the folder of what is "
-        f"compiled. `{command()}`",
+        f"{describe()}. `{command()}`",
         "",
         "| run | shape | method | start | CPU seconds | seconds | MB |",
         "|---:|---|---|---|---:|---:|---:|",
@@ -113,7 +116,7 @@ def main() -> None:
                 rows = [f"| {run} {row}" for row in measure(label, shape, method, methods[method])]
                 print("\n".join(rows), flush=True)
                 lines += rows
-    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_section(options.out, HEAD, f"Equal layers in one graph: {processor()}", lines)
     print(options.out)
 
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 #: The option of a benchmark that writes its page from what was measured before.
 PAGE_ONLY = "--write-page-only"
+#: Flag of a processor -> what it says, the widest first.
+WIDEST = {
+    "amx_bf16": " with AVX-512 and AMX",
+    "avx512_bf16": " with AVX-512 and bfloat16",
+    "avx512f": " with AVX-512",
+    "avx2": " with AVX2",
+}
 
 
 def command() -> str:
@@ -21,18 +31,23 @@ def command() -> str:
     return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(root)), *arguments])
 
 
-def describe(*, with_torch: bool = True) -> str:
-    """Processor and its widest vectors, cores, load, Python and torch, in one line."""
+def processor() -> str:
+    """The processor, by its maker's name and the widest of its vectors and products."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         cpu_lines = [line.partition(":") for line in info.read_text().splitlines()]
         cpu_facts = {name.strip(): value.strip() for name, _, value in cpu_lines}
         flags = cpu_facts.get("flags", "").split()
-        widest = [parts for flag, parts in (("avx512f", " with AVX-512"), ("avx2", " with AVX2")) if flag in flags]
+        widest = [text for flag, text in WIDEST.items() if flag in flags]
         cpu = cpu_facts.get("model name", cpu) + "".join(widest[:1])
+    return cpu
+
+
+def describe(*, with_torch: bool = True) -> str:
+    """Processor, cores, load, Python and torch, in one line."""
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
-    parts = [cpu, f"{cores} cores, load {load:.1f}", f"Python {platform.python_version()}"]
+    parts = [processor(), f"{cores} cores, load {load:.1f}", f"Python {platform.python_version()}"]
     if with_torch:
         import torch
 
@@ -41,3 +56,14 @@ def describe(*, with_torch: bool = True) -> str:
         if torch.cuda.is_available():
             parts.append(torch.cuda.get_device_name())
     return "; ".join(parts)
+
+
+def write_section(page: Path, head: Sequence[str], name: str, lines: Sequence[str]) -> None:
+    """Write a page's section of this name and today in place of the one before it. All others stay, such as those of
+    other machines, and so does what stands above them: `head` is what a new page begins with."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    start, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    others = [section for section in sections if section.partition("\n")[0].rpartition(", ")[0] != f"## {name}"]
+    title = f"## {name}, {time.strftime('%Y-%m-%d')}"
+    own = "\n".join([(start or "\n".join(head)).rstrip(), "", title, "", *lines, ""])
+    page.write_text("\n".join([own, *others]), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Tokens a second beside Transformers' Llama and nanoGPT's model of equal shape, eager and compiled.
 
-The sides are those of benchmarks/step_beside_transformers.py, here on the device, in turn, at the baseline's shape: a
+The sides are those of benchmarks/step_beside_peers.py, here on the device, in turn, at the baseline's shape: a
 step is forward with the model's own loss under bfloat16 autocast, backward, gradient norm clipped at 1, fused AdamW.
 """
 
@@ -26,7 +26,7 @@ OURS = "plumbline"
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """Each side eager, then each compiled."""
     sys.path.insert(0, str(Path(__file__).parents[2]))  # where that script finds its neighbours
-    import step_beside_transformers as sides
+    import step_beside_peers as sides
 
     spec = base_scale_specs.runs(setting.size.preset)[base_scale_specs.BASELINE].model
     shape = {
