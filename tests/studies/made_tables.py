@@ -6,11 +6,15 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames, load
-from plumbline.results.tables.table import Table
+from plumbline.results.tables.paper_columns import add_paper_columns
+from plumbline.results.tables.table import Cell, Table
 from plumbline.specs import study_parts
 from plumbline.specs.study_config import Study
 from tests.studies.key_norms import synthetic_runs as key_norms
@@ -28,6 +32,35 @@ TABLES = [(study, name) for study in STUDIES for name in study_parts.targets(stu
 @cache
 def make_table(study: str, name: str) -> tuple[Table, RunFrames]:
     """Make a table as the workflow does, and give the frames that it was made from."""
+    table, frames = _make_plain_table(study, name)
+    _, _, published = _world(study)
+    table = replace(table, notes=list(table.notes), paper_columns=[])
+    add_paper_columns(table, declaration(study, name), published)
+    return table, frames
+
+
+def make_table_without_results(study: str, name: str) -> Table:
+    """Make a table of whose reproduced numbers none is there: what is left of numbers is the paper's."""
+    table, _ = _make_plain_table(study, name)
+    own = {column.name for column in table.columns if column.kind in ("reproduced", "fact") and column.numeric}
+    rows = [
+        {column: Cell(None, word="missing") if column in own else cell for column, cell in row.items()}
+        for row in table.rows
+    ]
+    table = replace(table, rows=rows, notes=[], warnings=[], paper_columns=[])
+    _, _, published = _world(study)
+    add_paper_columns(table, declaration(study, name), published)
+    return table
+
+
+def declaration(study: str, name: str) -> dict[str, Any] | None:
+    """What a study declares of the table as its paper prints it."""
+    _, config, _ = _world(study)
+    return config.definition["targets"][name].get("printed")
+
+
+@cache
+def _make_plain_table(study: str, name: str) -> tuple[Table, RunFrames]:
     loaded, config, published = _world(study)
     frames = loaded(*config.definition["targets"][name]["runs"])
     table = study_parts.function(study, "tables", name)(frames, config, published)
@@ -36,7 +69,7 @@ def make_table(study: str, name: str) -> tuple[Table, RunFrames]:
 
 
 @cache
-def _world(study: str) -> tuple[Callable[..., RunFrames], Study, object]:
+def _world(study: str) -> tuple[Callable[..., RunFrames], Study, PrintedNumbers]:
     """How the runs of a world at paper size are read, its study, and the printed numbers. Read only."""
     if study == "transfer":
         world = transfer.published_once()

@@ -97,4 +97,4 @@ def test_files_and_terminal(table: Table, right: World, tmp_path) -> None:
     terminal_text = terminal_table.format_for_terminal(tmp_path / "table1.csv")
     assert max(map(len, terminal_text.splitlines())) <= 80 and "Preset: paper" in terminal_text
     head = next(line for line in terminal_text.splitlines() if line.startswith("Layers"))
-    assert all(word in head for word in ("decay 0.2", "no decay", "frozen", "decay alone", "printed (published)"))
+    assert all(word in terminal_text for word in ("decay 0.2", "no decay", "frozen", "decay alone", "(9.8)")), head
