@@ -32,9 +32,10 @@ from scipy import optimize
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
+from plumbline.core.run_files import COMPLETED
 from plumbline.plan.model_counts import estimate_cost
 from plumbline.results.runs.expected_runs import list_expected_runs
-from plumbline.results.runs.finished_runs import COMPLETED, RunFrames, load
+from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, read_yaml

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
+from plumbline.core.run_files import COMPLETED, MISSING
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import missing_word
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plumbline.results.runs.finished_runs import COMPLETED
+from plumbline.core.run_files import COMPLETED
 from plumbline.results.tables.shared_columns import fact_cells
 from plumbline.results.tables.table import Cell, number_cell
 

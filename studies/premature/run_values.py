@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.core.run_files import DIVERGED, MISSING
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.curve_crossing import first_at_or_below
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from plumbline.results.runs.finished_runs import COMPLETED, MISSING
+from plumbline.core.run_files import COMPLETED, MISSING
 from plumbline.results.tables.shared_columns import fact_cells, number_column, text_column
 from plumbline.results.tables.table import Cell, Column, number_cell
 

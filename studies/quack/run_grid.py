@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.results.runs.finished_runs import COMPLETED, MISSING
+from plumbline.core.run_files import COMPLETED, MISSING
 from plumbline.results.tables.shared_columns import fact_cells
 from plumbline.results.tables.table import Cell, number_cell
 

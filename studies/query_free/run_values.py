@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from plumbline.core.files import canonical_json
-from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.core.run_files import DIVERGED, MISSING
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.specs.study_config import Study
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
+from plumbline.core.run_files import COMPLETED
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import (
     NO_FLOOR,
     REFERENCE,

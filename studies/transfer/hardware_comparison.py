@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from plumbline.core.run_files import MISSING
 from plumbline.results.interpretations import describe_arm
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 ARM = "second_hardware"

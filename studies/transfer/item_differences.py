@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.core.run_files import MISSING
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number_cell
 from plumbline.specs.study_config import Study
 from plumbline.stats.distributions import t_isf

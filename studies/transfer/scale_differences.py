@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
+from plumbline.core.run_files import DIVERGED
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.distributions import t_isf
 from plumbline.stats.noise_floor import two_sided_t

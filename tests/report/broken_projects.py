@@ -9,6 +9,7 @@ from plumbline.project import Project, load
 from plumbline.report import write_report
 from plumbline.results.claims import claim_verdicts
 from plumbline.results.tables import write_table
+from plumbline.results.tables.paper_columns import add_paper_columns
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.yaml_files import load_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
@@ -77,7 +78,9 @@ def broken_project(root: Path) -> Project:
             world.completed(scale, method, seed, run.tasks, run.loss, run.metrics(steps), probed=run, made_on=memory)
     results, frames = Path("results/paper/transfer"), world.load(*GROUPS)
     for name, make in (("table2", table2), ("table1", table1)):
-        write_table.write(make(frames, world.study, PUBLISHED), frames, results / f"{name}.csv")
+        table = make(frames, world.study, PUBLISHED)
+        add_paper_columns(table, world.study.definition["targets"][name]["printed"], PUBLISHED)
+        write_table.write(table, frames, results / f"{name}.csv")
     write_table.write(make_groups(), frames, results / "table4.csv")
     claims = PUBLISHED.claims()[:CLAIMS]
     checks = {claim.id: CHECKS[claim.id] for claim in claims if claim.id in CHECKS}

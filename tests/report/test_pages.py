@@ -113,11 +113,12 @@ def test_a_claim_that_fails_and_a_run_that_diverged_are_said(read: dict[str, Rea
 
 def test_a_cell_is_marked_by_its_noise_and_opens_its_runs(read: dict[str, Read]) -> None:
     study = read["studies/transfer/tables.html"]
-    score = row(study, "Softpick")[2]
+    score = row(study, "Softpick")[1]
+    assert '<span class="below printed">(0.4922)</span>' in score
     assert 'class="num beyond"' in score and 'title="beyond noise of the printed number"' in score
     assert 'href="../../runs/transfer.base.softpick.s42.html"' in score
-    assert 'class="num within"' in row(study, "Baseline")[2] and "✓" in row(study, "Baseline")[2]
-    (to_a_list,) = re.findall(r'href="(#runs-\d+)"', row(study, "Softpick")[4])
+    assert 'class="num within"' in row(study, "Baseline")[1] and "✓" in row(study, "Baseline")[1]
+    (to_a_list,) = re.findall(r'href="(#runs-\d+)"', row(study, "Softpick")[2])
     entry = study.text.partition(f'id="{to_a_list[1:]}"')[2].partition("</details>")[0]
     assert entry.count("softpick.s42") == 1 and entry.count("baseline.s4") == 3
     assert "within noise of the printed number: " in study.text, "a legend with counts"

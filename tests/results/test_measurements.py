@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.run_files import MISSING
 from plumbline.results.measurements import measurement_file
 from plumbline.results.measurements import run_measurement as verb
-from plumbline.results.runs.finished_runs import MISSING, RunFrames, load
+from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.results.tables import write_table
 from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.results.tables.trace_cell import trace_cell

@@ -59,23 +59,30 @@ def test_csv(table: Table) -> None:
 
 def test_markdown(table: Table) -> None:
     lines = [" ".join(line.split()) for line in write_table.to_markdown(table).splitlines()]
-    caption = 'Study `s_x`: a summary of "Of Lines" (Ray et al.).'
-    assert lines[:5] == ["# 50 % of #1.", "", caption, "", "Beware: ≤ 2."]
-    assert lines[-1] == "- A note, σ."
-    assert lines[6] == "| Name | Δ_x & 100 % (reproduced) | Δ_x & 100 % (published) | p |"
-    assert lines[8] == r"| ReLU^2 \| {a}_b\c | +0.12 | 0.1250 | <1e-300 |"
-    assert lines[9] == "| plain | diverged | <1e-7 | reference |"
+    caption = "# 50 % of #1. Preset demo: no reproduction of the paper's numbers."
+    assert lines[:3] == [caption, "", "Beware: ≤ 2."]
+    assert lines[4] == "| Name | Δ_x & 100 % | p |"
+    assert lines[6] == r"| ReLU^2 \| {a}_b\c | +0.12<br>(0.1250) | <1e-300 |"
+    assert lines[7] == "| plain | diverged<br>(<1e-7) | reference |"
+    assert lines[9:] == [
+        '- Study `s_x`: a summary of "Of Lines" (Ray et al.).',
+        "- In parentheses: the number that the paper prints.",
+        "- A note, σ.",
+        "- [t.csv](t.csv) has 1 more columns.",
+    ]
 
 
 def test_tex(table: Table) -> None:
     text = write_table.to_tex(table)
-    assert r"\multicolumn{2}{c}{$\Delta_x$ \& 100 \%}" in text and r"\cmidrule(lr){2-3}" in text
-    assert r"\multicolumn{1}{@{}l}{Name} & \multicolumn{1}{r}{repr.} & \multicolumn{1}{r}{publ.}" in text
-    assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & 0.1250 & $<10^{-300}$ \\" in text
-    assert r"\caption{50 \% of \#1. Preset demo: no reproduction of the paper's numbers. Reproduced (repr.)" in text
+    assert r"\multicolumn{1}{@{}l}{Name} & \multicolumn{1}{r}{" in text and r"$\Delta_x$ \&" in text
+    assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & $<10^{-300}$ \\*" in text
+    assert "\n" + r" & (0.1250) &  \\[2pt]" in text and r" & ($<10^{-7}$) & " in text
+    assert (
+        r"\caption{50 \% of \#1. Preset demo: no reproduction of the paper's numbers. In parentheses: printed.}" in text
+    )
     assert r"\label{tab:s_x-t}" in text and "Beware" not in text and "A note" not in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
-    assert r"\begin{tabular}{@{}lrrr@{}}" in text and text.count("{") == text.count("}")
+    assert r"\begin{tabular}{@{}lrr@{}}" in text and text.count("{") == text.count("}")
 
 
 def test_notes_for_tex(table: Table) -> None:
@@ -109,6 +116,7 @@ def test_signs_that_tex_lacks(text: str, expected: str) -> None:
     [
         ("-0.0030", "$-$0.0030"), ("+4.47", "+4.47"), ("1.5e-04", r"$1.5\times10^{-4}$"), ("<1e-7", "$<10^{-7}$"),
         ("1,234", "1,234"), ("1.4e+00", "1.4"), ("not printed", "not printed"),
+        ("-0.5±0.1%", r"$-$0.5$\pm$0.1\%"),
     ],
 )  # fmt: skip
 def test_numbers_of_tex(text: str, expected: str) -> None:

@@ -7,16 +7,18 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.results.runs.finished_runs import RunFrames, load
-from plumbline.results.tables.table import Table
+from plumbline.results.tables.paper_columns import add_paper_columns
+from plumbline.results.tables.table import Cell, Table
 from plumbline.specs import study_parts
 from plumbline.specs.study_config import Study
 from plumbline.studies.quack import lemma1_numbers
@@ -54,6 +56,14 @@ def make_target(study: str, name: str) -> MadeTarget:
 
 def make_anew(study: str, name: str) -> MadeTarget:
     """Make a table or a figure as the workflow does."""
+    made = _make_without_paper(study, name)
+    if isinstance(made.product, Table):
+        add_paper_columns(made.product, declaration(study, name), _world(study)[2])
+    return made
+
+
+def _make_without_paper(study: str, name: str) -> MadeTarget:
+    """Make a table before the paper's columns are added, or a figure."""
     loaded, config, published = _world(study)
     entry, watched = config.definition["targets"][name], Watched(published)
     frames = loaded(*entry["runs"])
@@ -62,6 +72,25 @@ def make_anew(study: str, name: str) -> MadeTarget:
     if isinstance(product, Table):
         product.paper = config.paper
     return MadeTarget(product=product, frames=frames, study=config, read=frozenset(watched.seen))
+
+
+def declaration(study: str, name: str) -> dict[str, Any] | None:
+    """What a study declares of the table as its paper prints it."""
+    return _world(study)[1].definition["targets"][name].get("printed")
+
+
+def make_table_without_results(study: str, name: str) -> Table:
+    """Make a table of whose reproduced numbers none is there: what is left of numbers is the paper's."""
+    table = _make_without_paper(study, name).product
+    assert isinstance(table, Table)
+    own = {column.name for column in table.columns if column.kind in ("reproduced", "fact") and column.numeric}
+    rows = [
+        {column: Cell(None, word="missing") if column in own else cell for column, cell in row.items()}
+        for row in table.rows
+    ]
+    table = replace(table, rows=rows, notes=[], warnings=[])
+    add_paper_columns(table, declaration(study, name), _world(study)[2])
+    return table
 
 
 def make_table(study: str, name: str) -> tuple[Table, RunFrames]:

@@ -13,7 +13,8 @@ import pandas as pd
 import pyarrow as pa
 
 from plumbline.core import frames
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.core.run_files import MISSING
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.spec import RunSpec
 
 World = TypeVar("World")

@@ -24,6 +24,9 @@ EXPORT_RECORD = "export.json"
 #: The key of a run's manifest that has the SHA-256 of the tokenizer.json that its packs were cut with.
 TOKENIZER = "tokenizer_sha256"
 
+#: How a run ended, or that it is not there.
+COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
+
 REMEDY = "delete the run's folder and pretrain again: what is whole in the run's state is not trained twice"
 
 #: Keys that only versions write which write the manifest's own SHA-256 as well.

@@ -88,10 +88,8 @@ class PrintedNumbers:
         """Names of the tables and lists of numbers, sorted; running text is `prose`."""
         return sorted(path.stem for path in self.directory.glob("*.csv") if path.stem != "prose")
 
-    def cells(self, name: str) -> dict[str, dict[str, str]]:
-        """The texts of a printed table: row -> column -> what is printed, or an empty text; without the first column.
-
-        That one names the rows. Where it is the same for several, `#1`, `#2`, ... in the file's order follow.
+    def rows(self, name: str) -> list[dict[str, str]]:
+        """The rows of a printed table: column -> what is printed, or an empty text.
 
         Raises:
             PlumblineError: also where a row has more or fewer cells than the table's head.
@@ -102,11 +100,22 @@ class PrintedNumbers:
         odd = next((row for row in rows if len(row) != len(head)), None)
         if odd is not None:
             raise PlumblineError(f"{path}: the row {odd[0]!r} has {len(odd)} cells, and the head {len(head)}")
-        times, count_so_far = Counter(row[0] for row in rows), Counter[str]()
+        return [dict(zip(head, row, strict=True)) for row in rows]
+
+    def cells(self, name: str) -> dict[str, dict[str, str]]:
+        """The texts of a printed table: row -> column -> what is printed, or an empty text; without the first column.
+
+        That one names the rows. Where it is the same for several, `#1`, `#2`, ... in the file's order follow.
+
+        Raises:
+            PlumblineError: as `rows`.
+        """
+        rows = [tuple(row.items()) for row in self.rows(name)]
+        times, count_so_far = Counter(key for (_, key), *_ in rows), Counter[str]()
         cells = {}
-        for key, *texts in rows:
+        for (_, key), *others in rows:
             count_so_far[key] += 1
-            cells[f"{key}#{count_so_far[key]}" if times[key] > 1 else key] = dict(zip(head[1:], texts, strict=True))
+            cells[f"{key}#{count_so_far[key]}" if times[key] > 1 else key] = dict(others)
         return cells
 
     def table(self, name: str, key: str | list[str] | None = None) -> pd.DataFrame:

@@ -38,7 +38,8 @@ _COUNTED = re.compile(rf"({'|'.join(map(re.escape, BADGES))}) (\d+)")
 class ColumnHead:
     """A column's head. `kind`: a word that stands small below the name; `wide`: the column holds sentences.
 
-    `printed`: the column's numbers are the paper's; `short`: it is shown where there is room for few columns.
+    `printed`: the column's numbers are the paper's; `short`: it is shown where there is room for few columns;
+    `first_of_ours`: the columns of the paper's table end before it.
     """
 
     text: str
@@ -47,6 +48,7 @@ class ColumnHead:
     wide: bool = False
     printed: bool = False
     short: bool = True
+    first_of_ours: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +56,7 @@ class HtmlCell:
     """A cell of a page's table. `sort`: what its column is sorted by where that is not its text; None: always last.
 
     `again`: it repeats the cell above it, and is shown only where the rows are in another order, or not all there.
+    `printed`: what the paper prints there, below; `bold`: as the paper has it.
     """
 
     text: str
@@ -65,6 +68,8 @@ class HtmlCell:
     badges: tuple[tuple[str, str], ...] = ()
     code: bool = False
     again: bool = False
+    printed: str = ""
+    bold: bool = False
 
 
 @dataclass(kw_only=True)

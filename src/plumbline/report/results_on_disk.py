@@ -12,11 +12,11 @@ from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
+from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
 from plumbline.project import Project, packed_bundle
 from plumbline.project.packed_bundle import PackedBundle
 from plumbline.project.study_targets import ENDINGS
 from plumbline.results.measurements import measurement_file
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING
 from plumbline.results.tables import provenance
 from plumbline.specs.corpus import AS_THE_CORPUS_SAYS
 from plumbline.specs.study_config import Run, Study

@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow.parquet as pq
 from markupsafe import Markup
 
+from plumbline.core.run_files import COMPLETED, DIVERGED
 from plumbline.report import run_page
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import FoundRun, ResultsOnDisk
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED
 from plumbline.specs.study_config import Run, Study
 
 #: Points of a curve on the page at most. Of a longer one each point stands for so many steps of equal number: for the

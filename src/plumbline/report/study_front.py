@@ -17,11 +17,10 @@ from plumbline.report.page_table import HtmlCell, text_cell
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts, StudyProduct
 from plumbline.report.study_tables import describe_problem
 from plumbline.results.tables import provenance
+from plumbline.results.tables.shown_table import PRESET_LINE
 from plumbline.specs import study_folders
 from plumbline.specs.study_config import Study
 
-#: With what the line above a table begins that names its preset: what a table found stands before it.
-PRESET_LINE = "Preset: "
 #: How many tables stand on the first page with what they found, and how many claims that state more than a number.
 TABLES, CLAIMS = 2, 2
 #: Headings of a study's README (studies/README.md).

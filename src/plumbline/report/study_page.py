@@ -118,7 +118,7 @@ def _build_tables(results: ResultsOnDisk, front: StudyFront) -> ReportPage | Non
             broken[product.name] = problem
             continue
         links = {source.name.removeprefix(f"{product.name}."): f"{ROOT}{path}" for source, path in downloads.items()}
-        grids.append(study_tables.read_table(product.path, sources, links))
+        grids.append(study_tables.read_page_table(product.path, sources, links))
     if not grids and not broken:
         return None
     contents = [(table.id, f"{table.name}: {table.title}") for table in grids]

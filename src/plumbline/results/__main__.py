@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,9 @@ def arguments() -> Parser:
         verb_parser.add_argument("--work-shown-as", default="", help=HIDDEN)
         verb_parser.add_argument("--fingerprint", default="", help=HIDDEN)
     show_parser = verbs.add_parser(
-        "show", help="print a finished table, 80 columns wide", description="Prints a finished table, 80 columns wide."
+        "show",
+        help="print a finished table in a terminal",
+        description="Prints a finished table, as wide as the terminal.",
     )
     show_parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     return parser
@@ -62,7 +65,9 @@ def main() -> None:
     if options.verb == "show":
         from plumbline.results.tables import terminal_table
 
-        print(terminal_table.format_for_terminal(options.table))
+        print(
+            terminal_table.format_for_terminal(options.table, shutil.get_terminal_size((terminal_table.WIDTH, 24))[0])
+        )
     elif options.verb == "claims":
         _judge_study_claims(options)
     else:
@@ -91,7 +96,8 @@ def _make_target(options: argparse.Namespace) -> None:
     make = study_parts.function(study.code, f"{options.verb}s", options.target)
     measurements = entry.get("measurements", ())
     frames = _load_frames(options, study, entry["runs"], reads=entry["reads"], measurements=measurements)
-    product = make(frames, study, PrintedNumbers.of(study.code, reads=entry["published"]))
+    published = PrintedNumbers.of(study.code, reads=entry["published"])
+    product = make(frames, study, published)
     if options.verb == "figure":
         from plumbline.results.figures import figure_style
 
@@ -102,8 +108,10 @@ def _make_target(options: argparse.Namespace) -> None:
         fingerprint_file.write(options.out, options.fingerprint, companions=paths[1:])
     else:
         from plumbline.results.tables import table, write_table
+        from plumbline.results.tables.paper_columns import add_paper_columns
 
         _require_type(product, table.Table, study, options)
+        add_paper_columns(product, entry.get("printed"), published)
         if frames.others:
             product.others = list(frames.others)
             product.warnings.append(_write_warning(product.name, frames.others))

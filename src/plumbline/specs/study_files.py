@@ -163,6 +163,43 @@ class MeasurementEntry(ClosedStruct, frozen=True):
     smoke: Absent[MeasurementOptions] = None
 
 
+class PrintedColumn(ClosedStruct, frozen=True):
+    """A column of a paper's table: how its cells are written, from our table's columns (`here`) and from those of the
+    file of printed numbers (`paper`).
+
+    Both are texts with names of columns in braces, such as `{loss}±{loss_sd}|{loss}`: of alternatives between bars the
+    first counts whose columns all have something. After a name `:+` writes a sign, `:,` groups digits, `:words` writes
+    an identifier as words, and `:.3f` rounds.
+
+    Attributes:
+        here: absent where nothing here stands for the column.
+        paper: absent where our table repeats what the paper prints, and has nothing else there.
+        bold: rows (first column of the file) whose number the paper prints bold.
+        marks: row -> what the paper puts after the cell, such as a dagger.
+    """
+
+    here: Absent[Text] = None
+    paper: Absent[Text] = None
+    bold: Absent[list[str]] = None
+    marks: Absent[dict[str, Text]] = None
+
+
+class PrintedTable(ClosedStruct, frozen=True):
+    """The table as the paper prints it, from the file of printed numbers that has the target's name.
+
+    Attributes:
+        columns: heading -> column, in the paper's order and words.
+        rows: how a row of the file is called in our column `by`; absent: by its first column.
+        by: absent: the column that names our rows.
+        notes: what the paper's signs mean, in our words.
+    """
+
+    columns: dict[str, PrintedColumn]
+    rows: Absent[Text] = None
+    by: Absent[Name] = None
+    notes: Absent[list[Text]] = None
+
+
 class Target(ClosedStruct, frozen=True):
     """A table or figure, and what it reads.
 
@@ -171,6 +208,7 @@ class Target(ClosedStruct, frozen=True):
         published: files of printed numbers that it shows, without their ending.
         measurements: names under `measurements`.
         claims: false where no claim looks at what it needs; claims do not wait for runs that are its alone.
+        printed: the paper's own columns, of a table that a paper prints.
     """
 
     kind: Literal["table", "figure"]
@@ -179,6 +217,7 @@ class Target(ClosedStruct, frozen=True):
     published: list[str]
     measurements: Absent[list[str]] = None
     claims: Absent[bool] = None
+    printed: Absent[PrintedTable] = None
 
 
 class Limit(Struct, forbid_unknown_fields=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_registry import MissingRun
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 

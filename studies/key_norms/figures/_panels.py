@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from plumbline.core.run_files import COMPLETED, DIVERGED
 from plumbline.results.figures import figure_style
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import summarize_outcomes
 from plumbline.specs.study_config import Study
 

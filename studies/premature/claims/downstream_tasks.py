@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from plumbline.core.run_files import DIVERGED, MISSING
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, order, ranking, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import near
-from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats.paired_runs import PairedResult
 
 from ..downstream_tasks import PairedTaskScores, count_losses, sign_test

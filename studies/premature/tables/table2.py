@@ -6,8 +6,9 @@ sign test (it prints 14 wins of 21 and no test), and where each task's items are
 
 from __future__ import annotations
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
 from plumbline.results.tables.table import Cell, Column, Table, printed_cell, published_cells, published_column

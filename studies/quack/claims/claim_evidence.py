@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict
 from plumbline.results.claims.claim_registry import MissingRun
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from ..run_grid import ATTENTION, COMPETITIVE, DIFFERENT, RunGrid

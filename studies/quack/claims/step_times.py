@@ -6,11 +6,11 @@ One function for each claim, named as the claim; what it says is in studies/quac
 
 from __future__ import annotations
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import near
-from plumbline.results.runs.finished_runs import MISSING
 from plumbline.stats.paired_runs import PairedRatio
 
 from .. import step_time_ratios

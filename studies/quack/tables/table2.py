@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import label_columns, make_table, number_column
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,

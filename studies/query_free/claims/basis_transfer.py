@@ -10,11 +10,11 @@ from itertools import combinations
 
 import pandas as pd
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, parts, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import factor, half_unit, near
-from plumbline.results.runs.finished_runs import MISSING
 
 from ..basis_transfer_results import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME
 from .claim_evidence import Evidence

@@ -13,10 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from plumbline.core.run_files import DIVERGED, MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, with_house_style
-from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from ..run_values import (

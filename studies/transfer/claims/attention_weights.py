@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
+from plumbline.core.run_files import DIVERGED
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, nearest_limit, number, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
-from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats.noise_floor import noise_floor
 
 from ..attention_concentration import ConcentrationPoint

@@ -9,11 +9,12 @@ from functools import cached_property
 
 import pandas as pd
 
+from plumbline.core.run_files import DIVERGED, MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_checkers import nearest_limit
 from plumbline.results.claims.claim_registry import MissingRun
-from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import Table, require_reference
 from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor, two_sided_normal

@@ -9,10 +9,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
+from plumbline.core.run_files import DIVERGED, MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
-from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from ..headline_runs import LARGE

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from plumbline.core.run_files import COMPLETED
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, label_columns, make_table, number_column
 from plumbline.results.tables.table import (

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import make_table, number_column, text_column
 from plumbline.results.tables.table import (
     CONTEXT,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers, read_printed
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import OUTCOME, make_table, number_column, text_column
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from plumbline.core.run_files import COMPLETED, MISSING
 from plumbline.model.decoder import on_meta
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.interpretations import describe_variant
-from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import (
     OUTCOME,

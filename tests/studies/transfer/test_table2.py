@@ -11,6 +11,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as results
 from plumbline.results.tables import write_table
+from plumbline.results.tables.paper_columns import add_paper_columns
 from plumbline.results.tables.provenance import collect_provenance
 from plumbline.studies.transfer.tables.table2 import table2
 from tests import run_in_process
@@ -22,7 +23,9 @@ NUMBERS = ["climb_avg", "z", "p_holm", "validation_loss"]
 
 @pytest.fixture(scope="module")
 def table(published):
-    return table2(published.load(*GROUPS), published.study, PUBLISHED)
+    made = table2(published.load(*GROUPS), published.study, PUBLISHED)
+    add_paper_columns(made, published.study.definition["targets"]["table2"]["printed"], PUBLISHED)
+    return made
 
 
 @pytest.mark.parametrize("row", read_printed_rows("table2"), ids=lambda row: row["method_id"])
@@ -132,19 +135,22 @@ def test_golden_renderings(published, table):
     markdown = [" ".join(line.split()) for line in write_table.to_markdown(table).splitlines()]
     softpick = next(line for line in markdown if line.startswith("| Softpick"))
     x = base_value(read_printed_rows("table2")[0])
-    assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
+    assert f"| {x:.4f}<br>(0.4922) | +0.0093<br>(+0.009) | +4.47<br>(+4.47) | 1.5e-04<br>(1.5e-4) |" in softpick
     head = next(number for number, line in enumerate(markdown) if line.startswith("| Method"))
-    assert markdown[head].startswith("| Method | significance | CLIMB-avg (reproduced) | CLIMB-avg (published) |")
-    assert markdown[2].startswith("Study `transfer`")
-    assert markdown[4].startswith("Significant (Bonferroni): 3 of 19 methods differ from Baseline on other seeds")
-    assert any(line.startswith("Preset: paper. Sizes and budget") for line in markdown[:head])
+    assert markdown[head].startswith("| Method | CLIMB-avg | Δ | z | p_Bonf | significance |")
+    assert markdown[0].endswith("sorted by CLIMB-avg. Preset paper.") and markdown[2].startswith(
+        "Significant (Bonferroni): 3 of 19 methods differ from Baseline on other seeds"
+    )
+    assert any(line.startswith("- Preset: paper. Sizes and budget") for line in markdown[head:])
     latex = write_table.to_tex(table)
-    assert r"ReLU$^2$ & not significant (item sampling) & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
+    assert r"ReLU$^2$ & 0.4878 & +0.0049 & +2.36 & 0.35 & not significant (item sampling)" in latex
+    assert r" & (0.4878) & (+0.005) & (+2.36) & (0.35) &" in latex and r"\bottomrule" in latex
     assert r"\caption{Main results at 1.2B, sorted by CLIMB-avg. Preset paper." in latex and "Pooled" not in latex
     assert "Preset: paper" in write_table.to_tex_notes(table) and "Pooled" in write_table.to_tex_notes(table)
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
-    assert sigmoid.endswith("| -77.68 | -77.68 | <1e-300 | <1e-7 |")  # its p underflows; no p is zero
-    assert "$<10^{-300}$ & $<10^{-7}$ & $<10^{-300}$ & $<10^{-300}$ &" in write_table.to_tex_all(table)
+    assert "| -77.68<br>(-77.68) | <1e-300<br>(<1e-7) |" in sigmoid  # its p underflows; no p is zero
+    everything = write_table.to_tex_all(table)
+    assert r" & $<10^{-300}$ & worse & $<10^{-300}$ \\*" in everything and r" & ($<10^{-7}$) &" in everything
     notes = [line for line in markdown if line.startswith("- ")]
     assert "[table2.provenance.json](table2.provenance.json) names them" in notes[-2]
     assert notes[-1] == "- [table2.csv](table2.csv) has 39 more columns."

@@ -16,12 +16,12 @@ from plumbline import NUMERICS
 from plumbline.core import fingerprint_file, frames, run_files
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json, sha256_file
+from plumbline.core.run_files import MISSING
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.comparability import ComparabilityCheck
 from plumbline.results.runs.expected_runs import ExpectedRun
 
 METRICS = "metrics.parquet"
-COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
 
 
 @dataclass(frozen=True, kw_only=True)

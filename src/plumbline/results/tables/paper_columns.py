@@ -1,92 +1,125 @@
-"""Chooses the columns of a table that fit in a paper, estimates how wide they are in print, and writes their cells."""
+"""Writes a table's cells as the paper's own table has them: its columns, in its order and words.
+
+A study's YAML declares them (`printed` of a target, `plumbline.specs.study_files.PrintedTable`).
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from plumbline.results.tables.provenance import find_repeating_rows
-from plumbline.results.tables.table import Column, Table
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.results.tables.table import Cell, Column, PaperCell, PaperColumn, Table
 
-#: Columns of a table for a paper, where its study marks more than one of them and no others (`Column.paper`).
-MOST = 10
+#: What stands for a number that was not reproduced here, and what a note says of it.
+NOT_REPRODUCED = "n.r."
+NOT_REPRODUCED_NOTE = f"{NOT_REPRODUCED}: not reproduced here."
 
-#: Points that a table may take before it is made smaller, a sign and the room between two columns at TeX's \\small.
-ROOM, SIGN, GAP = 430.0, 4.7, 7.0
+_NAME = re.compile(r"\{(\w+)(?::(\+|,|words|[+]?\.\d+[fg]))?\}")
 
-#: Signs from which on a cell of words is broken into lines, and the points that such a column takes at least.
-LONG, LEAST = 20, 76.0
-
-#: Signs of a line of a heading, at least.
-HEADING = 9
+#: Where a study declares a table, for messages.
+_PLACE = "studies/{study}/study.yaml: targets: {table}: printed"
 
 
-def choose_paper_columns(table: Table, room: float = ROOM) -> list[Column]:
-    """Choose the columns of a table that a paper has room for, in declared order.
+def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published: PrintedNumbers) -> None:
+    """Write the columns that a study declares into its table; none where it declares none.
 
-    They are those that its study marks as `paper`; else all readable ones, where these are ten at most and fit, or none
-    is marked `narrow`; else the narrow ones with the printed columns next to them, and others as far as `room` (in
-    points) allows.
+    Raises:
+        PlumblineError: a template, a row or a sign names what is not there.
     """
-    if marked := [column for column in table.columns if column.paper]:
-        return marked
-    readable = [column for column in table.columns if column.readable]
-    narrow = {column.name for column in table.columns if column.narrow}
-    if not narrow or (len(readable) <= MOST and sum(estimate_width(table, column) for column in readable) <= room):
-        return readable
-    pairs = _pair_columns(readable)
-    chosen: list[Column] = []
-    for pair in sorted(pairs, key=lambda pair: not any(column.name in narrow for column in pair)):
-        points = sum(estimate_width(table, column) for column in (*chosen, *pair))
-        if any(column.name in narrow for column in pair) or (len(chosen) + len(pair) <= MOST and points <= room):
-            chosen += pair
-    names = {column.name for column in chosen}
-    return [column for column in readable if column.name in names]
+    if printed is None:
+        return
+    place = _PLACE.format(study=table.study, table=table.name)
+    file_rows = published.rows(table.name)
+    first = next(iter(file_rows[0]))
+    pairs = _pair_rows(table, file_rows, printed, first, place)
+    columns = {column.name: column for column in table.columns}
+    for heading, entry in printed["columns"].items():
+        here, paper, where = entry.get("here", ""), entry.get("paper", ""), f"{place}: columns: {heading}"
+        names = tuple(dict.fromkeys(name for name, _ in _NAME.findall(here)))
+        _require_known(names, columns, f"{where}: here")
+        _require_known([name for name, _ in _NAME.findall(paper)], file_rows[0], f"{where}: paper")
+        _require_known([*entry.get("bold", ()), *entry.get("marks", {})], {row[first] for row in file_rows}, where)
+        texts = [fill_template(paper, row.get) for row in file_rows]
+        numeric = columns[names[0]].numeric if names else all(map(_is_number, filter(None, texts)))
+        measured = any(columns[name].numeric and columns[name].kind == "reproduced" for name in names)
+        cells = {}
+        for key, (row, printed_row) in pairs.items():
+            text = _write_here(table, row, here, columns)
+            paper_text = fill_template(paper, printed_row.get)
+            # What nobody measures, such as the names of rows, is written once.
+            same = _plain(text) == _plain(paper_text) or row is None if here else not numeric
+            if paper_text and (not table.paper_columns or (same and not measured)):
+                text, paper_text = paper_text, ""
+            text = text or (NOT_REPRODUCED if paper_text else "")
+            mark = entry.get("marks", {}).get(printed_row.get(first, ""), "")
+            bold = printed_row.get(first) in entry.get("bold", ())
+            cells[key] = PaperCell(f"{text} {mark}" if mark else text, paper_text, bold=bold)
+        table.paper_columns.append(PaperColumn(heading=heading, numeric=numeric, names=names, cells=cells))
+    table.notes[:0] = printed.get("notes", [])
 
 
-def _pair_columns(columns: list[Column]) -> list[list[Column]]:
-    """Group columns, each with the column of printed numbers that stands next to it."""
-    pairs: list[list[Column]] = []
-    for column in columns:
-        if column.kind == "published" and pairs and column.name == f"{pairs[-1][0].name}_published":
-            pairs[-1].append(column)
-        else:
-            pairs.append([column])
-    return pairs
+def fill_template(template: str, read: Callable[[str], str | None]) -> str:
+    """Write the first alternative of a template whose names all have a text; empty if none has."""
+    for alternative in template.split("|"):
+        if all(read(name) for name, _ in _NAME.findall(alternative)):
+            return _NAME.sub(lambda match: _write_as(read(match[1]) or "", match[2]), alternative)
+    return ""
 
 
-def longest_cell(table: Table, column: Column) -> int:
-    """Count the signs of a column's longest cell."""
-    return max((len(table.format_cell(row, column)) for row in table.rows), default=0)
+def _write_as(text: str, form: str | None) -> str:
+    if form == "words":
+        return text.replace("_", " ")
+    if form == "+":
+        return text if text.startswith(("-", "+")) or not float(text) else f"+{text}"
+    return f"{int(text):,}" if form == "," else format(float(text), form) if form else text
 
 
-def break_heading(heading: str, signs: int) -> list[str]:
-    """Break a heading into lines that are hardly longer than the column's cells of so many signs."""
-    most, lines = max(HEADING, min(signs, LONG)), [""]
-    for word in re.findall(r"\s*[^\s_]{3,}_+(?=[^\s_]{3})|\s*\S+", heading):
-        if lines[-1] and len(lines[-1] + word) > most:
-            lines.append("")
-        lines[-1] += word if lines[-1] else word.lstrip()
-    return lines
+def _plain(text: str) -> str:
+    return re.sub(r"[\W_]", "", text).casefold()
 
 
-def estimate_width(table: Table, column: Column) -> float:
-    """Estimate the points that a column takes in print; a column of long words takes the least that it needs."""
-    signs = longest_cell(table, column)
-    if is_long(table, column):
-        return LEAST + GAP
-    return max(signs, *map(len, break_heading(column.header, signs))) * SIGN + GAP
+def _is_number(text: str) -> bool:
+    return not re.search(r"[^\d.e+-]", text)
 
 
-def is_long(table: Table, column: Column, more_than: int = LONG) -> bool:
-    """Return whether a column's texts are broken into lines: those of more signs than `more_than`."""
-    return not column.numeric and longest_cell(table, column) > more_than
+def _pair_rows(
+    table: Table, file_rows: list[dict[str, str]], printed: Mapping[str, Any], first: str, place: str
+) -> dict[str, tuple[dict[str, Cell] | None, dict[str, str]]]:
+    """Pair our rows, by key, with those of the paper, each of which goes to the first of ours that has its name; its
+    other rows follow, and stand for nothing of ours."""
+    template, by = printed.get("rows", f"{{{first}}}"), printed.get("by", table.key)
+    _require_known([name for name, _ in _NAME.findall(template)], file_rows[0], f"{place}: rows")
+    _require_known([by], {column.name for column in table.columns}, f"{place}: by")
+    by_name = {fill_template(template, row.get): row for row in file_rows}
+    if len(by_name) < len(file_rows):
+        raise PlumblineError(f"{place}: rows: {template} calls two rows of {table.published} the same; name more of it")
+    pairs: dict[str, tuple[dict[str, Cell] | None, dict[str, str]]] = {}
+    for row in table.rows:
+        pairs[str(row[table.key].value)] = (row, by_name.pop(str(row[by].value), {}))
+    return pairs | {name: (None, row) for name, row in by_name.items()}
 
 
-def write_cells(table: Table, columns: list[Column]) -> list[list[str]]:
-    """Write the cells of some columns as people read them, row by row, without the repeats of `Column.once`."""
-    values = [{name: cell.value for name, cell in row.items()} for row in table.rows]
-    repeated = find_repeating_rows([column.name for column in table.columns if column.once], values)
-    return [
-        ["" if repeats and column.once else table.format_cell(row, column) for column in columns]
-        for row, repeats in zip(table.rows, repeated, strict=True)
-    ]
+def _write_here(table: Table, row: dict[str, Cell] | None, template: str, columns: Mapping[str, Column]) -> str:
+    """Write our cell; the word of its first column that has none, where a number is missing."""
+    if row is None or not template:
+        return ""
+
+    formats = dict(_NAME.findall(template))
+
+    def read(name: str) -> str:
+        cell = row[name]
+        if cell.value is None and not cell.text:
+            return ""
+        # A format of the template's own begins from the whole number.
+        return repr(cell.value) if "." in formats[name] else table.format_cell(row, columns[name])
+
+    return fill_template(template, read) or next((row[name].word for name in formats if row[name].word), "")
+
+
+def _require_known(names: Any, known: Any, where: str) -> None:
+    for name in names:
+        if name not in known:
+            raise PlumblineError(f"{where}: there is no {name!r}{nearest(name, known)} (there are {sorted(known)})")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +39,6 @@ def write_headings(columns: list[Column]) -> dict[str, str]:
     }
 
 
-def find_repeating_rows(once: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Return for each row whether it repeats the row above in all columns that are shown once (`Column.once`)."""
-    pairs = itertools.pairwise([None, *rows])
-    return [bool(once) and above is not None and all(row[name] == above[name] for name in once) for above, row in pairs]
-
-
 def collect_provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]:
     """Collect the content of a provenance file: how to read the csv, and where each cell comes from.
 
@@ -71,10 +64,20 @@ def collect_provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[s
                 "format": column.format,
                 "shown_in_markdown": column.readable,
                 "shown_in_terminal": column.narrow,
+                "shown_in_tex": column.paper,
                 "sd_column": column.noise,
                 "hide_repeats": column.once,
             }
             for column in table.columns
+        ],
+        "paper_columns": [
+            {
+                "heading": column.heading,
+                "numeric": column.numeric,
+                "names": list(column.names),
+                "cells": {key: [cell.text, cell.printed, cell.bold] for key, cell in column.cells.items()},
+            }
+            for column in table.paper_columns
         ],
         "warnings": table.warnings,
         "notes": table.notes,

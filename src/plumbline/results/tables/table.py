@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Literal
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
 from plumbline.published.printed_numbers import NOT_PRINTED, read_printed
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import AS_PRINTED, format_bound, format_number
-from plumbline.specs.paper import Paper
-from plumbline.specs.study_config import Study
+
+if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one
+    import pandas as pd
+
+    from plumbline.results.runs.finished_runs import RunFrames
+    from plumbline.specs.paper import Paper
+    from plumbline.specs.study_config import Study
 
 #: Texts of cells without a number.
 NO_FLOOR, REFERENCE = "no noise floor", "reference"
@@ -63,12 +66,32 @@ class Cell:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PaperCell:
+    """A cell of a paper's column: our text and the paper's, either empty; `bold`: the paper prints it so."""
+
+    text: str
+    printed: str = ""
+    bold: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperColumn:
+    """A column as the paper has it: its heading, and its cells by row. `names`: the columns that its texts are of."""
+
+    heading: str
+    numeric: bool
+    names: tuple[str, ...]
+    cells: dict[str, PaperCell]
+
+
 @dataclass(kw_only=True, slots=True)
 class Table:
     """A finished table. `key` is the column whose values name the rows; `warnings` stand above it, `notes` below.
 
-    `paper`: the study's, which its head names. `interpretations`: those in force. `others`: what says of runs that they
-    are of another spec or version.
+    `paper`: the study's, which its head names (its name alone, where the table was read from its files).
+    `interpretations`: those in force. `others`: what says of runs that they are of another spec or version.
+    `paper_columns`: those that the paper's own table has, which are shown first.
     """
 
     name: str
@@ -81,9 +104,10 @@ class Table:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     published: str | None = None
-    paper: Paper | None = None
+    paper: Paper | str | None = None
     interpretations: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    paper_columns: list[PaperColumn] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         names = {column.name for column in self.columns}
@@ -97,6 +121,8 @@ class Table:
     @property
     def frame(self) -> pd.DataFrame:
         """The table's values in declared order; numeric columns are numbers, NaN in empty cells."""
+        import pandas as pd
+
         columns = {column.name: [row[column.name].value for row in self.rows] for column in self.columns}
         frame = pd.DataFrame(columns, columns=[column.name for column in self.columns])
         for column in self.columns:

@@ -1,100 +1,142 @@
-"""Prints a finished table in a terminal: warnings above it, at most 80 columns wide, read from its files alone."""
+"""Prints a finished table in a terminal, read from its files alone: the paper's columns in 80 signs, ours where there
+is room."""
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len, chop_cells
 
 from plumbline.core.errors import visible
-from plumbline.results.tables import provenance
-from plumbline.results.tables.number_formats import AS_PRINTED, format_number
+from plumbline.results.tables.finished_table import read_table
+from plumbline.results.tables.shown_table import ShownColumn, arrange_columns, choose_columns, place_texts
+from plumbline.results.tables.table import Table
 
-#: What a terminal holds; the least room that names of rows are folded into.
-WIDTH, NAMES = 80, 12
-#: Characters at most that a column of words takes; longer ones are folded.
-TEXT = 16
+#: What a terminal holds at least; from the second width on columns are shown that are in no table of a paper.
+WIDTH, WIDE = 80, 120
+#: The most that names of rows and other texts take before they are folded.
+NAMES, TEXT = 12, 16
 #: Blanks between two columns.
 GAP = 2
 
 
-def format_for_terminal(table: Path) -> str:
-    """Write a finished table for a terminal, from its csv: warnings, title, columns, and where the whole of it lies.
+@dataclass(frozen=True, slots=True)
+class _Width:
+    """Signs that a column takes at least, with every cell and its heading broken where it may be, and at most."""
 
-    The columns are those that its study marked as `narrow`, else as many readable ones as there is room for.
+    least: int
+    most: int
+
+
+def format_for_terminal(path: Path, width: int = WIDTH) -> str:
+    """Write a finished table for a terminal of so many signs: a caption, the table, what there is to know, and where
+    the whole of it lies.
+
+    The columns are the paper's (else those that the study marked as `narrow`), below each other where a line does not
+    hold them, and others as far as these leave room.
 
     Raises:
         PlumblineError: there is no such table, or no provenance next to it.
     """
-    content = provenance.read(table)
-    with open(table, encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    reasons = content["why_empty"]
-    columns = [entry for entry in content["columns"] if entry["shown_in_terminal"]]
-    columns = columns or [entry for entry in content["columns"] if entry["shown_in_markdown"]]
-    columns.sort(key=lambda entry: entry["kind"] == "published")  # ours first, then what is printed
-    cells = {
-        entry["name"]: [_format_cell(row[entry["name"]], entry, reasons.get(row[content["key"]], {})) for row in rows]
-        for entry in columns
-    }
-    fitting, room = _choose_fitting_columns(columns, cells)
-    body = _draw_grid(
-        fitting, [[cells[entry["name"]][number] for entry in fitting] for number in range(len(rows))], room
+    return format_table(read_table(path), path, max(width, WIDTH))
+
+
+def format_table(table: Table, path: Path, width: int) -> str:
+    """Write a table whose csv is `path`; see `format_for_terminal`."""
+    columns = arrange_columns(table)
+    offered = [column for column in columns if column.of_paper or column.narrow or width >= WIDE] or columns
+    names = [column for column in offered if column.label and (column.of_paper or column.narrow)] or offered[:1]
+    room = width - sum(_measure(column).least + GAP for column in names) + GAP
+    chosen = choose_columns(
+        [column for column in offered if column not in names],
+        lambda column: GAP + (_measure(column).most if column.of_paper or column.narrow else _measure(column).least),
+        room,
+        most=len(columns),
     )
-    left_out = len(content["columns"]) - len(fitting)
-    whole = f"{table}" + (f" ({left_out} more columns)" if left_out > 0 else "")
-    paper = content.get("paper", "")  # a table that was made by an earlier version does not state it
-    above = [*content["warnings"], *([f"{content['study']}: {paper}"] if paper else []), content["title"]]
-    wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]
-    return visible(
-        "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH, break_on_hyphens=False)])
-    )
+    parts = _split(chosen, room)
+    above, below = place_texts(table, [*names, *chosen], width)
+    left_out = len(table.columns) - len({name for column in (*names, *chosen) for name in column.names})
+    below.append(f"The whole table: {path}" + (f" ({left_out} more columns)" if left_out > 0 else ""))
+    if table.paper:
+        below.insert(0, f"{table.study}: {table.paper}")
+    title, *warnings = above
+    texts = [textwrap.fill(text, width, break_on_hyphens=False) for text in (*warnings, title)]
+    texts += [_draw([*names, *part], width) for part in parts]
+    texts += [textwrap.fill(text, width, break_on_hyphens=False) for text in below]
+    return visible("\n\n".join(texts))
 
 
-def _format_cell(value: str, entry: dict[str, Any], reasons: dict[str, str]) -> str:
-    """Format a csv cell as people read it."""
-    if not value or not entry["format"] or entry["format"] == AS_PRINTED:
-        return value or reasons.get(entry["name"], "")
-    is_count = value.lstrip("-").isdigit()
-    return format_number(int(value) if is_count else float(value), entry["format"])
+def _measure(column: ShownColumn) -> _Width:
+    """Measure a column; a number is broken at blanks alone, a text anywhere if it must be."""
+    words = [word for cell in column.cells for line in cell.lines for word in line.split()]
+    head = max(map(cell_len, column.heading.split()), default=0)
+    longest = max([head, *map(cell_len, words)])
+    lines = [cell_len(line) for cell in column.cells for line in cell.lines]
+    least = longest if column.numeric else min(longest, NAMES if column.label else TEXT)
+    return _Width(least, max([least, *lines]))
 
 
-def _heading(entry: dict[str, Any]) -> str:
-    """Return a column's heading; that of a printed column names its kind."""
-    return f"{entry['header']} ({entry['kind']})" if entry["kind"] == "published" else entry["header"]
+def _split(columns: Sequence[ShownColumn], room: int) -> list[list[ShownColumn]]:
+    """Split columns into parts that each fit."""
+    parts: list[list[ShownColumn]] = [[]]
+    used = 0
+    for column in columns:
+        needed = GAP + _measure(column).least
+        if parts[-1] and used + needed > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(column)
+        used += needed
+    return parts
 
 
-def _draw_grid(columns: list[dict[str, Any]], rows: list[list[str]], room: int) -> str:
-    """Draw the table as text; names of rows that are too long are folded."""
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
-    for number, entry in enumerate(columns):
-        justify = "right" if entry["format"] else "left"
-        width = room if number == 0 else None if entry["format"] else TEXT
-        grid.add_column(_heading(entry), justify=justify, overflow="fold", max_width=width)
-    for row in rows:
-        grid.add_row(*row)
-    stream = io.StringIO()
-    Console(file=stream, width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False).print(grid)
-    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
+def _draw(columns: Sequence[ShownColumn], width: int) -> str:
+    """Draw columns as text. What is left of a line goes to numbers first, then to names, other texts and headings."""
+    sizes = [_measure(column) for column in columns]
+    widths = [size.least for size in sizes]
+    left = width - sum(widths) - GAP * (len(columns) - 1)
+    order = sorted(range(len(columns)), key=lambda place: (not columns[place].numeric, place))
+    wanted = [(place, sizes[place].most) for place in order]
+    for place, most in [*wanted, *((place, cell_len(columns[place].heading)) for place in order)]:
+        more = max(0, min(most - widths[place], left))
+        widths[place] += more
+        left -= more
+    heads = [_break(column.heading, wide) for column, wide in zip(columns, widths, strict=True)]
+    tallest = max(map(len, heads))
+    lines = _draw_row([[""] * (tallest - len(head)) + head for head in heads], columns, widths)
+    lines.append("─" * (sum(widths) + GAP * (len(columns) - 1)))
+    for number in range(len(columns[0].cells)):
+        cells = [column.cells[number] for column in columns]
+        broken = [
+            [part for line in cell.lines for part in _break(line, wide)]
+            for cell, wide in zip(cells, widths, strict=True)
+        ]
+        lines += _draw_row(broken, columns, widths)
+    return "\n".join(lines)
 
 
-def _choose_fitting_columns(
-    columns: list[dict[str, Any]], cells: dict[str, list[str]]
-) -> tuple[list[dict[str, Any]], int]:
-    """Choose the columns that fit next to the first, which names the rows; return them and its room."""
-    room, fitting = WIDTH, columns[:1]
-    for entry in columns[1:]:
-        width = max(map(cell_len, [_heading(entry), *cells[entry["name"]]]))
-        width = GAP + (width if entry["format"] else min(width, TEXT))
-        if room - width < NAMES:
-            break
-        room -= width
-        fitting.append(entry)
-    return fitting, room
+def _draw_row(cells: Sequence[list[str]], columns: Sequence[ShownColumn], widths: Sequence[int]) -> list[str]:
+    lines = []
+    for number in range(max(map(len, cells))):
+        parts = []
+        for cell, column, wide in zip(cells, columns, widths, strict=True):
+            text = cell[number] if number < len(cell) else ""
+            blanks = " " * (wide - cell_len(text))
+            parts.append(blanks + text if column.numeric else text + blanks)
+        lines.append((" " * GAP).join(parts).rstrip())
+    return lines
+
+
+def _break(text: str, width: int) -> list[str]:
+    """Break a text into lines at its blanks, and a word that is too long anywhere."""
+    lines = [""]
+    for word in text.split():
+        for part in chop_cells(word, width) if cell_len(word) > width else [word]:
+            if lines[-1] and cell_len(lines[-1]) + 1 + cell_len(part) > width:
+                lines.append(part)
+            else:
+                lines[-1] += f" {part}" if lines[-1] else part
+    return lines

@@ -51,9 +51,11 @@ def tex(text: str, *, broken: bool = False) -> str:
 
 def number_to_tex(text: str) -> str:
     """Write the text of a numeric cell for TeX: minus signs and powers of ten as mathematics has them."""
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.match(text)
     if match is None:
         return tex(text)
+    if match.end() < len(text):  # followed by a unit or a deviation
+        return number_to_tex(match[0]) + tex(text[match.end() :])
     bound, digits = match["bound"], match["digits"]
     sign = "-" if match["sign"] in ("-", "−") else match["sign"]
     if int(match["power"] or 0) == 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from pathlib import Path
 
 from tabulate import tabulate
@@ -13,8 +12,14 @@ from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.published.printed_numbers import NOT_PRINTED
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.paper_columns import choose_paper_columns, write_cells
-from plumbline.results.tables.provenance import collect_provenance, write_headings
+from plumbline.results.tables.provenance import collect_provenance
+from plumbline.results.tables.shown_table import (
+    ShownCell,
+    arrange_columns,
+    choose_columns,
+    place_texts,
+    without_repeats,
+)
 from plumbline.results.tables.table import Cell, Table
 from plumbline.results.tables.tex_table import to_tex, to_tex_all, to_tex_notes
 from plumbline.specs.paper import name_study
@@ -78,21 +83,28 @@ def write_missing_reasons(table: Table, row: dict[str, Cell]) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Write about ten columns as a Markdown table, its warnings above and its notes below; the last note names the file
-    with the others."""
-    columns = choose_paper_columns(table, room=math.inf)
-    heads = write_headings(table.columns)
+    """Write about ten columns as a Markdown table, the paper's first, six lines above it and its notes below; the last
+    note names the file with the others."""
+    columns = choose_columns(arrange_columns(table), lambda _: 0.0, 1.0)
+    above, below = place_texts(table, columns, heading=True)
+    shown = without_repeats(columns)
     text = markdown_table(
-        write_cells(table, columns),
-        [heads[column.name] for column in columns],
-        ["left" if column.kind == "label" or not column.numeric else "right" for column in columns],
+        [[_write_markdown_cell(cell) for cell in row] for row in zip(*(column.cells for column in shown), strict=True)],
+        [column.heading for column in columns],
+        ["right" if column.numeric else "left" for column in columns],
     )
-    above = [_link_provenance(table, warning) for warning in table.warnings or [f"Preset: {table.preset}"]]
-    head = [f"# {table.title}", name_study(table.study, table.paper)]
-    notes = [f"- {_link_provenance(table, note)}" for note in table.notes]
-    if left_out := len(table.columns) - len(columns):
+    notes = [f"- {_link_provenance(table, note)}" for note in [name_study(table.study, table.paper), *below]]
+    if left_out := len(table.columns) - len({name for column in columns for name in column.names}):
         notes.append(f"- [{table.name}.csv]({table.name}.csv) has {left_out} more columns.")
-    return "\n\n".join([*head, *above, text, "\n".join(notes)]) + "\n"
+    head, *warnings = above
+    return (
+        "\n\n".join([f"# {head}", *(_link_provenance(table, line) for line in warnings), text, "\n".join(notes)]) + "\n"
+    )
+
+
+def _write_markdown_cell(cell: ShownCell) -> str:
+    lines = cell.lines
+    return "<br>".join([*lines[:1], *(f"**{line}**" if cell.bold else line for line in lines[1:])])
 
 
 def _link_provenance(table: Table, text: str) -> str:

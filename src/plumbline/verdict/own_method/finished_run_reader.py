@@ -13,7 +13,8 @@ import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
-from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
+from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.stats.welch_and_stouffer import StoufferResult, stouffer, task_correlation, welch_per_task

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,

@@ -1,0 +1,221 @@
+"""Arranges a table as people read it: the paper's columns first, a printed number below ours, then the other columns.
+
+Markdown, TeX, the terminal and pages of the report all write what this gives, each as many columns as it has room for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.published.printed_numbers import NOT_PRINTED
+from plumbline.results.tables.paper_columns import NOT_REPRODUCED, NOT_REPRODUCED_NOTE
+from plumbline.results.tables.table import EXACT_NOTE, Column, PaperColumn, Table
+from plumbline.specs.corpus import REPRODUCTION
+
+#: Columns of a table, where it has more than the paper's and the narrow ones.
+MOST = 10
+
+#: Lines above a table at most, and the signs of a line on a page; what is more stands below the table.
+ABOVE, PAGE_LINE = 6, 80
+
+#: With what the warning begins that names the preset: what a table found stands before it.
+PRESET_LINE = "Preset: "
+
+BELOW_NOTE = "In parentheses: the number that the paper prints."
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A cell: our text, and below it what the paper prints; `again`: it repeats the cell above (`Column.once`)."""
+
+    text: str
+    printed: str = ""
+    bold: bool = False
+    again: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """The cell's lines."""
+        return [self.text, f"({self.printed})"] if self.printed else [self.text]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownColumn:
+    """A column: `names` are the table's columns that are in it, `of_paper` whether the paper's table has it.
+
+    `narrow`, `paper`: as of `plumbline.results.tables.table.Column`.
+    """
+
+    heading: str
+    names: tuple[str, ...]
+    cells: list[ShownCell]
+    numeric: bool
+    of_paper: bool = False
+    label: bool = False
+    readable: bool = True
+    narrow: bool = False
+    paper: bool = False
+
+    @property
+    def longest(self) -> int:
+        """The signs of the longest line of a cell."""
+        return max((len(line) for cell in self.cells for line in cell.lines), default=0)
+
+
+def arrange_columns(table: Table) -> list[ShownColumn]:
+    """Arrange the columns that people read: the paper's, then the others in declared order.
+
+    A column of printed numbers stands below the one that it belongs to, where that is shown. Columns that name the rows
+    come first of all where the paper's names do not tell our rows apart.
+    """
+    keys, repeated, columns = list_rows(table), find_repeats(table), {column.name: column for column in table.columns}
+    shown = [_arrange_paper_column(column, columns, keys, repeated) for column in table.paper_columns]
+    used = {name for column in shown for name in column.names}
+    # A column of the paper's alone keeps its place where its own is not shown.
+    below = {
+        column.name
+        for column in table.columns
+        if column.kind == "published"
+        and (shown or (_owner(column.name) in columns and columns[_owner(column.name)].readable))
+    }
+    own = []
+    for column in table.columns:
+        if (column.readable or column.paper or column.narrow) and column.name not in used | below:
+            twin = columns.get(f"{column.name}_published") if f"{column.name}_published" in below else None
+            own.append(_arrange_column(table, column, twin, keys, repeated))
+    names = count_names(shown)
+    if not names:  # our rows have names of their own
+        own.sort(key=lambda column: not column.label)
+        names = 1 if shown else 0
+        labels = sum(column.label for column in own)
+        shown[names:names] = own[:labels]
+        own = own[labels:]
+        names += labels
+    return [replace(column, label=place < names) for place, column in enumerate([*shown, *own])]
+
+
+def count_names(columns: Sequence[ShownColumn]) -> int:
+    """Count the first columns that together tell all rows apart, one or two; 0 if they do not."""
+    for count in range(1, len(columns[:2]) + 1):
+        rows = [tuple(cell.lines[-1] for cell in row) for row in zip(*(c.cells for c in columns[:count]), strict=True)]
+        if len(set(rows)) == len(rows):
+            return count
+    return 0
+
+
+def _arrange_paper_column(
+    column: PaperColumn, columns: Mapping[str, Column], keys: Sequence[str], repeated: Sequence[bool]
+) -> ShownColumn:
+    once = bool(column.names) and all(columns[name].once for name in column.names)
+    cells = [
+        ShownCell(cell.text, cell.printed, bold=cell.bold, again=once and place < len(repeated) and repeated[place])
+        for place, cell in enumerate(map(column.cells.__getitem__, keys))
+    ]
+    return ShownColumn(heading=column.heading, names=column.names, cells=cells, numeric=column.numeric, of_paper=True)
+
+
+def _owner(name: str) -> str:
+    return name.removesuffix("_published")
+
+
+def list_rows(table: Table) -> list[str]:
+    """List the keys of the rows: the table's, then those that the paper alone has."""
+    own = [str(row[table.key].value) for row in table.rows]
+    return list(dict.fromkeys([*own, *(key for column in table.paper_columns for key in column.cells)]))
+
+
+def _arrange_column(
+    table: Table, column: Column, twin: Column | None, keys: Sequence[str], repeated: Sequence[bool]
+) -> ShownColumn:
+    cells = []
+    for row, repeats in zip(table.rows, repeated, strict=True):
+        text, printed = table.format_cell(row, column), table.format_cell(row, twin) if twin else ""
+        printed = "" if printed == NOT_PRINTED or (not column.numeric and printed == text) else printed
+        cells.append(ShownCell(text, printed, again=repeats and column.once))
+    cells += [ShownCell(NOT_REPRODUCED)] * (len(keys) - len(cells))
+    published = column.kind == "published"
+    return ShownColumn(
+        heading=f"{column.header} (published)" if published else column.header,
+        names=(column.name,),
+        cells=cells,
+        numeric=column.numeric,
+        label=column.kind == "label",
+        readable=column.readable,
+        narrow=column.narrow or bool(twin and twin.narrow),
+        paper=column.paper,
+    )
+
+
+def find_repeats(table: Table) -> list[bool]:
+    """Return for each row whether it repeats the row above in all columns that are shown once (`Column.once`)."""
+    once = [column.name for column in table.columns if column.once]
+    pairs = itertools.pairwise([None, *table.rows])
+    return [
+        bool(once) and above is not None and all(row[name].value == above[name].value for name in once)
+        for above, row in pairs
+    ]
+
+
+def choose_columns(
+    columns: Sequence[ShownColumn], measure: Callable[[ShownColumn], float], room: float, most: int = MOST
+) -> list[ShownColumn]:
+    """Choose the columns for which there is room, in order: at any rate the paper's and those that name the rows, else
+    the narrow ones, or those that a study marks as `paper`; then up to `most` others, narrow ones first.
+    """
+    marked = [column for column in columns if column.paper]
+    if any(column.of_paper for column in columns):
+        names = marked or [column for column in columns if column.label and column.readable]
+        chosen = [column for column in columns if column.of_paper or column in names]
+    else:
+        chosen = marked or [column for column in columns if column.narrow] or list(columns[:1])
+    used = sum(map(measure, chosen))
+    for column in sorted(marked or columns, key=lambda column: not column.narrow):
+        width = measure(column)
+        if column not in chosen and column.readable and len(chosen) < most and used + width <= room:
+            chosen, used = [*chosen, column], used + width
+    return [column for column in columns if column in chosen]
+
+
+def without_repeats(columns: Iterable[ShownColumn]) -> list[ShownColumn]:
+    """Return columns whose repeated cells are empty."""
+    return [
+        replace(column, cells=[ShownCell("") if cell.again else cell for cell in column.cells]) for column in columns
+    ]
+
+
+def write_caption(table: Table) -> str:
+    """Write a caption of about two lines: title, preset and scale, and that a printed number stands in parentheses."""
+    scales = list(dict.fromkeys(str(row["scale"].value) for row in table.rows if "scale" in row))
+    if EXACT_NOTE in table.warnings:
+        sentence = "Computed, without training."
+    else:
+        where = f", {' and '.join(scales)}" if scales and not all(scale in table.title for scale in scales) else ""
+        restriction = "" if table.preset == REPRODUCTION else ": no reproduction of the paper's numbers"
+        sentence = f"Preset {table.preset}{where}{restriction}."
+    return f"{table.title} {sentence}"
+
+
+def place_texts(
+    table: Table, columns: Iterable[ShownColumn], width: int = PAGE_LINE, *, heading: bool = False
+) -> tuple[list[str], list[str]]:
+    """Return what stands above a table whose lines hold so many signs, its caption first, and what stands below.
+
+    Above are six lines at most: warnings as far as they fit, in order. `heading`: the title is a heading of its own.
+    """
+    above = [write_caption(table)]
+    lines = len(textwrap.wrap(above[0].removeprefix(table.title) if heading else above[0], width))
+    for text in table.warnings:
+        lines += len(textwrap.wrap(text, width))
+        if lines > ABOVE:
+            break
+        above.append(text)
+    later = table.warnings[len(above) - 1 :]
+    if any(text.startswith(PRESET_LINE) or text == EXACT_NOTE for text in above[1:]):  # which says the same and more
+        above[0] = table.title
+    cells = [cell for column in columns for cell in column.cells]
+    notes = [BELOW_NOTE] * any(cell.printed for cell in cells)
+    notes += [NOT_REPRODUCED_NOTE] * any(cell.text == NOT_REPRODUCED for cell in cells)
+    return above, [*notes, *later, *table.notes]
