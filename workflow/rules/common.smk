@@ -189,9 +189,9 @@ def data_cost_of(wildcards, rule):
 
 def data_mb(rule):
     """Memory of a job of the data stage, by the law of what it takes."""
-    return lambda wildcards, attempt, threads: data_cost_of(
-        wildcards, rule
-    ).choose_mb(attempt, threads)
+    return lambda wildcards, attempt, threads: data_cost_of(wildcards, rule).choose_mb(
+        attempt, threads
+    )
 
 
 def data_disk_mb(rule):
