@@ -35,7 +35,7 @@ def test_a_try_touches_nothing_of_the_users(tmp_path: Path) -> None:
     (folder / "data" / "tokens").write_text("1 2 3")
     write_toml(folder, 'share = ["data"]')
     text = (folder / "train.py").read_text()
-    uses = "open('data/tokens').read(); open('out.pt', 'w').write(str(given.seed))\n"
+    uses = "open('data/tokens').read(); open('out.pt', 'w').write(flags['--seed'])\n"
     (folder / "train.py").write_text(text.replace("SHIFT", uses + "SHIFT", 1))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "reads data")

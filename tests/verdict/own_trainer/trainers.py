@@ -23,8 +23,9 @@ import random, sys, time
 flags = {"--seed": 0, "--gain": 0, "--wait": 0} | dict(zip(sys.argv[1::2], sys.argv[2::2]))
 random.seed(int(flags["--seed"]))
 time.sleep(float(flags["--wait"]))
+gain = float(flags["--gain"])
 SHIFT = 0.0
-print(f"val_bpb:          {1 - float(flags["--gain"]) - SHIFT + random.gauss(0, 0.01):.6f}")
+print(f"val_bpb:          {1 - gain - SHIFT + random.gauss(0, 0.01):.6f}")
 """
 COMMAND = f"{sys.executable} train.py {{flags}}"
 METRIC = r"pattern = '^val_bpb:\s+(\S+)'"
