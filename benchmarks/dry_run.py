@@ -52,8 +52,8 @@ def main() -> None:
             f"{describe(with_torch=False)}. Median of {rounds}. `{command()}`",
             "",
             *(
-                [f"Beside: commit {read_commit(clones[1])}, in turn; its figures stand after the stroke."]
-                * len(clones[1:])
+                f"Beside: commit {read_commit(clone)}, in turn; its figures stand after the stroke."
+                for clone in clones[1:]
             ),
             "",
             "| target | CPU s | wall s | most MB | imports torch | jobs |",
