@@ -5,6 +5,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # No default command asks a hub.
 export HF_HUB_OFFLINE ?= 1
 export HF_DATASETS_OFFLINE ?= 1
+# Where it is set, as in many containers, each of a table's jobs would compile what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
@@ -132,7 +134,7 @@ test: lint compiled
 test-slow: compiled
 	$(TWO_WORKERS) -m slow --durations=15
 
-# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process that a test starts would compile it again.
+# Tests copy the project, and what starts in a copy would compile it again.
 compiled: setup
 	@$(BIN)/python -m compileall -qq -j 2 src studies benchmarks
 

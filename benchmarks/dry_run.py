@@ -1,7 +1,9 @@
-"""Seconds of a dry run at `paper` size, jobs by rule, and whether torch was imported; then the same, and a plan, of the
-transfer study with so many seeds of every method that it has two thousand runs (a copy of it, in a temporary folder).
+"""Seconds and memory of a dry run at `paper` size, jobs by rule, and whether torch was imported; then the same, and a
+plan, of the transfer study with so many seeds of every method that it has two thousand runs, and ten thousand (copies
+of it, in a temporary folder). With `--beside`, in turn with another clone at another commit.
 
 python benchmarks/dry_run.py                         # writes benchmarks/dry_run.md
+python benchmarks/dry_run.py --beside ../earlier
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine_description import describe
+from machine_description import command, describe
 
 REPOSITORY = Path(__file__).parents[1]
 #: What a project has in addition to its configuration.
 PROJECT = ("Snakefile", "workflow", "src", "profiles", "envs", "pyproject.toml", "requirements.lock")
 #: The line of the study that gives every method a seed, and how many it gets.
 EVERY_METHOD = "    - {scale: base, methods: all, seeds: [42]}\n"
-SEEDS = 100
+SEEDS = (100, 500)
 HEAVY = ("torch", "transformers", "datasets", "lm_eval")
 COMMANDS = {
     "table 2": ["results/table2.csv", "--config", "preset=paper", "machine=h100"],
@@ -36,75 +38,115 @@ COMMANDS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--beside", type=Path, help="another clone")
+    parser.add_argument("--seeds", type=int, nargs="*", default=SEEDS, help="of every method, for so many rows more")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     options = parser.parse_args()
-    rows = [row(name, arguments, options.repetitions) for name, arguments in COMMANDS.items()]
+    clones = [REPOSITORY, *([options.beside.resolve()] if options.beside else [])]
+    rounds = options.repetitions
+    rows = [row(name, arguments, rounds, {clone: clone for clone in clones}) for name, arguments in COMMANDS.items()]
     text = "\n".join(
         [
             "# Dry runs at `paper` size",
             "",
-            f"{describe(with_torch=False)}. Median of {options.repetitions}. `python benchmarks/dry_run.py`",
+            f"{describe(with_torch=False)}. Median of {rounds}. `{command()}`",
             "",
-            "| target | CPU s | wall s | imports torch | jobs |",
-            "|---|---:|---:|---|---|",
+            *(
+                f"Beside: commit {read_commit(clone)}, in turn; its figures stand after the stroke."
+                for clone in clones[1:]
+            ),
+            "",
+            "| target | CPU s | wall s | most MB | imports torch | jobs |",
+            "|---|---:|---:|---:|---|---|",
             *rows,
-            *many(options.repetitions),
+            *(line for seeds in options.seeds for line in many(clones, seeds, rounds)),
         ]
     )
     options.out.write_text(text + "\n", encoding="utf-8")
     print(text)
 
 
-def many(rounds: int) -> list[str]:
-    """The rows of two thousand runs."""
+def read_commit(clone: Path) -> str:
+    """The commit that a clone is at."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def many(clones: list[Path], seeds: int, rounds: int) -> list[str]:
+    """The rows of thousands of runs."""
     with tempfile.TemporaryDirectory(prefix="plumbline-many-") as folder:
-        place = Path(folder)
-        for name in PROJECT:
-            (place / name).symlink_to(REPOSITORY / name)
-        for name in ("config", "studies"):
-            shutil.copytree(REPOSITORY / name, place / name)
-        definition = place / "studies/transfer/study.yaml"
-        text = definition.read_text(encoding="utf-8")
-        assert EVERY_METHOD in text
-        seeds = ", ".join(str(seed) for seed in (42, *range(1000, 1000 + SEEDS - 1)))
-        definition.write_text(text.replace(EVERY_METHOD, EVERY_METHOD.replace("42", seeds)), encoding="utf-8")
-        arguments = ["results/table2.csv"]
-        rows = [row(f"table 2 with {SEEDS} seeds of every method, at `demo`", arguments, rounds, place)]
-        command = [sys.executable, "-X", "importtime", "-m", "plumbline.plan", "--out", str(place / "plan.csv")]
-        cpu, wall, done = time_command(command, rounds, place)
-        planned = sum(1 for line in (place / "plan.csv").open(encoding="utf-8")) - 1
-        rows.append(f"| plan of the same, all studies | {cpu:.1f} | {wall:.1f} | {heavy(done)} | rows {planned} |")
+        places = {
+            clone: copy_with_seeds(clone, Path(folder) / str(number), seeds) for number, clone in enumerate(clones)
+        }
+        rows = [row(f"table 2 with {seeds} seeds of every method, at `demo`", ["results/table2.csv"], rounds, places)]
+        costs, _ = time_in_turn(["plumbline.plan", "--out", "plan.csv"], rounds, places)
+        planned = sum(1 for line in (places[REPOSITORY] / "plan.csv").open(encoding="utf-8")) - 1
+        rows.append(f"| plan of the same, all studies | {costs} | rows {planned} |")
     return rows
 
 
-def row(name: str, arguments: list[str], rounds: int, place: Path = REPOSITORY) -> str:
+def copy_with_seeds(clone: Path, place: Path, seeds: int) -> Path:
+    """A project of a clone's code, in which every method of the transfer study has so many seeds."""
+    place.mkdir()
+    for name in PROJECT:
+        (place / name).symlink_to(clone / name)
+    for name in ("config", "studies"):
+        shutil.copytree(clone / name, place / name)
+    definition = place / "studies/transfer/study.yaml"
+    text = definition.read_text(encoding="utf-8")
+    assert EVERY_METHOD in text
+    listed = ", ".join(str(seed) for seed in (42, *range(1000, 1000 + seeds - 1)))
+    definition.write_text(text.replace(EVERY_METHOD, EVERY_METHOD.replace("42", listed)), encoding="utf-8")
+    return place
+
+
+def row(name: str, arguments: list[str], rounds: int, places: dict[Path, Path]) -> str:
     """One row of the table."""
-    command = [sys.executable, "-X", "importtime", "-m", "snakemake", "--dry-run", *arguments]
-    cpu, wall, done = time_command(command, rounds, place)
-    stats = re.search(r"Job stats:\n.*?\n-+ +-+\n(.*?)\n\n", done.stdout + done.stderr, flags=re.S)
+    costs, output = time_in_turn(["snakemake", "--dry-run", *arguments], rounds, places)
+    stats = re.search(r"Job stats:\n.*?\n-+ +-+\n(.*?)\n\n", output, flags=re.S)
     counts = re.findall(r"^(\w+) +(\d+)$", stats[1], flags=re.M) if stats else []
     jobs = ", ".join(f"{rule} {count}" for rule, count in counts)
-    return f"| {name} | {cpu:.1f} | {wall:.1f} | {heavy(done)} | {jobs} |"
+    return f"| {name} | {costs} | {jobs} |"
 
 
-def time_command(command: list[str], rounds: int, place: Path) -> tuple[float, float, subprocess.CompletedProcess[str]]:
-    """Median CPU and wall seconds. The first do not depend on what else the machine does, the second do."""
-    cpu, wall = [], []
-    path = os.pathsep.join(filter(None, [str(REPOSITORY / "src"), os.environ.get("PYTHONPATH")]))
+def time_in_turn(module: list[str], rounds: int, places: dict[Path, Path]) -> tuple[str, str]:
+    """Cells of a module's command, by clone, run in its place: medians of CPU seconds, of wall seconds, which depend on
+    what else the machine does, and of memory, and what is imported. And what it printed here."""
+    runs: dict[Path, list[tuple[float, float, float]]] = {clone: [] for clone in places}
+    output = dict.fromkeys(places, "")
     for _ in range(rounds):
-        before, start = os.times(), time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=os.environ | {"PYTHONPATH": path})
-        after = os.times()
-        wall.append(time.perf_counter() - start)
-        cpu.append(after.children_user + after.children_system - before.children_user - before.children_system)
-        if done.returncode:
-            raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
-    return statistics.median(cpu), statistics.median(wall), done
+        for clone, place in places.items():
+            numbers, output[clone] = time_command(module, clone, place)
+            runs[clone].append(numbers)
+    medians = [[statistics.median(column) for column in zip(*runs[clone])] for clone in places]
+    columns = [" / ".join(f"{value:.{digits}f}" for value in of) for of, digits in zip(zip(*medians), (1, 1, 0))]
+    return " | ".join([*columns, heavy(output[REPOSITORY])]), output[REPOSITORY]
 
 
-def heavy(done: subprocess.CompletedProcess[str]) -> str:
-    """Which slow packages it imported."""
-    imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+def time_command(module: list[str], clone: Path, place: Path) -> tuple[tuple[float, float, float], str]:
+    """CPU and wall seconds, most megabytes, and what was printed."""
+    path = os.pathsep.join(filter(None, [str(clone / "src"), os.environ.get("PYTHONPATH")]))
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-m", *module],
+            cwd=place, env=os.environ | {"PYTHONPATH": path}, stdout=output, stderr=errors,
+        )  # fmt: skip
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        printed = ""
+        for stream in (output, errors):
+            stream.seek(0)
+            printed += stream.read()
+    if process.returncode:
+        raise SystemExit(printed[-2000:])
+    return (usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1000), printed
+
+
+def heavy(output: str) -> str:
+    """Which slow packages were imported."""
+    imported = {line.rpartition("|")[2].strip().split(".")[0] for line in output.splitlines() if "|" in line}
     return ", ".join(package for package in HEAVY if package in imported) or "no"
 
 

@@ -363,3 +363,11 @@ def test_every_rule_that_runs_something_names_the_environment(repository: Path) 
         for rule in re.split(r"^rule ", path.read_text(), flags=re.M)[1:]:
             if "shell:" in rule:
                 assert "../../envs/plumbline.yaml" in rule, f"{path.name}: rule {rule.split(':')[0]}"
+
+
+def test_what_make_starts_keeps_compiled_modules(repository: Path) -> None:
+    """Where an environment forbids it, each of a table's jobs would compile what it imports."""
+    command = ["make", "--silent", "--eval", "show: ; @env", "show"]
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=True)
+    assert "PATH=" in done.stdout and "PYTHONDONTWRITEBYTECODE" not in done.stdout
