@@ -121,7 +121,7 @@ def test_a_sentence_read_by_what_is_not_there_is_refused(changed):
         ("transfer", "4.2 p1 s2", "attention_parts", "no row of the audit reads a number 'attention_parts'"),
         ("transfer", "5.2 p1 s2", "replacement_failures", "which is none of 0.009 0.017"),
         ("premature", "5.1 p1 s2", "table1", "no row of the audit reads a number 'table1'"),
-        ("premature", "5.5 p1 s2", "repeats.gain_5_6.printed", "no row of the audit reads"),
+        ("premature", "5.5 p1 s2", "t4_gpt", "no row of the audit reads a number .t4_gpt."),
     ],
 )
 def test_an_equal_number_elsewhere_reads_no_sentence(changed, study, at, name, fault):
