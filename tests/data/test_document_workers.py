@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data import cut_documents, documents, read_cache, split
+from plumbline.data.workers import Workers
 from tests.data.conftest import corpus, write_jsonl
 from tests.data.forked_process import run_in_fork
 
@@ -179,3 +181,23 @@ def test_an_error_that_nobody_expects_names_the_document(
     monkeypatch.setattr(cut_documents, "is_held_out", fail)
     with pytest.raises(PlumblineError, match=r"a\.jsonl:78: MemoryError: no room"):
         gather(sources["lines"], tmp_path / "out", 2)
+
+
+def test_processes_end_with_the_one_that_made_them() -> None:
+    def start() -> None:
+        with Workers(2) as workers:
+            print(*(process.pid for process in workers._processes), flush=True)  # noqa: SLF001
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def has_ended(pid: str) -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    pids = run_in_fork(start).stdout.split()
+    assert len(pids) == 2
+    deadline = time.monotonic() + 60
+    while not all(map(has_ended, pids)):
+        assert time.monotonic() < deadline, "they wait for a process that is gone"
+        time.sleep(0.01)

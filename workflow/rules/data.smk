@@ -62,7 +62,7 @@ rule documents:
         fingerprint=corpus_fingerprint("documents"),
         out=subpath(output.facts, parent=True),
     shell:
-        "exec python -m plumbline.data.documents {params.flags} --workers {threads} "
+        "exec python -m plumbline.data.documents {params.flags} --workers {threads:q} "
         "--fingerprint {params.fingerprint:q} --out {params.out:q} > {log:q} 2>&1"
 
 

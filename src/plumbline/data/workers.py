@@ -142,7 +142,7 @@ def _serve(end: Connection, others: list[Connection], done: memoryview, number: 
     while True:
         try:
             job: Job[Any] = end.recv()
-        except EOFError:
+        except (EOFError, OSError):  # the other process is gone, in the middle of a job that it sent perhaps
             return
         try:
             for result in _finish(job, at, done, number):
