@@ -10,10 +10,12 @@ step. Packs are made first where the work folder has none.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -51,12 +53,9 @@ def move_weights(spec: ModelSpec, init_seed: int, device: str | torch.device, se
     return model
 
 
-def loss(spec: RunSpec, packs: Path, seed: int) -> float:
-    """The final held-out loss of a run from such weights."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(training, "create", lambda *arguments: move_weights(*arguments, seed=seed)),
-    ):
+def loss(spec: RunSpec, packs: Path, build: Callable[..., Decoder]) -> float:
+    """The final held-out loss of a run whose model `build` makes of its spec, seed and device."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(training, "create", build):
         settings = TrainerSettings(
             training_pack=packs / "train" / f"{spec.data.pack}.json",
             validation_pack=packs / "validation" / "validation.json",
@@ -90,7 +89,9 @@ def main() -> None:
     lines = []
     for method, code in METHODS.items():
         spec = study.runs[f"transfer/base/{method}/s42"].spec
-        plain, *others = (loss(spec, packs, seed) for seed in range(options.runs + 1))
+        plain, *others = (
+            loss(spec, packs, functools.partial(move_weights, seed=seed)) for seed in range(options.runs + 1)
+        )
         apart = np.array(others) - plain
         lines.append(
             f"| {method} | {plain:.4f} | {np.std([plain, *others], ddof=1):.4f} | {abs(apart).max():.4f} | {code:.4f} |"

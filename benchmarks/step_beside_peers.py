@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import importlib.metadata
 import importlib.util
 import statistics
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ from plumbline.core.command_line import positive
 OURS = "plumbline"
 #: Of ours, and of theirs next to it.
 PRECISIONS = {"float32": "float32", "bfloat16_products": "bfloat16"}
+PACKAGES = ("transformers", "litgpt", "x-transformers")
 HEAD = [
     "# A training step beside others of equal shape",
     "",
@@ -131,6 +133,13 @@ def _peer(model: Any, loss_of: Callable[[Any, Any], Any], compiled: bool, precis
     return model, loss, sum(value.numel() for value in model.parameters())
 
 
+def _version(package: str) -> str:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"no {package}"
+
+
 def builders(nanogpt_folder: Path | None) -> Mapping[str, Callable[..., Built] | None]:
     """What builds each side, ours first; None of one that has no source."""
     theirs = None if nanogpt_folder is None else functools.partial(nanogpt, folder=str(nanogpt_folder))
@@ -185,7 +194,10 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    lines = [f"{describe()}. Medians of {options.rounds} rounds. `{command()}`", ""]
+    lines = [
+        f"{describe()}; {', '.join(map(_version, PACKAGES))}. Medians of {options.rounds} rounds. `{command()}`",
+        "",
+    ]
     lines += [f"| {' | '.join(COLUMNS)} |", "|---|---|---|---" + "|---:" * 6 + "|"]
     for label in options.model_shapes:
         for precision in options.precisions:
