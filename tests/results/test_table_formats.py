@@ -76,7 +76,7 @@ def test_tex(table: Table) -> None:
     text = write_table.to_tex(table)
     assert r"\multicolumn{1}{@{}l}{Name} & \multicolumn{1}{r}{" in text and r"$\Delta_x$ \&" in text
     assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & $<10^{-300}$ \\*" in text
-    assert "\n" + r" & (0.1250) &  \\[2pt]" in text and r" & ($<10^{-7}$) & " in text
+    assert "\n" + r" & (0.1250) &  \\[1pt]" in text and r" & ($<10^{-7}$) & " in text
     assert (
         r"\caption{50 \% of \#1. Preset demo: no reproduction of the paper's numbers. In parentheses: printed.}" in text
     )
