@@ -10,8 +10,18 @@ import pytest
 
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
+from plumbline.results.tables.finished_table import read_table
 from plumbline.results.tables.number_formats import format_number
-from plumbline.results.tables.table import Cell, Column, Table, number_cell, printed_cell, published_column
+from plumbline.results.tables.table import (
+    Cell,
+    Column,
+    PaperCell,
+    PaperColumn,
+    Table,
+    number_cell,
+    printed_cell,
+    published_column,
+)
 from plumbline.results.tables.tex_table import PACKAGES
 from plumbline.results.tables.tex_text import number_to_tex as number_for_tex
 from plumbline.results.tables.tex_text import tex
@@ -76,7 +86,7 @@ def test_tex(table: Table) -> None:
     text = write_table.to_tex(table)
     assert r"\multicolumn{1}{@{}l}{Name} & \multicolumn{1}{r}{" in text and r"$\Delta_x$ \&" in text
     assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & $<10^{-300}$ \\*" in text
-    assert "\n" + r" & (0.1250) &  \\[2pt]" in text and r" & ($<10^{-7}$) & " in text
+    assert "\n" + r" & (0.1250) &  \\[1pt]" in text and r" & ($<10^{-7}$) & " in text
     assert (
         r"\caption{50 \% of \#1. Preset demo: no reproduction of the paper's numbers. In parentheses: printed.}" in text
     )
@@ -158,6 +168,16 @@ def test_provenance_says_how_to_read_it(table: Table, tmp_path: Path) -> None:
     assert content["why_empty"]["plain"] == {"gain": "diverged", "gain_published": "<1e-7", "p": "reference"}
     assert content["warnings"] == ["Beware: ≤ 2."] and set(content["made_with"]) >= {"numpy", "scipy"}
     assert pd.read_csv(tmp_path / "t.csv")["gain"].tolist()[0] == 0.125
+
+
+def test_a_table_is_read_back_as_it_was_written(table: Table, tmp_path: Path) -> None:
+    cells = {"plain": PaperCell("n.r.", "0.5", bold=True), "ReLU^2 | {a}_b\\c": PaperCell("+0.12")}
+    table.paper_columns = [PaperColumn(heading="Gain", numeric=True, names=("gain",), cells=cells)]
+    write_table.write(table, load([], tmp_path), tmp_path / "t.csv")
+    again = read_table(tmp_path / "t.csv")
+    assert again.paper_columns == table.paper_columns and again.columns == table.columns
+    for write_as in write_table.AS_TEXT.values():
+        assert write_as(again) == write_as(table)
 
 
 @pytest.mark.parametrize(

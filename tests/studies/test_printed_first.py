@@ -89,7 +89,7 @@ def test_every_printed_number_stands_in_every_format(study: str, name: str, form
     for row in rows:
         for column, printed in row.items():
             if column != key and re.fullmatch(r"-?\d[\d.e-]*", printed):
-                forms = (printed, number_to_tex(printed)) if "tex" in form else (printed,)
+                forms = (printed, *(number_to_tex(sign + printed) for sign in ("", "<") if "tex" in form))
                 assert any(re.sub(r"[\s,]", "", one) in plain for one in forms), (row[key], column, printed)
 
 

@@ -112,10 +112,11 @@ def _make_target(options: argparse.Namespace) -> None:
 
         _require_type(product, table.Table, study, options)
         add_paper_columns(product, entry.get("printed"), published)
+        mixed = list(frames.mixed)
         if frames.others:
             product.others = list(frames.others)
-            product.warnings.append(_write_warning(product.name, frames.others))
-        product.warnings += frames.mixed
+            mixed = [_write_warning(product.name, frames.others), *mixed]
+        product.warnings[:0] = mixed  # before what was found, which rests on these runs
         product.notes += frames.notes
         product.paper = study.paper
         paths = write_table.write(product, frames, options.out, options.fingerprint)

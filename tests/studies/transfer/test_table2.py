@@ -13,6 +13,7 @@ from plumbline.results import __main__ as results
 from plumbline.results.tables import write_table
 from plumbline.results.tables.paper_columns import add_paper_columns
 from plumbline.results.tables.provenance import collect_provenance
+from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.studies.transfer.tables.table2 import table2
 from tests import run_in_process
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, base_value, read_printed_rows, tasks_of
@@ -143,14 +144,15 @@ def test_golden_renderings(published, table):
     )
     assert any(line.startswith("- Preset: paper. Sizes and budget") for line in markdown[head:])
     latex = write_table.to_tex(table)
-    assert r"ReLU$^2$ & 0.4878 & +0.0049 & +2.36 & 0.35 & not significant (item sampling)" in latex
-    assert r" & (0.4878) & (+0.005) & (+2.36) & (0.35) &" in latex and r"\bottomrule" in latex
+    relu = next(line for line in latex.splitlines() if line.startswith("ReLU$^2$ & "))
+    assert all(rf"{ours} \\ ({printed})" in relu for ours, printed in (("0.4878", "0.4878"), ("0.35", "0.35")))
+    assert relu.index("(+2.36)") < relu.index("not significant (item sampling)") and r"\bottomrule" in latex
     assert r"\caption{Main results at 1.2B, sorted by CLIMB-avg. Preset paper." in latex and "Pooled" not in latex
     assert "Preset: paper" in write_table.to_tex_notes(table) and "Pooled" in write_table.to_tex_notes(table)
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
     assert "| -77.68<br>(-77.68) | <1e-300<br>(<1e-7) |" in sigmoid  # its p underflows; no p is zero
     everything = write_table.to_tex_all(table)
-    assert r" & $<10^{-300}$ & worse & $<10^{-300}$ \\*" in everything and r" & ($<10^{-7}$) &" in everything
+    assert r"$<10^{-300}$ \\ ($<10^{-7}$)" in everything and r"worse & $<10^{-300}$ \\" in everything
     notes = [line for line in markdown if line.startswith("- ")]
     assert "[table2.provenance.json](table2.provenance.json) names them" in notes[-2]
     assert notes[-1] == "- [table2.csv](table2.csv) has 39 more columns."
@@ -168,6 +170,7 @@ def test_the_verb_writes_a_tables_files(published, tmp_path, repository):
         "table2.all.tex", "table2.csv", "table2.md", "table2.notes.tex", "table2.provenance.json", "table2.tex"
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
+    assert "row softpick, column p_bonferroni: " in trace_cell(out, "softpick", "p_Bonf"), "by the paper's heading"
     result = run_in_process.run(results.main, "show", out, cwd=repository)
     assert result.returncode == 0 and result.stdout.startswith("Significant") and "Softpick" in result.stdout
     wrong = run_in_process.run(results.main, "table", "transfer", "tabel2", *options, cwd=repository)

@@ -51,8 +51,10 @@ def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published
             paper_text = fill_template(paper, printed_row.get)
             # What nobody measures, such as the names of rows, is written once.
             same = _plain(text) == _plain(paper_text) or row is None if here else not numeric
-            if paper_text and (not table.paper_columns or (same and not measured)):
+            if paper_text and not table.paper_columns:
                 text, paper_text = paper_text, ""
+            elif paper_text and same and not measured:
+                text, paper_text = text or paper_text, ""
             text = text or (NOT_REPRODUCED if paper_text else "")
             mark = entry.get("marks", {}).get(printed_row.get(first, ""), "")
             bold = printed_row.get(first) in entry.get("bold", ())

@@ -68,8 +68,8 @@ class ShownColumn:
 def arrange_columns(table: Table) -> list[ShownColumn]:
     """Arrange the columns that people read: the paper's, then the others in declared order.
 
-    A column of printed numbers stands below the one that it belongs to, where that is shown. Columns that name the rows
-    come first of all where the paper's names do not tell our rows apart.
+    A column of printed numbers stands below the one that it belongs to, where that is shown. Columns that name our rows
+    stand next to the paper's names, where these do not tell the rows apart.
     """
     keys, repeated, columns = list_rows(table), find_repeats(table), {column.name: column for column in table.columns}
     shown = [_arrange_paper_column(column, columns, keys, repeated) for column in table.paper_columns]
@@ -86,14 +86,14 @@ def arrange_columns(table: Table) -> list[ShownColumn]:
         if (column.readable or column.paper or column.narrow) and column.name not in used | below:
             twin = columns.get(f"{column.name}_published") if f"{column.name}_published" in below else None
             own.append(_arrange_column(table, column, twin, keys, repeated))
+    if not shown:
+        return own
     names = count_names(shown)
     if not names:  # our rows have names of their own
-        own.sort(key=lambda column: not column.label)
-        names = 1 if shown else 0
-        labels = sum(column.label for column in own)
-        shown[names:names] = own[:labels]
-        own = own[labels:]
-        names += labels
+        moved = [column for column in own if column.label and (column.narrow or column.paper)]
+        shown[1:1] = moved
+        own = [column for column in own if column not in moved]
+        names = 1 + len(moved)
     return [replace(column, label=place < names) for place, column in enumerate([*shown, *own])]
 
 

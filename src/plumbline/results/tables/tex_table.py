@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.results.tables.shown_table import (
@@ -64,22 +64,26 @@ class _Layout:
 
 
 def to_tex(table: Table) -> str:
-    """Write the paper's columns, and others that a paper has room for, as a booktabs table with a caption."""
-    name = f"{table.study}-{table.name}"
+    """Write the paper's columns, and others that a paper has room for, as a booktabs table with a caption; as several
+    below each other where no page holds them."""
     columns = choose_columns(arrange_columns(table), estimate_width, ROOM)
-    body = _write_part(columns, _write_caption(table, columns), f"tab:{name}")
-    return "\n".join([*_write_head(table, "the columns for a paper"), *body]) + "\n"
+    fits = _count_lines(columns) <= LINES or _plan_over_pages(columns)[0].wide <= LANDSCAPE
+    return _write_file(table, "the columns for a paper", [columns] if fits else _split_columns(columns), "")
 
 
 def to_tex_all(table: Table) -> str:
     """Write all readable columns, in as many tables below each other as they need; each begins with the names."""
-    parts = _split_columns([column for column in arrange_columns(table) if column.readable or column.paper])
-    lines = []
+    columns = [column for column in arrange_columns(table) if column.readable or column.paper]
+    return _write_file(table, "all columns, part by part", _split_columns(columns), "-all")
+
+
+def _write_file(table: Table, contents: str, parts: list[list[ShownColumn]], suffix: str) -> str:
+    lines = _write_head(table, contents)
     for place, columns in enumerate(parts, start=1):
-        suffix = f" Part {place} of {len(parts)}." if len(parts) > 1 else ""
-        label = f"tab:{table.study}-{table.name}-all" + (f"-{place}" if place > 1 else "")
-        lines += ["", *_write_part(columns, f"{_write_caption(table, columns)}{suffix}", label)]
-    return "\n".join([*_write_head(table, "all columns, part by part"), *lines]) + "\n"
+        caption = _write_caption(table, columns) + (f" Part {place} of {len(parts)}." if len(parts) > 1 else "")
+        label = f"tab:{table.study}-{table.name}{suffix}" + (f"-{place}" if place > 1 else "")
+        lines += [*([""] if suffix or place > 1 else []), *_write_part(columns, caption, label)]
+    return "\n".join(lines) + "\n"
 
 
 def to_tex_notes(table: Table) -> str:
@@ -147,7 +151,7 @@ def break_heading(heading: str, signs: int) -> list[str]:
 def estimate_width(column: ShownColumn) -> float:
     """Estimate the points that a column takes in print; a column of long words takes the least that it needs."""
     if _is_long(column):
-        return LEAST + GAP
+        return max(LEAST, max(map(len, _list_words(column)), default=0) * SIGN) + GAP
     return max(column.longest, *map(len, break_heading(column.heading, column.longest))) * SIGN + GAP
 
 
@@ -170,25 +174,36 @@ def _plan_columns(columns: list[ShownColumn], *, line: float, share: float = 1.0
     wide = sum(full)
     long = [_is_long(column, most) and wide > line for column in columns]
     room_left = line - sum(points for points, broken in zip(full, long, strict=True) if not broken)
-    parts = [min(column.longest, 80) if broken else 0 for column, broken in zip(columns, long, strict=True)]
-    letters, lines = (
-        [],
-        [max(len(cell.lines) for cell in row) for row in zip(*(column.cells for column in columns), strict=True)],
-    )
-    for place, column in enumerate(columns):
-        letters.append("r" if column.numeric else "l")
-        if not long[place]:
-            continue
-        heads[place] = break_heading(column.heading, HEADING)
-        texts = [text for cell in column.cells for text in cell.lines]
-        words = [word for text in texts for word in text.replace("_", " ").split()]
-        points = max(max(map(len, (*words, *heads[place]))) * sign, room_left * parts[place] / sum(parts) - GAP)
-        letters[-1] = rf">{{\raggedright\arraybackslash}}p{{{points:.0f}pt}}"
+    broken = [place for place, is_broken in enumerate(long) if is_broken]
+    for place in broken:
+        heads[place] = break_heading(columns[place].heading, HEADING)
+    least = {place: max(map(len, (*_list_words(columns[place]), *heads[place]))) * sign for place in broken}
+    room = _share_room(room_left, {place: min(columns[place].longest, 80) for place in broken}, least)
+    lines = [max(len(cell.lines) for cell in row) for row in zip(*(column.cells for column in columns), strict=True)]
+    letters = ["r" if column.numeric else "l" for column in columns]
+    for place, points in room.items():
+        letters[place] = rf">{{\raggedright\arraybackslash}}p{{{points:.0f}pt}}"
         wide += points + GAP - full[place]
-        for row_number, cell in enumerate(column.cells):
+        for row_number, cell in enumerate(columns[place].cells):
             needed = sum(math.ceil(len(text) * sign / (0.85 * points)) for text in cell.lines)
             lines[row_number] = max(lines[row_number], needed)
     return _Layout(columns=columns, letters=letters, heads=heads, broken=long, wide=wide, lines=sum(lines))
+
+
+def _list_words(column: ShownColumn) -> list[str]:
+    return [word for cell in column.cells for line in cell.lines for word in line.replace("_", " ").split()]
+
+
+def _share_room(room: float, signs: Mapping[int, int], least: Mapping[int, float]) -> dict[int, float]:
+    """Share points among columns by their signs; one that needs more than its share gets what it needs."""
+    shares: dict[int, float] = {}
+    while open_places := [place for place in signs if place not in shares]:
+        left = room - sum(shares[place] + GAP for place in shares)
+        total = sum(signs[place] for place in open_places)
+        share = {place: left * signs[place] / total - GAP for place in open_places}
+        tight = [place for place in open_places if share[place] < least[place]]
+        shares |= {place: least[place] for place in tight} or share
+    return {place: shares[place] for place in signs}
 
 
 def _plan_over_pages(columns: list[ShownColumn]) -> tuple[_Layout, str, bool]:
@@ -261,14 +276,17 @@ def _write_headings(layout: _Layout) -> list[str]:
 def _stack_lines(lines: list[str], side: str) -> str:
     """Write a heading with its lines below each other."""
     written = [_protect_start(tex(line)) for line in lines]
-    if len(written) == 1:
-        return written[0]
-    stacked = r" \\ ".join(written)
-    return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{stacked}\end{{tabular}}"
+    return _stack(written, side, "b") if len(written) > 1 else written[0]
+
+
+def _stack(lines: list[str], side: str, aligned: str) -> str:
+    stacked = r" \\ ".join(lines)
+    return rf"\begin{{tabular}}[{aligned}]{{@{{}}{side}@{{}}}}{stacked}\end{{tabular}}"
 
 
 def _write_rows(layout: _Layout) -> list[str]:
-    """Write the rows; what a paper prints stands in a line of its own, which no page break parts from the first."""
+    """Write the rows. What a paper prints stands in a line of its own, which no page break parts from the first; below
+    each number, where a text next to it takes several lines."""
     lines = []
     for row in zip(*(column.cells for column in without_repeats(layout.columns)), strict=True):
         firsts, seconds = [], []
@@ -277,12 +295,17 @@ def _write_rows(layout: _Layout) -> list[str]:
                 number_to_tex(part) if column.numeric else tex(part, broken=broken)
                 for part in (cell.text, cell.printed)
             )
+            printed = (rf"\textbf{{({printed})}}" if cell.bold else f"({printed})") if printed else ""
+            if printed and any(layout.broken):
+                side = "r" if column.numeric else "l"
+                text = rf"{text} \newline {printed}" if broken else _stack([text, printed], side, "t")
+                printed = ""
             firsts.append(text)
-            seconds.append((rf"\textbf{{({printed})}}" if cell.bold else f"({printed})") if printed else "")
+            seconds.append(printed)
         end = r" \\*" if any(seconds) else r" \\"
         lines.append(" & ".join([_protect_start(firsts[0]), *firsts[1:]]) + end)
         if any(seconds):
-            lines.append(" & ".join(seconds) + r" \\[2pt]")
+            lines.append(" & ".join(seconds) + r" \\[1pt]")
     return lines
 
 

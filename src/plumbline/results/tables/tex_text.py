@@ -20,6 +20,8 @@ _MATHS = {
 #: Signs that text has otherwise.
 _WORDS = {"–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "§": r"\S{}"}
 _WORDS |= {
+    "†": r"\dag{}",
+    "‡": r"\ddag{}",
     "\N{NO-BREAK SPACE}": "~",
     "\N{NARROW NO-BREAK SPACE}": r"\,",
     "\N{THIN SPACE}": r"\,",

@@ -65,10 +65,11 @@ def _name_rows(content: dict[str, Any], rows: dict[str, dict[str, str]]) -> dict
 
 
 def _name_columns(content: dict[str, Any], cells: dict[str, str]) -> dict[str, str]:
-    """Map every name of a column to its own: that name, the heading in md and tex, or the plain header."""
+    """Map every name of a column to its own: that name, a heading of md and tex, or the plain header."""
     readable = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
     plain = _select_unique((entry["header"], entry["name"]) for entry in readable if entry["kind"] != "published")
-    return plain | {entry["heading"]: entry["name"] for entry in readable} | {name: name for name in cells}
+    printed = {entry["heading"]: entry["names"][0] for entry in content.get("paper_columns", []) if entry["names"]}
+    return plain | printed | {entry["heading"]: entry["name"] for entry in readable} | {name: name for name in cells}
 
 
 def _select_unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
