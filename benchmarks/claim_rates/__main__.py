@@ -4,8 +4,8 @@ python -m benchmarks.claim_rates --study transfer [--draws 2000] [--seed 0]
 
 Two worlds: one where the paper's printed numbers are the truth and every run is trained once more (`perfect`), and one
 where no model differs from its reference (`null`). Verdicts are those of the study's own checks. Of papers that print
-neither losses nor spreads (quack, key_norms) nothing can be drawn; their files say so. 2,000 draws take some 15 minutes
-of one core for `transfer`, 40 for `premature` and 5 for `query_free`; run it again after a change of the checks.
+neither losses nor spreads (quack, key_norms) nothing can be drawn; their files say so. 2,000 draws take some 20 minutes
+of one core for `transfer`, 8 for `premature` and 3 for `query_free`; run it again after a change of the checks.
 """
 
 from __future__ import annotations

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.claim_rates.drawn_worlds import DrawnStudy, World
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.claims import CHECKS, Evidence
+from plumbline.studies.premature.run_values import RunValues
 from tests.studies.premature import synthetic_runs as printed
 from tests.studies.premature.runs_with_false_claims import nothing_happens
 from tests.studies.premature.synthetic_runs import Facts
@@ -123,9 +127,43 @@ def _saved_percent(facts: Facts, gain: float) -> float | None:
     return min(99.0, gain * facts.saved / (facts.control_loss - facts.loss))
 
 
-def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:
-    """The frames of one world, whose files are written below `folder`."""
-    return printed.load_frames(printed.write_runs(facts(world, rng), folder))
+@dataclass(frozen=True, kw_only=True)
+class DrawnFrames(RunFrames):
+    """The frames of a world of which nothing is written: `facts` are what its metrics and probes would say."""
+
+    facts: printed.World
+
+    def metrics(self, key: str) -> pd.DataFrame:
+        """Make a run's metrics."""
+        return printed.make_metrics(printed.study_at().runs[key].spec, self.facts[key])
+
+
+class _DrawnValues(RunValues):
+    """Reads curves from the facts, of which layers and heads would be made that have them as their means."""
+
+    def _curve(self, key: str, probe: str, part: str, column: str) -> pd.Series:
+        curve = self.frames.facts[key].run_values.get((probe, part), {})
+        return pd.Series({at: both[column == "null"] for at, both in sorted(curve.items())}, dtype=float)
+
+
+class DrawnEvidence(Evidence):
+    """The study's evidence, of drawn frames."""
+
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
+        super().__init__(frames, study, published)
+        self.run_values = _DrawnValues(frames, study)
+
+
+def draw(world: World, rng: np.random.Generator, _: Path) -> DrawnFrames:
+    """The frames of one world, of which nothing is written."""
+    runs, made = facts(world, rng), printed.load_published()
+    tasks = {(key, task): value for key, run in runs.items() for task, value in run.tasks.items()}
+    places = pd.MultiIndex.from_frame(made.scores[["key", "task"]])
+    values = {field.name: getattr(made, field.name) for field in fields(RunFrames)}
+    losses = pd.Series({key: run.loss for key, run in runs.items()})
+    values["runs"] = made.runs.assign(validation_loss=losses.reindex(made.runs.index))
+    values["scores"] = made.scores.assign(value=[tasks.get(place, float("nan")) for place in places])
+    return DrawnFrames(facts=runs, **values)
 
 
 def study() -> DrawnStudy:
@@ -134,7 +172,7 @@ def study() -> DrawnStudy:
         study=printed.study_at(),
         published=printed.PUBLISHED,
         checks=CHECKS,
-        evidence=Evidence,
+        evidence=DrawnEvidence,
         draw=draw,
         noise=NOISE,
         not_drawn=NOT_DRAWN,
