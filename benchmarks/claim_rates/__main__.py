@@ -42,7 +42,8 @@ def list_undrawn_claims(name: str) -> StudyRates:
     """Say of each claim of trained models why it has no rate."""
     checks: ClaimChecks = import_module(f"plumbline.studies.{name}.claims").CHECKS
     trained = [claim for claim, check in checks.items() if check.function and check.scope == "training"]
-    return StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn=dict.fromkeys(trained, UNDRAWN[name]))
+    not_drawn = dict.fromkeys(trained, UNDRAWN[name])
+    return StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn=not_drawn, null_agrees={})
 
 
 def write_rates(rates: StudyRates, study_folder: Path, command: str) -> Path:
@@ -59,7 +60,8 @@ def write_rates(rates: StudyRates, study_folder: Path, command: str) -> Path:
         for name, shares in rates.claims.items()
     )
     lines[-1] += f"claims:\n{listed}" if listed else "claims: {}\n"
-    lines[-1] += yaml.safe_dump({"not_drawn": rates.not_drawn}, sort_keys=False, width=118)
+    reasons = {"not_drawn": rates.not_drawn, "null_agrees": rates.null_agrees}
+    lines[-1] += yaml.safe_dump(reasons, sort_keys=False, width=118)
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
