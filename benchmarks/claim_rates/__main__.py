@@ -4,8 +4,8 @@ python -m benchmarks.claim_rates --study transfer [--draws 2000] [--seed 0]
 
 Two worlds: one where the paper's printed numbers are the truth and every run is trained once more (`perfect`), and one
 where no model differs from its reference (`null`). Verdicts are those of the study's own checks. Of papers that print
-neither losses nor spreads (quack, key_norms) nothing can be drawn; their files say so. 2,000 draws take some 15 minutes
-of one core for `transfer`, 40 for `premature` and 5 for `query_free`; run it again after a change of the checks.
+neither losses nor spreads (quack, key_norms) nothing can be drawn; their files say so. 2,000 draws take some 20 minutes
+of one core for `transfer`, 8 for `premature` and 3 for `query_free`; run it again after a change of the checks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def list_undrawn_claims(name: str) -> StudyRates:
     """Say of each claim of trained models why it has no rate."""
     checks: ClaimChecks = import_module(f"plumbline.studies.{name}.claims").CHECKS
     trained = [claim for claim, check in checks.items() if check.function and check.scope == "training"]
-    return StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn=dict.fromkeys(trained, UNDRAWN[name]))
+    not_drawn = dict.fromkeys(trained, UNDRAWN[name])
+    return StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn=not_drawn, null_agrees={})
 
 
 def write_rates(rates: StudyRates, study_folder: Path, command: str) -> Path:
@@ -59,7 +60,8 @@ def write_rates(rates: StudyRates, study_folder: Path, command: str) -> Path:
         for name, shares in rates.claims.items()
     )
     lines[-1] += f"claims:\n{listed}" if listed else "claims: {}\n"
-    lines[-1] += yaml.safe_dump({"not_drawn": rates.not_drawn}, sort_keys=False, width=118)
+    reasons = {"not_drawn": rates.not_drawn, "null_agrees": rates.null_agrees}
+    lines[-1] += yaml.safe_dump(reasons, sort_keys=False, width=118)
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 

@@ -30,6 +30,7 @@ class DrawnStudy:
 
     `draw`: runs of one world, as if each had been trained once more with seeds of its own; they may lie in the given
     folder. `noise`: what is drawn, how large, and where the size is from. `not_drawn`: claim -> why its runs cannot be.
+    `null_agrees`: claim -> why the null world agrees with it.
     """
 
     study: Study
@@ -39,6 +40,7 @@ class DrawnStudy:
     draw: Callable[[World, np.random.Generator, Path], RunFrames]
     noise: list[str]
     not_drawn: Mapping[str, str]
+    null_agrees: Mapping[str, str]
 
     def list_claims(self) -> list[PaperClaim]:
         """List the claims of trained models whose runs can be drawn."""
@@ -80,4 +82,11 @@ def count_verdicts(study: DrawnStudy, draws: int, seed: int) -> StudyRates:
         })
         for claim in claims
     }  # fmt: skip
-    return StudyRates(draws=draws, seed=seed, noise=study.noise, claims=rates, not_drawn=dict(study.not_drawn))
+    return StudyRates(
+        draws=draws,
+        seed=seed,
+        noise=study.noise,
+        claims=rates,
+        not_drawn=dict(study.not_drawn),
+        null_agrees=dict(study.null_agrees),
+    )

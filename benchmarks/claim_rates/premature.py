@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.claim_rates.drawn_worlds import DrawnStudy, World
+from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
 from plumbline.studies.premature.claims import CHECKS, Evidence
+from plumbline.studies.premature.run_values import RunValues
 from tests.studies.premature import synthetic_runs as printed
 from tests.studies.premature.runs_with_false_claims import nothing_happens
 from tests.studies.premature.synthetic_runs import Facts
@@ -51,6 +55,19 @@ NOT_DRAWN = {
         "write_order", "readout_20pct", "dose_monotone",
     ], _WRITES),
 }  # fmt: skip
+
+NULL_AGREES = {
+    **dict.fromkeys(
+        ["control_270m", "intervention_270m", "levels_0p7b", "t9_control", "t10_control"],
+        "a level or a spread, which it shares",
+    ),
+    **dict.fromkeys(
+        ["t2_piqa", "t2_hellaswag", "t2_arc_easy", "t2_arc_challenge", "t2_race", "t2_mmlu"],
+        "printed inside the noise: less than two standard errors of three pairs",
+    ),
+    "downstream_wins": "printed inside the noise: a fair coin wins 12 to 16 of 21 in a third of all cases",
+    "geglu_at_least": "printed inside the noise: less than two deviations of one pair",
+}
 
 
 def _means() -> dict[tuple[str, str], float]:
@@ -98,13 +115,15 @@ def facts(world: World, rng: np.random.Generator) -> printed.World:
     truth = published if world == "perfect" else nothing_happens(published)
     seeds = {scale: {place: rng.normal(0.0, spread.seed) for place in range(3)} for scale, spread in LOSS.items()}
     world_runs: printed.World = {}
-    for key in sorted(truth, key=lambda run: run.split("/")[2] != "gpt"):  # each control before what is compared
+    luck: dict[str, float] = {}
+    for key in sorted(truth, key=_place_in_pairs):
         _, scale, method, seed = key.split("/")
         place = printed.SEEDS.index(int(seed[1:]))
         mean = MEANS[scale, method] if world == "perfect" else MEANS[scale, "gpt"]
-        loss = mean + seeds[scale][place]
-        if method != "gpt":
-            loss += rng.normal(0.0, LOSS[scale].difference)
+        # A slowed run differs so much from its own control, and another architecture's control from the GPT-style one.
+        luck[key] = luck.get(key.replace("_slow/", "/"), 0.0)
+        luck[key] += rng.normal(0.0, LOSS[scale].difference) if method != "gpt" else 0.0
+        loss = mean + seeds[scale][place] + luck[key]
         control = world_runs.get(f"premature/{scale}/gpt/{seed}")
         run = replace(truth[key], loss=loss, run_values=_read(truth[key], rng), saved=None)
         if control is not None:
@@ -116,6 +135,12 @@ def facts(world: World, rng: np.random.Generator) -> printed.World:
     return world_runs
 
 
+def _place_in_pairs(key: str) -> tuple[bool, bool]:
+    """The order in which runs are drawn: each control before what is compared with it."""
+    method = key.split("/")[2]
+    return method != "gpt", method.endswith("_slow")
+
+
 def _saved_percent(facts: Facts, gain: float) -> float | None:
     """Percent of the budget that a drawn gain saves, at the slope of the printed gain and saving."""
     if facts.saved is None or gain <= 0:
@@ -123,9 +148,43 @@ def _saved_percent(facts: Facts, gain: float) -> float | None:
     return min(99.0, gain * facts.saved / (facts.control_loss - facts.loss))
 
 
-def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:
-    """The frames of one world, whose files are written below `folder`."""
-    return printed.load_frames(printed.write_runs(facts(world, rng), folder))
+@dataclass(frozen=True, kw_only=True)
+class DrawnFrames(RunFrames):
+    """The frames of a world of which nothing is written: `facts` are what its metrics and probes would say."""
+
+    facts: printed.World
+
+    def metrics(self, key: str) -> pd.DataFrame:
+        """Make a run's metrics."""
+        return printed.make_metrics(printed.study_at().runs[key].spec, self.facts[key])
+
+
+class _DrawnValues(RunValues):
+    """Reads curves from the facts, of which layers and heads would be made that have them as their means."""
+
+    def _curve(self, key: str, probe: str, part: str, column: str) -> pd.Series:
+        curve = self.frames.facts[key].run_values.get((probe, part), {})
+        return pd.Series({at: both[column == "null"] for at, both in sorted(curve.items())}, dtype=float)
+
+
+class DrawnEvidence(Evidence):
+    """The study's evidence, of drawn frames."""
+
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
+        super().__init__(frames, study, published)
+        self.run_values = _DrawnValues(frames, study)
+
+
+def draw(world: World, rng: np.random.Generator, _: Path) -> DrawnFrames:
+    """The frames of one world, of which nothing is written."""
+    runs, made = facts(world, rng), printed.load_published()
+    tasks = {(key, task): value for key, run in runs.items() for task, value in run.tasks.items()}
+    places = pd.MultiIndex.from_frame(made.scores[["key", "task"]])
+    values = {field.name: getattr(made, field.name) for field in fields(RunFrames)}
+    losses = pd.Series({key: run.loss for key, run in runs.items()})
+    values["runs"] = made.runs.assign(validation_loss=losses.reindex(made.runs.index))
+    values["scores"] = made.scores.assign(value=[tasks.get(place, float("nan")) for place in places])
+    return DrawnFrames(facts=runs, **values)
 
 
 def study() -> DrawnStudy:
@@ -134,8 +193,9 @@ def study() -> DrawnStudy:
         study=printed.study_at(),
         published=printed.PUBLISHED,
         checks=CHECKS,
-        evidence=Evidence,
+        evidence=DrawnEvidence,
         draw=draw,
         noise=NOISE,
         not_drawn=NOT_DRAWN,
+        null_agrees=NULL_AGREES,
     )

@@ -23,6 +23,11 @@ NOISE = [
 _TRANSFER = "a measurement, of which the paper prints ranges and no spread"
 _SAID = "the paper prints no loss of these runs"
 
+NULL_AGREES = {
+    **dict.fromkeys(["t2_wq_identity", "match_baseline", "pct_wq_identity"], "no difference is what it claims"),
+    "t2_baseline": "a level, which it shares",
+}
+
 
 def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:
     """The frames of one world, whose files are written below `folder`."""
@@ -50,4 +55,5 @@ def study() -> DrawnStudy:
         draw=draw,
         noise=NOISE,
         not_drawn=not_drawn,
+        null_agrees=NULL_AGREES,
     )

@@ -54,6 +54,23 @@ NOT_DRAWN = {
 }
 
 
+_INSIDE, _LEVEL = "no difference from the baseline is what it claims", "a level or a spread, which it shares"
+_DEVICES = "two devices that give the same are what it claims"
+NULL_AGREES = {
+    **dict.fromkeys([
+        "t2_qknorm_geglu", "t2_gated_attn_qknorm", "t2_softmax_cap", "t2_selective_qknorm", "t2_value_residual",
+        "t2_geglu_ffn", "t2_denseformer", "geglu_equals_swiglu",
+    ], _INSIDE),
+    **dict.fromkeys([
+        "baseline_mean_sigma", "baseline_seeds", "sigma_three_refs", "gain_floor", "t3_baseline",
+        "t7_val_loss_baseline", "t7_val_loss_softpick", "t7_val_loss_qknorm",
+    ], _LEVEL),
+    "sigma_baseline_largest": "printed inside the noise: deviations of three seeds differ as much by chance",
+    "spearman_7": "no relation between the scales is what it claims",
+    **dict.fromkeys(["a100_match", "a100_per_task", "a100_direction"], _DEVICES),
+}  # fmt: skip
+
+
 @cache
 def _truths() -> dict[tuple[str, str], tuple[pd.Series, float]]:
     """(scale, method) -> accuracy by task and held-out loss, means over the seeds that are printed."""
@@ -107,4 +124,5 @@ def study() -> DrawnStudy:
         draw=draw,
         noise=NOISE,
         not_drawn=NOT_DRAWN,
+        null_agrees=NULL_AGREES,
     )

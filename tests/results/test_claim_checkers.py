@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
+from scipy.stats import kendalltau
 
 from plumbline.core.errors import PlumblineError
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,
+    chance_of_tau,
     check,
     describe_nearness,
     first,
@@ -49,24 +53,42 @@ def test_numbers():
 def test_signs():
     beyond, plain = signs("z", beyond=2.0), signs("gain")
     assert verdict("sign", {"z": 4.5}, {"z": 2.1}, beyond) == "reproduced"
-    assert verdict("sign", {"z": 4.5}, {"z": 0.3}, beyond) == "partly"
+    assert verdict("sign", {"z": 4.5}, {"z": 2.0}, beyond) == "not reproduced"
+    assert verdict("sign", {"z": 0.4}, {"z": 0.4}, beyond) == "not reproduced"
     assert verdict("sign", {"z": 4.5}, {"z": -4.5}, beyond) == "not reproduced"
     both = signs("z", "y", beyond=2.0)
     printed = {"z": [-4.0, -9.0], "y": -1.0}
     assert verdict("sign", printed, {"z": [-3.0, -5.0], "y": 0.5}, both) == "not reproduced"
-    assert verdict("sign", printed, {"z": [-3.0, -5.0], "y": -2.5}, both) == "partly"
+    assert verdict("sign", printed, {"z": [-3.0, -5.0], "y": -2.5}, both) == "reproduced"
+    assert verdict("sign", printed, {"z": [-3.0, -1.5], "y": -2.5}, both) == "not reproduced"
     assert verdict("sign", {"gain": 0.01}, {"gain": 7.0}, plain) == "reproduced"
     # Nobody said which value carries the sign: they are numbers.
     assert verdict("sign", {"z": 4.5}, {"z": 2.1}) == "not reproduced"
 
 
+def test_a_sign_inside_the_noise_is_named_with_its_limit():
+    claim = PaperClaim(id="x", text="", source="", kind="sign", values={"z": 4.5})
+    why = check(claim, ComputedValues(values={"z": 0.3}), signs("z", beyond=2.0))[1]
+    assert "printed sign" in why and "|z| = 2" in why
+
+
 def test_orders():
-    printed, rule = {"names": list("abcd")}, order("names")
-    assert verdict("order", printed, {"names": list("abcd")}, rule) == "reproduced"
-    assert verdict("order", printed, {"names": list("abdc")}, rule) == "partly"
-    assert verdict("order", printed, {"names": list("dcba")}, rule) == "not reproduced"
-    assert verdict("order", {"names": list("abc")}, {"names": list("abx")}, rule) == "partly"
+    printed, rule = {"names": list("abcdef")}, order("names")
+    assert verdict("order", printed, {"names": list("abcdef")}, rule) == "reproduced"
+    assert verdict("order", printed, {"names": list("abdcef")}, rule) == "partly"
+    assert verdict("order", printed, {"names": list("xabcdyef")}, rule) == "partly"
+    assert verdict("order", printed, {"names": list("abcdxy")}, rule) == "not reproduced"
+    assert verdict("order", printed, {"names": list("fedcba")}, rule) == "not reproduced"
+    # One pair the other way is nothing of four names, which chance puts so in one order of six.
+    assert verdict("order", {"names": list("abcd")}, {"names": list("abdc")}, rule) == "not reproduced"
     assert verdict("order", {"names": list("abc")}, {"names": list("xyc")}, rule) == "not reproduced"
+
+
+@pytest.mark.parametrize("names", [2, 3, 4, 5])
+def test_the_chance_of_a_tau_is_its_share_of_all_orders(names):
+    taus = [float(kendalltau(range(names), order).statistic) for order in permutations(range(names))]
+    for tau in set(taus):
+        assert chance_of_tau(names, tau) == pytest.approx(sum(other >= tau - 1e-9 for other in taus) / len(taus))
 
 
 def test_statistics():
@@ -132,7 +154,7 @@ def test_ties_are_no_order():
 
     assert ranking({"a": 1.0, "b": 2.0, "c": 1.0}, highest_first=True) == ["b", "a = c"]
     assert judge(a=3.0, b=2.0, c=1.0) == "reproduced"
-    assert judge(a=3.0, b=2.0, c=2.0) == "partly"
+    assert judge(a=3.0, b=2.0, c=2.0) == "not reproduced"
     assert judge(a=1.0, b=1.0, c=1.0) == "not reproduced"
     assert judge(a=1.0, b=1.0, c=2.0) == "not reproduced"
     tied = ranking({"a": 1.0, "b": 1.0}, highest_first=True)

@@ -121,7 +121,7 @@ def test_limits_of_the_rules_stand_with_each_study_that_they_judge(study: str) -
     used = {"claim_tolerances.ABOUT"} if any("approx" in claim.tolerance for claim in claims) else set()
     used |= {"claim_tolerances.ROUGHLY"} if any("roughly" in claim.tolerance for claim in claims) else set()
     used |= {"claim_checkers.RATIO"} if any(claim.kind == "ratio" for claim in claims) else set()
-    used |= {"claim_checkers.PARTLY_AN_ORDER"} if re.search(r"\border\(", code) else set()
+    used |= {"claim_checkers.PARTLY_AN_ORDER", "claim_checkers.BY_CHANCE"} if re.search(r"\border\(", code) else set()
     lists = [claim for claim in claims if claim.kind == "qualitative" and any(map(_is_list, claim.values.values()))]
     used |= {"claim_checkers.COMMON_NAMES"} if lists else set()
     used |= {"claim_checkers.STATISTIC", "claim_checkers.STATISTIC_APART"} if "statistic(" in code else set()

@@ -42,6 +42,7 @@ RATES = {
         ("reproduced_if_paper_right", "reproduced", "if the paper is right"),
         ("partly_if_paper_right", "partly", "if the paper is right"),
         ("reproduced_if_nothing_differs", "reproduced", "if nothing differs"),
+        ("partly_if_nothing_differs", "partly", "if nothing differs"),
     )
 }
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
 from plumbline.results.claims.claim_registry import MissingRun
-from plumbline.results.claims.claim_tolerances import factor, near
+from plumbline.results.claims.claim_tolerances import Near, factor, near
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -31,6 +31,9 @@ from ..tables.table8 import replay_rule
 LEVEL, LOSS_LEVEL, SPREAD = factor(1.05), near(math.log(1.05)), factor(3.0)
 GAIN, LOSS_GAIN = near(2 * 0.0789), near(2 * 0.0030)
 
+#: How far from zero the mean difference of three pairs comes in noise: two of its standard errors.
+MEAN_GAIN, MEAN_LOSS_GAIN = GAIN.limit / math.sqrt(3), LOSS_GAIN.limit / math.sqrt(3)
+
 #: Two of the paper's standard deviations of the saved share, in percent.
 SAVED = near(2 * 1.41)
 
@@ -39,6 +42,11 @@ ENTROPY, LOGIT, WRITE, COPY = near(0.04), factor(1.15), factor(1.15), factor(1.2
 
 #: A fraction of training read off the evaluations: half a distance between two of them, in percent.
 ON_THE_GRID = near(0.26)
+
+
+def above(tolerance: Near, lower: float, higher: float) -> bool:
+    """Whether a reading is above another one by more than two readings of one network are apart."""
+    return higher > lower and not tolerance(lower, higher)
 
 
 class Evidence(claim_registry.ClaimEvidence):
@@ -113,6 +121,11 @@ class Evidence(claim_registry.ClaimEvidence):
     def gain(self, method: str, control: str = CONTROL) -> float:
         """Perplexity of a control less a run's, of the first seed."""
         return self.ppl(control) - self.ppl(method)
+
+    def suppresses(self, method: str, than: str = CONTROL) -> bool:
+        """Whether a run's upper logit is lower and its upper entropy higher than another's at 3 %, beyond noise."""
+        logit, entropy = ((read(than), read(method)) for read in (self.logit, self.entropy))
+        return above(LOGIT, logit[1], logit[0]) and above(ENTROPY, *entropy)
 
     def architecture_gain(self, architecture: str) -> float:
         """What the intervention gains in an architecture."""

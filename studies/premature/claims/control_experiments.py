@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking, signs
+from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, order, ranking, signs, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import factor
 
@@ -27,7 +27,7 @@ def entropy_floor_readout(e: Evidence, claim: PaperClaim) -> Values:
     return {"entropy": e.entropy("entropy_floor"), "logit": e.logit("entropy_floor")}
 
 
-@CHECKS.of(effect=signs("floor", "slowing"), near=GAIN)
+@CHECKS.of(effect=in_turn(signs("floor"), signs("slowing", beyond=GAIN.limit)), near=GAIN)
 def entropy_floor_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the perplexity that the entropy floor and the slowing each gain on the same control."""
     return {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
@@ -35,9 +35,9 @@ def entropy_floor_gain(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of()
 def entropy_floor_much_smaller(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether the slowing gains something, and the entropy floor less than half of that."""
+    """Decide whether the slowing gains something beyond noise, and the entropy floor less than half of that."""
     gains = {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
-    holds = gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"]
+    holds = gains["slowing"] > GAIN.limit and gains["floor"] < MUCH * gains["slowing"]
     return ComputedValues(holds=holds, shown=gains, limits=_part("the floor's share", gains["floor"], gains["slowing"]))
 
 
@@ -58,7 +58,7 @@ def global_half_lr(e: Evidence, claim: PaperClaim) -> Values:
 
 
 @CHECKS.of(
-    effect=signs("delta", "delta_loss"),
+    effect=in_turn(signs("delta", beyond=GAIN.limit), signs("delta_loss", beyond=LOSS_GAIN.limit)),
     near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN},
 )
 def selective_vs_global(e: Evidence, claim: PaperClaim) -> Values:
@@ -93,17 +93,18 @@ CHECKS.of("t9_control", near=CLOSE)(_table9)
 CHECKS.of(
     *(f"t9_{name}" for name, method in table9.RUNS.items() if method != CONTROL),
     near=CLOSE,
-    effect=signs("ppl_reduction", "tokens_saved_pct"),
+    effect=in_turn(signs("ppl_reduction", beyond=GAIN.limit), signs("tokens_saved_pct")),
 )(_table9)
 
 
 @CHECKS.of()
 def fixed_releases_keep_most(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the releases at fixed shares of training keep more than half of what the adaptive one gains, in
-    perplexity and in tokens, where that gains some of both."""
+    perplexity and in tokens, where that gains some of both, beyond noise in perplexity."""
     adaptive = {"ppl": e.gain(INTERVENTION), "tokens": e.percent_saved(INTERVENTION)}
     fixed = {name: {"ppl": e.gain(name), "tokens": e.percent_saved(name)} for name in ("fixed_3pct", "fixed_6pct")}
     most = all(own[quantity] > MUCH * whole > 0 for own in fixed.values() for quantity, whole in adaptive.items())
+    most = most and adaptive["ppl"] > GAIN.limit
     gains = {
         f"{quantity}_gain": [whole, *(own[quantity] for own in fixed.values())] for quantity, whole in adaptive.items()
     }
@@ -127,10 +128,16 @@ DISPLACEMENT = factor(1.25)
 def _table10(e: Evidence, claim: PaperClaim) -> Values:
     method = table10.RUNS[claim.id.removeprefix("t10_")]
     readouts = {"entropy": e.entropy(method), "logit": e.logit(method)}
-    return {"final_ppl": e.ppl(method), "displacement": e.read(method, "bilinear_displacement")} | readouts
+    values = {"final_ppl": e.ppl(method), "displacement": e.read(method, "bilinear_displacement")}
+    return values | readouts | ({} if method == CONTROL else {"suppresses": e.suppresses(method)})
 
 
-CHECKS.of(*(f"t10_{name}" for name in table10.RUNS), near=CLOSE | {"displacement": DISPLACEMENT})(_table10)
+for _name, _method in table10.RUNS.items():
+    CHECKS.of(
+        f"t10_{_name}",
+        near=CLOSE | {"displacement": DISPLACEMENT},
+        effect=None if _method == CONTROL else statements("suppresses"),
+    )(_table10)
 
 
 @CHECKS.of()

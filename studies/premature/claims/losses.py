@@ -8,14 +8,27 @@ from __future__ import annotations
 import math
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, signs
+from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, signs, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 from plumbline.stats.sample_spread import sample_deviation
 
 from ..paired_runs import PairedRuns
 from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE
-from .claim_evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SAVED, SPREAD, Evidence
+from .claim_evidence import (
+    ENTROPY,
+    GAIN,
+    LEVEL,
+    LOGIT,
+    LOSS_GAIN,
+    LOSS_LEVEL,
+    MEAN_GAIN,
+    MEAN_LOSS_GAIN,
+    SAVED,
+    SPREAD,
+    Evidence,
+    above,
+)
 
 CHECKS = ClaimChecks()
 
@@ -24,18 +37,24 @@ CHECKS = ClaimChecks()
 TOKENS, TOKENS_0P7B, SAVED_M = near(2 * 0.035), near(2 * 0.017), near(70)
 GAIN_0P7B, LOSS_GAIN_0P7B = near(2 * 0.0073), near(2 * 0.0004)
 
+#: Two standard errors of the mean of three pairs at 0.7B.
+MEAN_GAIN_0P7B, MEAN_LOSS_GAIN_0P7B = GAIN_0P7B.limit / math.sqrt(3), LOSS_GAIN_0P7B.limit / math.sqrt(3)
+
 #: A lower-copy score is comparable to another within this factor.
 COMPARABLE = 1.25
 
 
-@CHECKS.of(effect=signs("delta_ppl_mean"), near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
+@CHECKS.of(effect=signs("delta_ppl_mean", beyond=MEAN_GAIN), near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
 def ppl_gain_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 270M."""
     mean, sigma = e.moments(e.base, "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of(effect=signs("delta_loss_mean"), near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
+@CHECKS.of(
+    effect=signs("delta_loss_mean", beyond=MEAN_LOSS_GAIN),
+    near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD},
+)
 def loss_gain_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 270M."""
     mean, sigma = e.moments(e.base, "loss", "difference")
@@ -53,15 +72,17 @@ def levels_270m(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, near=close)
 
 
-@CHECKS.of(effect=signs("saved_pct", "saved_m"))
+@CHECKS.of(effect=in_turn(signs("saved_pct", "saved_m"), statements("gains")))
 def tokens_saved_270m(e: Evidence, claim: PaperClaim) -> Values:
-    """Compute after how many tokens the intervention reaches its control's final loss at 270M, and what that saves."""
+    """Compute after how many tokens the intervention reaches its control's final loss at 270M, and what that saves,
+    where it ends below it by more than noise."""
     tokens, tokens_sd = e.moments(e.base, "tokens_to_control_loss_b", "intervention")
     saved = e.base.saved
     # No mean of those pairs alone whose intervention gets there.
     percent, spread = (-math.inf, math.nan) if e.base.short else (float(saved.mean()), sample_deviation(saved))
     values = {"tokens_b": tokens, "tokens_b_std": tokens_sd, "saved_pct": percent}
     values |= {"saved_m": percent / 100 * e.base.budget / 1e6, "saved_pct_std": spread}
+    gains = {"gains": -e.moments(e.base, "loss", "difference")[0] > MEAN_LOSS_GAIN}
     close = {
         "tokens_b": TOKENS,
         "tokens_b_std": SPREAD,
@@ -69,10 +90,14 @@ def tokens_saved_270m(e: Evidence, claim: PaperClaim) -> Values:
         "saved_m": SAVED_M,
         "saved_pct_std": SPREAD,
     }
-    return ComputedValues(values=values, near=close)
+    return ComputedValues(values=values | gains, near=close)
 
 
-@CHECKS.of(compare=signs("loss", "ppl", "tokens_to_control_loss_b"))
+@CHECKS.of(
+    compare=in_turn(
+        signs("loss", beyond=MEAN_LOSS_GAIN), signs("ppl", beyond=MEAN_GAIN), signs("tokens_to_control_loss_b")
+    )
+)
 def gain_every_paired_difference(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the mean paired differences in loss, perplexity and tokens to the control's loss at 270M."""
     means = {name: e.moments(e.base, name, "difference")[0] for name in ("loss", "ppl", "tokens_to_control_loss_b")}
@@ -83,14 +108,19 @@ def _large(e: Evidence) -> PairedRuns:
     return PairedRuns(e.run_values, LARGE)
 
 
-@CHECKS.of(effect=signs("delta_ppl_mean"), near={"delta_ppl_mean": GAIN_0P7B, "delta_ppl_std": SPREAD})
+@CHECKS.of(
+    effect=signs("delta_ppl_mean", beyond=MEAN_GAIN_0P7B), near={"delta_ppl_mean": GAIN_0P7B, "delta_ppl_std": SPREAD}
+)
 def ppl_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 0.7B."""
     mean, sigma = e.moments(_large(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of(effect=signs("delta_loss_mean"), near={"delta_loss_mean": LOSS_GAIN_0P7B, "delta_loss_std": SPREAD})
+@CHECKS.of(
+    effect=signs("delta_loss_mean", beyond=MEAN_LOSS_GAIN_0P7B),
+    near={"delta_loss_mean": LOSS_GAIN_0P7B, "delta_loss_std": SPREAD},
+)
 def loss_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 0.7B."""
     mean, sigma = e.moments(_large(e), "loss", "difference")
@@ -108,13 +138,17 @@ def levels_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, near=close)
 
 
-@CHECKS.of(effect=signs("saved_b"), near={"tokens_b": TOKENS_0P7B, "std_b": SPREAD, "saved_b": TOKENS_0P7B})
+@CHECKS.of(
+    effect=in_turn(signs("saved_b"), statements("gains")),
+    near={"tokens_b": TOKENS_0P7B, "std_b": SPREAD, "saved_b": TOKENS_0P7B},
+)
 def tokens_saved_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute after how many billions of tokens the intervention reaches its control's final loss at 0.7B, and the
-    billions saved."""
+    billions saved, where it ends below it by more than noise."""
     tokens, sigma = e.moments(_large(e), "tokens_to_control_loss_b", "intervention")
     saved = -e.moments(_large(e), "tokens_to_control_loss_b", "difference")[0]
-    return {"tokens_b": tokens, "std_b": sigma, "saved_b": saved}
+    gains = {"gains": -e.moments(_large(e), "loss", "difference")[0] > MEAN_LOSS_GAIN_0P7B}
+    return {"tokens_b": tokens, "std_b": sigma, "saved_b": saved} | gains
 
 
 @CHECKS.of()
@@ -126,6 +160,6 @@ def mechanism_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     copy = [e.read(side, "lower_copy", EARLY, "model", LARGE) for side in sides]
     alike = max(copy) <= COMPARABLE * min(copy)
     readouts = {"entropy": entropy, "logit": logit, "lower_copy": copy}
-    holds = entropy[0] < entropy[1] and logit[0] > logit[1] and alike
+    holds = above(ENTROPY, *entropy) and above(LOGIT, *reversed(logit)) and alike
     limits = {"larger copy score over the smaller": (max(copy) / min(copy), COMPARABLE)}
     return ComputedValues(holds=holds, shown=readouts, limits=limits)

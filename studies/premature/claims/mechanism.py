@@ -13,7 +13,7 @@ from plumbline.results.claims.claim_tolerances import factor, near
 
 from ..release_rule_replay import find_maturity
 from ..run_values import CONTROL, EARLY, END, FIFTH, INTERVENTION
-from .claim_evidence import ENTROPY, LOGIT, Evidence
+from .claim_evidence import ENTROPY, LOGIT, Evidence, above
 
 CHECKS = ClaimChecks()
 
@@ -125,30 +125,34 @@ def _read(e: Evidence, method: str) -> str:
 def entropy_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read upper attention entropy at 3 % of training, of control and intervention, which has the higher one."""
     entropies = {side: e.entropy(method) for side, method in SIDES.items()}
-    return entropies | {"higher": entropies["intervention"] > entropies["control"]}
+    return entropies | {"higher": above(ENTROPY, *entropies.values())}
 
 
 @CHECKS.of(effect=statements("lower"), near=LOGIT)
 def logit_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read the upper logit at 3 % of training, of control and intervention, which has the lower one."""
     logits = {side: e.logit(method) for side, method in SIDES.items()}
-    return logits | {"lower": logits["intervention"] < logits["control"]}
+    return logits | {"lower": above(LOGIT, *reversed(logits.values()))}
 
 
 @CHECKS.of()
 def entropy_order(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether the intervention has the higher upper entropy at every point from 3 % to 20 % of training."""
+    """Decide whether the intervention has the higher upper entropy at every point from 3 % to 20 % of training, at 3 %
+    by more than noise."""
     control, intervention = (_curve(e, method, "entropy") for method in SIDES.values())
     early = intervention[:FIFTH] > control[:FIFTH]
-    return ComputedValues(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
+    holds = bool(early.all()) and above(ENTROPY, control[EARLY], intervention[EARLY])
+    return ComputedValues(holds=holds, shown={"control": list(control), "intervention": list(intervention)})
 
 
 @CHECKS.of()
 def logit_growth_suppressed(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether the intervention has the lower upper logit at every point from 3 % to 20 % of training."""
+    """Decide whether the intervention has the lower upper logit at every point from 3 % to 20 % of training, at 3 % by
+    more than noise."""
     control, intervention = (_curve(e, method, "logit_mean_abs") for method in SIDES.values())
     early = intervention[:FIFTH] < control[:FIFTH]
-    return ComputedValues(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
+    holds = bool(early.all()) and above(LOGIT, intervention[EARLY], control[EARLY])
+    return ComputedValues(holds=holds, shown={"control": list(control), "intervention": list(intervention)})
 
 
 @CHECKS.of()

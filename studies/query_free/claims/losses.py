@@ -46,11 +46,12 @@ def column(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
 
 
 def worse_or_better(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
-    """Rule: the loss is on the printed side of the baseline's, where one is printed."""
+    """Rule: the loss is on the printed side of the baseline's, where one is printed, by more than what counts as the
+    same."""
     name = "loss_vs_baseline_pct"
     if not claim.values.get(name) or name not in measured.values:
         return "reproduced", "no side is printed"
-    return signs(name)(claim, measured)
+    return signs(name, beyond=SAME)(claim, measured)
 
 
 @CHECKS.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column, effect=worse_or_better)
@@ -123,13 +124,11 @@ def percentage(e: Evidence, claim: PaperClaim) -> Values:
 
 
 def higher(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
-    """A loss that is said to be worse: by more than counts as the same, or at least on that side."""
+    """A loss that is said to be worse: by more than counts as the same."""
     percent = measured.shown["percent"]
     if percent > SAME:
         return "reproduced", f"worse by {percent:.2f} %"
-    if percent > 0:
-        return "partly", f"worse by {percent:.2f} %, which counts as the same"
-    return "not reproduced", "no worse"
+    return "not reproduced", f"worse by {percent:.2f} %, which counts as the same" if percent > 0 else "no worse"
 
 
 @CHECKS.of(compare=higher)

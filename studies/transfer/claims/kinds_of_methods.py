@@ -21,13 +21,16 @@ from plumbline.results.claims.claim_checkers import (
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import near
 
-from .base_scale import CLIMB, beyond, interval
+from .base_scale import CHANCE_COUNT, CLIMB, beyond, interval, side
 from .claim_evidence import LEVEL, SIGNIFICANT_Z, Evidence
+from .large_scale import ONE_RUN_EACH
 
 CHECKS = ClaimChecks()
 
 #: Orders of magnitude that are made of one sigma share the factor of two to which it is known.
 ORDERS = near(math.log10(2))
+#: How far from the baseline the ends of ten methods come in noise: three printed sigmas.
+ENDS = 0.0063
 
 
 def _attention(e: Evidence) -> list[str]:
@@ -39,7 +42,7 @@ def _single_attention(e: Evidence) -> list[str]:
     return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 
-@CHECKS.of(effect=signs("hi", "lo"), near=CLIMB)
+@CHECKS.of(effect=signs("hi", "lo", beyond=ENDS), near=CLIMB)
 def attention_span(e: Evidence, claim: PaperClaim) -> Values:
     """Find the largest and smallest delta of the attention methods at the base scale."""
     deltas = [e.delta(method) for method in _attention(e)]
@@ -54,7 +57,7 @@ def attention_span_ratio(e: Evidence, claim: PaperClaim) -> Values:
     return {"ratio": (max(deltas) - min(deltas)) / (high - low) if high > low else math.inf}
 
 
-@CHECKS.of()
+@CHECKS.of(effect=signs("up", "down", beyond=CHANCE_COUNT))
 def attention_six_of_eight(e: Evidence, claim: PaperClaim) -> Values:
     """As printed it cannot be: three up and five down are eight."""
     methods = _single_attention(e)
@@ -83,7 +86,7 @@ def overshoot(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=there, shown={f"orders_{m}": value for m, value in orders.items()}, limits=limits)
 
 
-@CHECKS.of(compare=parts("best", "worst", "other_improvers_soft"))
+@CHECKS.of(compare=in_turn(statements("best", "worst"), at_most_partly(statements("other_improvers_soft"))))
 def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
     """Best and worst are the printed ones and both hard; what else improves is soft, combinations left out."""
     deltas = {method: e.delta(method) for method in _attention(e)}
@@ -99,17 +102,19 @@ def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of()
 def removing_softmax_normalization(e: Evidence, claim: PaperClaim) -> Values:
-    """List those of the claim's methods that lie more than two sigmas below the baseline."""
-    below = [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]
-    return ComputedValues(values={"ids": below}, limits=e.nearest_to_the_noise(claim.values["ids"]))
+    """Decide whether each of the claim's methods lies below the baseline, beyond noise."""
+    methods = claim.values["ids"]
+    below = [method for method in methods if side(e, method) < 0]
+    limits = e.nearest_to_the_noise(methods)
+    return ComputedValues(holds=below == methods, shown={"ids": below}, limits=limits)
 
 
-@CHECKS.of(compare=in_turn(statements("none_improves"), parts("worse", "denseformer_inside")))
+@CHECKS.of(compare=in_turn(statements("none_improves", "worse"), at_most_partly(statements("denseformer_inside"))))
 def residual_none_improves(e: Evidence, claim: PaperClaim) -> Values:
     """The printed z are those of Table 2, whose rows are claims of their own."""
-    z = [e.z(method) for method in ("layerscale", "hyper", "attnres")]
-    dense = e.z("denseformer")
-    values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": max(z) < -SIGNIFICANT_Z}
+    worse = ("layerscale", "hyper", "attnres")
+    z, dense = [e.z(method) for method in worse], e.z("denseformer")
+    values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": all(side(e, method) < 0 for method in worse)}
     values |= {"denseformer_inside": abs(dense) < SIGNIFICANT_Z}
     limits = e.nearest_to_the_noise(("layerscale", "hyper", "attnres", "denseformer"))
     return ComputedValues(values=values, shown={"z": z, "z_denseformer": dense}, limits=limits)
@@ -130,17 +135,18 @@ def nominal(e: Evidence, claim: PaperClaim) -> Values:
     """Beyond 2 sigma on the printed side, and not after correction: both, or it is not nominal."""
     method = NOMINAL[claim.id]
     z, p = e.z(method), e.p_bonferroni(method)
-    there = math.copysign(1, claim.values["z"]) * z > SIGNIFICANT_Z
+    there = side(e, method) == math.copysign(1, claim.values["z"])
     limits = {"|z|": (abs(z), SIGNIFICANT_Z), "p_bonf": (p, LEVEL)}
     return ComputedValues(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p}, limits=limits)
 
 
-@CHECKS.of(compare=statistic("z", beyond=SIGNIFICANT_Z))
+@CHECKS.of(effect=statements("apart"), compare=statistic("z", beyond=SIGNIFICANT_Z))
 def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
     """Stable is what the claim says first: a divergence speaks against it."""
     try:
         z = e.z("hyper")
-        return ComputedValues(values={"z": z}, limits={"|z|": (abs(z), SIGNIFICANT_Z)})
+        values = {"z": z, "apart": side(e, "hyper") != 0}
+        return ComputedValues(values=values, limits={"|z|": (abs(z), SIGNIFICANT_Z)})
     except MissingRun as absent:
         if absent.word != "diverged" or "hyper" not in absent.key:
             raise
@@ -149,15 +155,19 @@ def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(compare=in_turn(statements("tops"), at_most_partly(statements("uninformative_before"))))
 def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether QK-Norm with GeGLU is best at the large scale, and was within two sigmas at the base scale."""
-    values = e.averages_at_large_scale()
-    best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
-    said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
-    limits = {"|z|": (abs(z), SIGNIFICANT_Z)}
+    """Decide whether QK-Norm with GeGLU is best at the large scale, above the baseline by more than noise, and was
+    within two sigmas at the base scale."""
+    values, name = e.averages_at_large_scale(), "qknorm_geglu"
+    best, z, delta = max(values, key=values.__getitem__), e.z(name), e.delta(name, "large")
+    said_so = {"tops": best == name and delta > ONE_RUN_EACH, "uninformative_before": abs(z) < SIGNIFICANT_Z}
+    limits = {"|z|": (abs(z), SIGNIFICANT_Z), "delta at 3B": (delta, ONE_RUN_EACH)}
     return ComputedValues(values=said_so, shown={"best_3b": best, "z_1p2b": z}, limits=limits)
 
 
-@CHECKS.of(compare=in_turn(number, at_most_partly(statements("no_other"))))
+@CHECKS.of(
+    effect=signs("replacement", "residual", beyond=CHANCE_COUNT),
+    compare=in_turn(number, at_most_partly(statements("no_other"))),
+)
 def failure_taxonomy(e: Evidence, claim: PaperClaim) -> Values:
     """By what the methods change: the two replacements of softmax, its subtraction, the residual stream."""
     down = [method for method in e.methods if e.z(method) < -SIGNIFICANT_Z]

@@ -251,7 +251,7 @@ def _make(spec, run: Facts) -> MadeRun:
     steps, whole = spec.train.steps, run.outcome == "completed"
     step = steps if whole else steps // 2
     return make_run(
-        spec, _metrics(spec, run), _probes(spec, run, step / steps), _scores(spec, run) if run.tasks else None,
+        spec, make_metrics(spec, run), _probes(spec, run, step / steps), _scores(spec, run) if run.tasks else None,
         step=step, loss=run.loss, diverged="" if whole else "loss is not finite",
         outcome={"interventions": [_report(spec, entry, run) for entry in spec.interventions]},
     )  # fmt: skip
@@ -269,7 +269,7 @@ def _report(spec, entry, run: Facts) -> dict:
     return {"released": None, "fraction": None, "why": None}
 
 
-def _metrics(spec, run: Facts) -> pd.DataFrame:
+def make_metrics(spec, run: Facts) -> pd.DataFrame:
     """A held-out loss that is linear in tokens, through the control's final loss as `saved` states, to its own."""
     steps, every = spec.train.steps, spec.train.validate_every
     at = np.array([*range(every, steps, every), steps])

@@ -147,8 +147,8 @@ def qualitative(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, s
     A value that is not a list counts as agreeing or not.
     """
     verdicts = []
-    for name, got in computed.values.items():
-        printed = claim.values[name]
+    for name in [name for name in claim.values if name in computed.values]:
+        printed, got = claim.values[name], computed.values[name]
         if not isinstance(printed, list):
             verdicts.append(1.0 if _agree(claim, computed, name) else 0.0)
             continue
@@ -173,22 +173,23 @@ KINDS: dict[str, Compare] = {
 
 
 def signs(*names: str, beyond: float | None = None) -> Compare:
-    """Make a rule: each value has the printed sign, and lies on the printed side of |value| = `beyond`.
+    """Make a rule: each value has the printed sign, and is farther from zero than `beyond`; else it is not reproduced.
 
-    Another sign is not reproduced, another side partly.
+    Noise has the printed sign in half of all cases: `beyond` is how far from zero it comes alone.
     """
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
-        same_side = True
+        inside = ""
         for name in names:
             printed, got = (np.atleast_1d(values[name]) for values in (claim.values, computed.values))
             for printed_number, number in zip(printed, got, strict=True):
                 if np.sign(printed_number) != np.sign(number):
                     return "not reproduced", f"{name} has the other sign"
-                same_side &= beyond is None or _same_side(printed_number, number, beyond)
-        if not same_side:
-            return "partly", f"same sign, other side of |{names[0]}| = {beyond:g}"
-        return "reproduced", "same sign" + ("" if beyond is None else f", same side of |{names[0]}| = {beyond:g}")
+                if beyond is not None and abs(number) <= beyond:
+                    inside = inside or name
+        if inside:
+            return "not reproduced", f"the printed sign, inside |{inside}| = {beyond:.3g}"
+        return "reproduced", "same sign" + ("" if beyond is None else f", beyond |{names[0]}| = {beyond:.3g}")
 
     return compare
 
@@ -213,14 +214,17 @@ def ranking(numbers: Mapping[str, float], *, highest_first: bool) -> list[str]:
     return [TIED.join(tied) for _, tied in groupby(ranked, key=numbers.__getitem__)]
 
 
-#: Kendall's tau with the printed order from which on another one is partly that order.
-PARTLY_AN_ORDER = 0.5
+#: Kendall's tau with the printed order from which on another one is partly that order, and in what share of orders
+#: that are drawn by chance one as near may come.
+PARTLY_AN_ORDER, BY_CHANCE = 0.5, 0.05
 
 
 def order(name: str) -> Compare:
-    """Make a rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly.
+    """Make a rule: the printed order of names is reproduced; one that is near it is partly.
 
-    The computed order is a `ranking`; in tau a tied pair counts as neither of the two orders.
+    Near is Kendall's tau of at least 0.5, if chance gives as much in one order of twenty at most: of four names none is
+    near. The computed order is a `ranking`; in tau a pair that is tied, or has a name that is not there, counts as
+    neither of the two orders.
     """
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
@@ -228,16 +232,30 @@ def order(name: str) -> Compare:
         if printed == got:
             return "reproduced", "the same order"
         place = {entry: place_number for place_number, tied in enumerate(got) for entry in tied.split(TIED)}
-        if set(printed) != set(place):
-            shared = len(set(printed) & set(place))
-            verdict: Verdict = "partly" if shared * 2 >= len(printed) else "not reproduced"
-            return verdict, f"{shared} of {len(printed)} of the printed names are among the computed"
-        pairs = [np.sign(place[lower] - place[upper]) for upper, lower in combinations(printed, 2)]
+        pairs = [
+            np.sign(place[lower] - place[upper]) if {upper, lower} <= set(place) else 0
+            for upper, lower in combinations(printed, 2)
+        ]
         tau = float(np.mean(pairs))
-        why = f"Kendall's tau {tau:+.2f} with the printed order{', with ties' if len(got) < len(place) else ''}"
-        return ("partly" if tau >= PARTLY_AN_ORDER else "not reproduced"), why
+        near_it = tau >= PARTLY_AN_ORDER and chance_of_tau(len(printed), tau) <= BY_CHANCE
+        beside = [
+            *(["with ties"] if len(got) < len(place) else []),
+            *(["with other names"] if set(printed) != set(place) else []),
+        ]
+        why = ", ".join([f"Kendall's tau {tau:+.2f} with the printed order", *beside])
+        return ("partly" if near_it else "not reproduced"), why
 
     return compare
+
+
+def chance_of_tau(names: int, tau: float) -> float:
+    """Compute the chance that Kendall's tau of a random order of so many names is at least `tau`."""
+    # Orders by their inversions: each further name adds from none to as many as there are names before it.
+    orders = np.ones(1)
+    for before in range(1, names):
+        orders = np.convolve(orders, np.ones(before + 1))
+    allowed = math.floor((1 - tau) / 2 * (len(orders) - 1) + 1e-9)
+    return float(orders[: allowed + 1].sum() / orders.sum())
 
 
 def first(name: str) -> Compare:

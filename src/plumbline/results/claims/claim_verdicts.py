@@ -43,7 +43,12 @@ COLUMNS = (
 #: The one preset whose models are the paper's. At the others a claim about trained models is not judged.
 VERDICTS = "paper"
 #: What the page calls the rates.
-RATE_HEADS = ("reproduced if the paper is right", "partly if it is right", "reproduced if nothing differs")
+RATE_HEADS = (
+    "reproduced if the paper is right",
+    "partly if it is right",
+    "reproduced if nothing differs",
+    "partly if nothing differs",
+)
 #: The verdict where the models are of the paper's size, and were trained on other texts.
 OTHER_TEXTS = "not judged (other texts)"
 
@@ -64,7 +69,7 @@ def judge_claims(
         path = evidence.published.directory / "claims.yaml"
         raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to check{nearest(unknown[0], ids)}")
     rates = rates or replication_rates.NONE
-    for name in (*rates.claims, *rates.not_drawn):
+    for name in (*rates.claims, *rates.not_drawn, *rates.null_agrees):
         if name not in ids:
             raise PlumblineError(
                 f"{RATES} of {evidence.study.code}: there is no claim {name!r}{nearest(name, ids)}; draw the rates "

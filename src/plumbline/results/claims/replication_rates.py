@@ -18,7 +18,12 @@ from plumbline.specs.study_folders import RATES
 from plumbline.specs.yaml_files import read_struct
 
 #: Columns of the claims file.
-COLUMNS = ("reproduced_if_paper_right", "partly_if_paper_right", "reproduced_if_nothing_differs")
+COLUMNS = (
+    "reproduced_if_paper_right",
+    "partly_if_paper_right",
+    "reproduced_if_nothing_differs",
+    "partly_if_nothing_differs",
+)
 
 
 class ClaimRates(ClosedStruct, frozen=True, kw_only=True):
@@ -33,7 +38,8 @@ class ClaimRates(ClosedStruct, frozen=True, kw_only=True):
 class StudyRates(ClosedStruct, frozen=True, kw_only=True):
     """The rates of a study's claims.
 
-    `draws` a world, from `seed`; `noise`: what is drawn and how large it is; `not_drawn`: claim -> why it has no rate.
+    `draws` a world, from `seed`; `noise`: what is drawn and how large it is; `not_drawn`: claim -> why it has no rate;
+    `null_agrees`: claim -> why a world in which nothing differs agrees with it.
     """
 
     draws: WholeNumber
@@ -41,13 +47,14 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
     noise: list[str]
     claims: dict[str, ClaimRates]
     not_drawn: dict[str, str]
+    null_agrees: dict[str, str]
 
     def columns(self, claim: str) -> dict[str, str]:
         """Write a claim's rates for the claims file: COLUMNS, empty if it has none."""
         rates = self.claims.get(claim)
         if rates is None:
             return dict.fromkeys(COLUMNS, "")
-        shares = (rates.perfect_reproduced, rates.perfect_partly, rates.null_reproduced)
+        shares = (rates.perfect_reproduced, rates.perfect_partly, rates.null_reproduced, rates.null_partly)
         return dict(zip(COLUMNS, (f"{share:.3f}" for share in shares), strict=True))
 
     def summary(self, verdicts: Mapping[str, str]) -> list[str]:
@@ -59,22 +66,24 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
         if not count:
             reasons = dict.fromkeys(self.not_drawn.values())
             return [f"What a perfect replication would get is not drawn: {'; '.join(reasons)}."] if reasons else []
-        perfect, partly, null = (
+        perfect, partly, null, null_partly = (
             math.fsum(getattr(rates, name) for rates in self.claims.values())
-            for name in ("perfect_reproduced", "perfect_partly", "null_reproduced")
+            for name in ("perfect_reproduced", "perfect_partly", "null_reproduced", "null_partly")
         )
         counts = Counter(verdicts.get(name, "not tested") for name in self.claims)
+        agrees = len(self.null_agrees)
         here = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
         return [
             f"Of {count} claims of trained models whose runs can be drawn, a perfect replication (the printed numbers "
             f"are the truth, with noise) reproduces {perfect:.1f} on average and {partly:.1f} partly; a world in which "
-            f"no model differs from its reference reproduces {null:.1f}; here: {here}. ({self.draws:,} draws a world)",
+            f"no model differs from its reference reproduces {null:.1f} and {null_partly:.1f} partly ({agrees} claims "
+            f"agree with such a world); here: {here}. ({self.draws:,} draws a world)",
             *(f"Drawn: {line}." for line in self.noise),
         ]
 
 
 #: Of a study for which nothing was drawn.
-NONE = StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn={})
+NONE = StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn={}, null_agrees={})
 
 
 def read(study_folder: Path) -> StudyRates:
