@@ -153,6 +153,12 @@ def test_a_component_that_waits_is_a_row_and_the_others_go_on(device: WarmDevice
     assert named_components == {"qknorm", "relu_squared", "geglu_ffn"}
 
 
+def test_a_wait_without_an_end_is_traced_to_no_graph(device: WarmDevice) -> None:
+    done = device.run("tests.fake_device.planted_components", "--layers=1", "--json", "--methods", "geglu_ffn")
+    row = json.loads(done.stdout)
+    assert done.returncode == 1 and row["graphs"] == 0 and "data-dependent" in row["no_graph"], done.stderr[-3000:]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("PLUMBLINE_FAKE_DEVICE") != "all", reason="PLUMBLINE_FAKE_DEVICE is not all")
 def test_every_kind_of_step_at_paper_size(device: WarmDevice) -> None:
