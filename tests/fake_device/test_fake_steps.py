@@ -136,7 +136,8 @@ def test_no_intervention_of_a_study_is_left_out() -> None:
 
 def test_a_component_that_waits_is_a_row_and_the_others_go_on(device: WarmDevice) -> None:
     names = ["qknorm", "relu_squared", "geglu_ffn", "baseline"]
-    done = device.run("tests.fake_device.planted_components", "--layers=1", "--json", "--methods", *names)
+    options = ("--layers=1", "--json", "--no-graphs")
+    done = device.run("tests.fake_device.planted_components", *options, "--methods", *names)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-3000:]
     rows = {row["method"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert list(rows) == names
@@ -147,9 +148,15 @@ def test_a_component_that_waits_is_a_row_and_the_others_go_on(device: WarmDevice
     assert re.fullmatch(rf"Dynamic.*nonzero.* at {here}", rows["relu_squared"]["unfinished"])
     endless = rows["geglu_ffn"]["unfinished"]
     assert re.fullmatch(rf"EndlessWaitError: waits more than 20 times at {here}", endless)
-    assert_sound([rows["baseline"]])
+    assert_sound([rows["baseline"] | {"graphs": 1}])
     named_components = {line.partition(":")[0] for line in done.stderr.splitlines()}
     assert named_components == {"qknorm", "relu_squared", "geglu_ffn"}
+
+
+def test_a_wait_without_an_end_is_traced_to_no_graph(device: WarmDevice) -> None:
+    done = device.run("tests.fake_device.planted_components", "--layers=1", "--json", "--methods", "geglu_ffn")
+    row = json.loads(done.stdout)
+    assert done.returncode == 1 and row["graphs"] == 0 and "data-dependent" in row["no_graph"], done.stderr[-3000:]
 
 
 @pytest.mark.slow

@@ -50,10 +50,12 @@ class Project:
 
     @property
     def environment(self) -> dict[str, str]:
-        """This interpreter, this copy's package, one thread, and no hub."""
+        """This interpreter, this copy's package, one thread, jobs that start warm, and no hub."""
+        paths = (self.root / "src", self.packages, warm_processes.SITE)
         return os.environ | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join(str(path) for path in (self.root / "src", self.packages) if path),
+            "PYTHONPATH": os.pathsep.join(str(path) for path in paths if path),
+            warm_processes.ADDRESS: warm_processes.start_job_servers(),
             "OMP_NUM_THREADS": "1",
             "HF_HUB_OFFLINE": "1",
             "HF_DATASETS_OFFLINE": "1",
@@ -84,13 +86,15 @@ class Project:
     def start_snakemake(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[bytes]:
         """Start Snakemake as the leader of a process group of its own; its output goes into the file `log`.
 
-        It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it.
+        It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it. Its first jobs
+        are processes of the group, as a user's are.
         """
+        environment = {key: value for key, value in self.environment.items() if key != warm_processes.ADDRESS}
         with open(log or os.devnull, "wb") as stream:
             return subprocess.Popen(
                 [sys.executable, "-m", "snakemake", *arguments],
                 cwd=self.root,
-                env=self.environment,
+                env=environment,
                 stdout=stream,
                 stderr=stream,
                 start_new_session=True,

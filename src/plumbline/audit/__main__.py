@@ -17,6 +17,7 @@ from plumbline.audit.audit_csv import (
     build,
     choose_studies,
     findings,
+    ledger,
     read_coverage,
     sentences,
     summary,
@@ -87,13 +88,14 @@ def main() -> int:
     for study in studies:
         for warning in study_folders.misspelt(study_folders.folder(study, ROOT)):
             print(f"warning: {visible(warning)}", file=sys.stderr)
-    rows = build(studies)
+    computed = {study: ledger(study) for study in studies}
+    rows = build(studies, computed=computed)
     atomic_write_text(out, to_csv(rows))
     findings_by_study, read = (
         {study: findings(study) for study in studies},
-        {study: read_coverage(study) for study in studies},
+        {study: read_coverage(study, audit_rows=computed[study]) for study in studies},
     )
-    sentences_by_study = {study: sentences(study) for study in studies}
+    sentences_by_study = {study: sentences(study, audit_rows=computed[study]) for study in studies}
     atomic_write_text(
         out.with_suffix(".md"),
         to_markdown(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -66,14 +66,21 @@ def findings(study: str, root: Path = ROOT) -> list[Finding]:
     return read_findings(_make_path(study, "findings", root))
 
 
-def read_coverage(study: str, root: Path = ROOT) -> AuditCoverage:
-    """Find which printed numbers of one paper a row reads, which are listed with a reason, and which are neither."""
+def read_coverage(study: str, root: Path = ROOT, audit_rows: AuditRows | None = None) -> AuditCoverage:
+    """Find which printed numbers of one paper a row reads, which are listed with a reason, and which are neither.
+
+    Args:
+        audit_rows: the paper's rows, where they are computed already.
+    """
     entries = read_unchecked(_make_path(study, "unchecked_numbers", root))
-    return measure_coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
+    return measure_coverage(PrintedNumbers.of(study, root), (audit_rows or ledger(study, root)).read, entries)
 
 
-def sentences(study: str, root: Path = ROOT) -> list[SentenceOfAudit]:
+def sentences(study: str, root: Path = ROOT, audit_rows: AuditRows | None = None) -> list[SentenceOfAudit]:
     """Read the sentences with a number of one study's paper; none if the study lists none.
+
+    Args:
+        audit_rows: the paper's rows, where they are computed already.
 
     Raises:
         PlumblineError: an entry names a number that enters no row, that the sentence does not print, or that is
@@ -83,7 +90,8 @@ def sentences(study: str, root: Path = ROOT) -> list[SentenceOfAudit]:
     entries = read_sentences(path)
     if not entries:
         return []
-    numbers = list_text_numbers(PrintedNumbers.of(study, root), ledger(study, root).read)
+    read = (audit_rows or ledger(study, root)).read
+    numbers = list_text_numbers(PrintedNumbers.of(study, root), read)
     for sentence in entries:
         for name in sentence.read:
             number = numbers.get(name)
@@ -102,15 +110,18 @@ def sentences(study: str, root: Path = ROOT) -> list[SentenceOfAudit]:
     return entries
 
 
-def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:
+def build(studies: Sequence[str] = (), root: Path = ROOT, computed: Mapping[str, AuditRows] | None = None) -> list[Row]:
     """Build every row of the audit: of the named studies, or of every folder with printed numbers.
+
+    Args:
+        computed: the rows of each of these studies, where they are computed already.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
     """
     rows = []
     for study in choose_studies(studies, root):
-        audit_rows = ledger(study, root).rows
+        audit_rows = (computed[study] if computed else ledger(study, root)).rows
         finding_of_row = {row: finding for finding in findings(study, root) for row in finding.rows}
         ids = [row.id for row in audit_rows]
         for name in finding_of_row:

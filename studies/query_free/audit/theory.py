@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from fractions import Fraction
 from itertools import product
+from operator import mul
 
 from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import arccos, between, cos, sqrt
@@ -74,20 +74,20 @@ SHARES, ROUNDING = (0.9, 0.5, -0.5, -1.0), 1e-9
 #: The epsilon of the norm.
 EPSILON = 1e-2
 
-Matrix = list[list[Fraction]]
+Matrix = list[list[int]]
 
 
 def same_function_at_another_skip() -> int:
     """Count draws of (W1, W2, Z) with phi = phi' at another Z', Z - Z' invertible: Corollary 8.4.1 has none.
 
     W1' is W1 with the rows of a set J negated, W2' = W2 and Z' = Z + W2[:, J] W1[J, :], since ReLU(a) - ReLU(-a) = a.
-    Compared at all whole points of a square, in exact fractions.
+    Compared at all whole points of a square, with whole weights, so that nothing is rounded.
     """
     draw, count = random.Random(0), 0
     for _ in range(DRAWS):
         w1, w2, z = (_draw_matrix(draw, *shape) for shape in ((HIDDEN, WIDTH), (WIDTH, HIDDEN), (WIDTH, WIDTH)))
         units = draw.sample(range(HIDDEN), WIDTH + 1)
-        shift = [[sum((w2[i][j] * w1[j][k] for j in units), Fraction()) for k in range(WIDTH)] for i in range(WIDTH)]
+        shift = [[sum(w2[i][j] * w1[j][k] for j in units) for k in range(WIDTH)] for i in range(WIDTH)]
         negated = [[-entry for entry in row] if j in units else row for j, row in enumerate(w1)]
         moved = [[z[i][k] + shift[i][k] for k in range(WIDTH)] for i in range(WIDTH)]
         points = list(product(range(-CORNER, CORNER + 1), repeat=WIDTH))
@@ -143,13 +143,9 @@ def _norm(x: tuple[float, float]) -> float:
 
 
 def _draw_matrix(draw: random.Random, rows: int, columns: int) -> Matrix:
-    return [[Fraction(draw.randint(-50, 50), 7) for _ in range(columns)] for _ in range(rows)]
+    return [[draw.randint(-50, 50) for _ in range(columns)] for _ in range(rows)]
 
 
-def _value(w1: Matrix, w2: Matrix, z: Matrix, x: tuple[int, ...]) -> list[Fraction]:
-    hidden = [max(sum((entry * x[k] for k, entry in enumerate(row)), Fraction()), Fraction()) for row in w1]
-    return [
-        sum((entry * hidden[j] for j, entry in enumerate(w2[i])), Fraction())
-        + sum((entry * x[k] for k, entry in enumerate(z[i])), Fraction())
-        for i in range(WIDTH)
-    ]
+def _value(w1: Matrix, w2: Matrix, z: Matrix, x: tuple[int, ...]) -> list[int]:
+    hidden = [max(sum(map(mul, row, x)), 0) for row in w1]
+    return [sum(map(mul, w2[i], hidden)) + sum(map(mul, z[i], x)) for i in range(WIDTH)]
