@@ -2,9 +2,10 @@
 
 Snakemake promises its command line, what a rule sees of its job (wildcards, input, output, params, log, resources,
 threads), `snakemake.utils`, and the interfaces of its plugins. All else that is used here may change with any minor
-version. So no other file touches a private part, and tests/architecture/test_snakemake_internals.py fails where another
-minor version than `SEEN_WITH` is installed: check each function, then write the version there. Snakemake is imported
-inside the functions, since what merely prints help imports this module too.
+version. So no other file but `snakemake_shortcuts` touches a private part, and a test
+(tests/architecture/test_snakemake_internals.py) fails where another minor version than `SEEN_WITH` is installed: check
+each function of both, then write the version there. Snakemake is imported inside the functions, since what merely
+prints help imports this module too.
 """
 
 from __future__ import annotations
