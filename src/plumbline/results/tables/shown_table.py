@@ -25,6 +25,7 @@ ABOVE, PAGE_LINE = 6, 80
 PRESET_LINE = "Preset: "
 
 BELOW_NOTE = "In parentheses: the number that the paper prints."
+HEADINGS_NOTE = "Headings above such numbers are the paper's, and so are sizes in them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,5 +218,6 @@ def place_texts(
         above[0] = table.title
     cells = [cell for column in columns for cell in column.cells]
     notes = [BELOW_NOTE] * any(cell.printed for cell in cells)
+    notes += [HEADINGS_NOTE] * (bool(table.paper_columns) and table.preset != REPRODUCTION)
     notes += [NOT_REPRODUCED_NOTE] * any(cell.text == NOT_REPRODUCED for cell in cells)
     return above, [*notes, *later, *table.notes]

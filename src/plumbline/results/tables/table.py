@@ -31,7 +31,7 @@ class Column:
 
     Formats are those of `plumbline.results.tables.number_formats`; a column without one holds texts. `readable`: in the
     pages for people, not in the csv alone; `narrow`: in the terminal's 80 columns too; `paper`: in the table for a
-    paper, where the narrow ones are not the right choice (`plumbline.results.tables.paper_columns`). `noise`: the
+    paper, where the narrow ones are not the right choice (`plumbline.results.tables.shown_table`). `noise`: the
     column whose cell in the same row is its standard deviation over seeds. `once`: where rows that follow each other
     have the same in all such columns, people read it in the first one alone.
     """

@@ -176,7 +176,7 @@ def arguments() -> Parser:
     parser = Parser(__doc__)
     parser.add_argument("table", type=Path, help="a table's csv, such as results/table2.csv")
     parser.add_argument("row", help="a row's name or label, such as softpick or 'QK-Norm'")
-    parser.add_argument("column", help="a column's name or heading, such as z or 'CLIMB-avg (reproduced)'")
+    parser.add_argument("column", help="a column's name or heading, such as z or 'CLIMB-avg'")
     return parser
 
 
