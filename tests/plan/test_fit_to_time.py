@@ -110,7 +110,11 @@ def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(
 
 @pytest.mark.parametrize(
     ("time", "says"),
-    [("20s", "is too short for 13 runs: give more time"), ("2x", "is not a time"), ("0h", "'0h' must be above 0")],
+    [
+        ("20s", "is too short for 13 runs: give more time"),
+        ("2x", "is not a time"),
+        ("0h", "'0h' must be above 0"),
+    ],
 )
 def test_what_fits_nothing_is_said(tmp_path: Path, time: str, says: str) -> None:
     with pytest.raises(PlumblineError, match=says):

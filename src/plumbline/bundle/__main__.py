@@ -148,7 +148,11 @@ def _make_entry(project: Project, product: BundleProduct) -> description.BundleE
             "or configuration); have it made again by Snakemake (snakemake bundle does that)"
         )
     return description.BundleEntry(
-        study=product.study, kind=product.kind, target=product.target, path=product.path, fingerprint=str(fingerprint)
+        study=product.study,
+        kind=product.kind,
+        target=product.target,
+        path=product.path,
+        fingerprint=str(fingerprint),
     )
 
 

@@ -247,7 +247,9 @@ def arguments() -> command_line.Parser:
         help=f"one of {', '.join(components.SLOTS)}",
     )
     method_parser.add_argument(
-        "--built-in", action="store_true", help="in a clone: write the component into src/plumbline, not into a package"
+        "--built-in",
+        action="store_true",
+        help="in a clone: write the component into src/plumbline, not into a package",
     )
     study_parser = kinds.add_parser(
         "study", help="write a folder of studies/ that runs: published numbers, table, figure, claims"

@@ -156,7 +156,10 @@ def arguments() -> Parser:
     parser.add_argument("--items-folder", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
     parser.add_argument(
-        "--document-end", type=token_id, metavar="ID", help="the token that ends a document, if no name shows it"
+        "--document-end",
+        type=token_id,
+        metavar="ID",
+        help="the token that ends a document, if no name shows it",
     )
     parser.add_argument(
         "--out", required=True, action="append", type=Path, help="folder for its scores.parquet, examples.parquet"

@@ -62,7 +62,13 @@ class ExportedFolder:
 
 
 def export_hf(
-    folder: Path, out: Path, *, tokenizer: Path, scores: Path | None = None, force: bool = False, compare: bool = True
+    folder: Path,
+    out: Path,
+    *,
+    tokenizer: Path,
+    scores: Path | None = None,
+    force: bool = False,
+    compare: bool = True,
 ) -> ExportedFolder:
     """Write a finished run into the folder `out`, which `AutoModelForCausalLM.from_pretrained` loads.
 

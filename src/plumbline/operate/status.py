@@ -178,7 +178,11 @@ def arguments() -> command_line.Parser:
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--watch", action="store_true", help="continue until interrupted")
     parser.add_argument(
-        "--interval", type=float, default=2.0, metavar="SECONDS", help="between readings of --watch (default: 2)"
+        "--interval",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="between readings of --watch (default: 2)",
     )
     return parser
 

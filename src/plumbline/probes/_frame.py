@@ -16,7 +16,9 @@ ONLINE_FRAME = "online.parquet"
 
 
 def make_rows(
-    run_id: str, source: Literal["offline", "online"], values: Iterable[tuple[int | None, float | None, ProbeValue]]
+    run_id: str,
+    source: Literal["offline", "online"],
+    values: Iterable[tuple[int | None, float | None, ProbeValue]],
 ) -> list[Row]:
     """Make rows of the frame from values, each given with its step and fraction of training (None if unknown)."""
     return [

@@ -38,7 +38,13 @@ class Locality(Probe):
     """
 
     def __init__(
-        self, *, against: float = 1.0, energy: float = 0.9, share: float = 0.18, draws: int = 4, seed: int = 0
+        self,
+        *,
+        against: float = 1.0,
+        energy: float = 0.9,
+        share: float = 0.18,
+        draws: int = 4,
+        seed: int = 0,
     ) -> None:
         self.against = against
         self.energy, self.share, self.draws, self.seed = energy, share, draws, seed

@@ -35,7 +35,11 @@ class JobCommandLines:
         if read.source == "local":
             flags += ["--local-texts-folder", read.folder]
             if self.inputs.tokens.files(name):
-                flags += [*self._token_flags(name), "--token-files-tokenizer", self.paths.tokenizer(name)]
+                flags += [
+                    *self._token_flags(name),
+                    "--token-files-tokenizer",
+                    self.paths.tokenizer(name),
+                ]
         if read.source == "hub":
             flags += ["--hub-dataset", read.hub.path, "--hub-configuration", read.hub.configuration]
             flags += ["--hub-revision", read.hub.revision, "--text-column", read.hub.text_column]

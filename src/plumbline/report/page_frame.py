@@ -11,7 +11,10 @@ from plumbline.specs.corpus import REPRODUCTION
 
 #: Preset -> how the banner names it, and its text.
 _BANNERS = {
-    "paper": ("paper", "Sizes and budget of the papers, under the interpretations that are named with each study."),
+    "paper": (
+        "paper",
+        "Sizes and budget of the papers, under the interpretations that are named with each study.",
+    ),
     "mini": ("mini, no reproduction", "Small models on one GPU: not the papers' scale, no reproduction of them."),
     "evening": (
         "evening, no reproduction",

@@ -15,7 +15,10 @@ from plumbline.report.study_front import StudyFront
 from plumbline.specs.study_config import Study
 
 #: What can be taken along of a product of each kind. A figure's png is its svg once more, at twice the size.
-ENDINGS = {"table": (".csv", ".md", ".tex", ".all.tex", ".notes.tex", ".provenance.json"), "figure": (".svg", ".csv")}
+ENDINGS = {
+    "table": (".csv", ".md", ".tex", ".all.tex", ".notes.tex", ".provenance.json"),
+    "figure": (".svg", ".csv"),
+}
 #: Where a figure's file holds its size.
 _SIZE = re.compile(r'<svg[^>]*\bviewBox="0 0 (\d+)(?:\.\d+)? (\d+)(?:\.\d+)?"')
 #: From the pages in a study's folder to the report's.

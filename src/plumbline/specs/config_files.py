@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from plumbline.core.structs import Absent, ClosedStruct, Fault
-from plumbline.specs.field_types import PATH, Count, Device, Name, Preset, Text, WholeNumber, require_without
+from plumbline.specs.field_types import (
+    PATH,
+    Count,
+    Device,
+    Name,
+    Preset,
+    Text,
+    WholeNumber,
+    require_without,
+)
 
 _WORK = (
     *PATH,
@@ -23,12 +32,17 @@ _WORK = (
 )
 
 _Method = Annotated[
-    str, Meta(pattern=r"^[a-z0-9_.-]+\Z", description="is no method, or variant or point of one (<method>.<variant>)")
+    str,
+    Meta(
+        pattern=r"^[a-z0-9_.-]+\Z",
+        description="is no method, or variant or point of one (<method>.<variant>)",
+    ),
 ]
 _Machine = Annotated[
     str,
     Meta(
-        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.-]*\Z", description="is no name of a machine: letters, digits, _, . and -"
+        pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.-]*\Z",
+        description="is no name of a machine: letters, digits, _, . and -",
     ),
 ]
 

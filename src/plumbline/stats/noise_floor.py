@@ -103,7 +103,10 @@ def noise_floor(values: Iterable[float]) -> NoiseFloor:
     finite = seeds[~np.isnan(seeds)]
     n = int(finite.size)
     return NoiseFloor(
-        mean=float(finite.mean()) if n else math.nan, sigma=sample_deviation(finite), n=n, missing=int(seeds.size - n)
+        mean=float(finite.mean()) if n else math.nan,
+        sigma=sample_deviation(finite),
+        n=n,
+        missing=int(seeds.size - n),
     )
 
 
@@ -173,7 +176,8 @@ def compute_verdicts(
     floor = reference if isinstance(reference, NoiseFloor) else noise_floor(reference)
     if not floor.usable:
         warnings.warn(
-            f"no noise floor: {floor.n} finished seeds with sigma {floor.sigma}; z and p are left missing", stacklevel=2
+            f"no noise floor: {floor.n} finished seeds with sigma {floor.sigma}; z and p are left missing",
+            stacklevel=2,
         )
     x = values.to_numpy(dtype=float)
     tested = np.array([name != baseline for name in values.index]) if baseline is not None else np.ones(len(x), bool)

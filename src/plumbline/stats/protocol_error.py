@@ -100,7 +100,13 @@ def simulate_protocol(
 
 
 def simulate_pooled_test(
-    spreads: Sequence[float], seeds: Sequence[int], *, m: int, worlds: int = WORLDS, alpha: float = ALPHA, seed: int = 0
+    spreads: Sequence[float],
+    seeds: Sequence[int],
+    *,
+    m: int,
+    worlds: int = WORLDS,
+    alpha: float = ALPHA,
+    seed: int = 0,
 ) -> float:
     """Simulate the test of all seeds where no method has an effect: in what share of worlds one is called different.
 

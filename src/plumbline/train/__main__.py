@@ -52,7 +52,12 @@ def arguments() -> command_line.Parser:
         action="store_true",
         help="torch.compile training steps; if that fails, continue without and say so",
     )
-    add("--compile-cache", type=Path, metavar="DIR", help="keep compiled code there, for other runs of the same shape")
+    add(
+        "--compile-cache",
+        type=Path,
+        metavar="DIR",
+        help="keep compiled code there, for other runs of the same shape",
+    )
     add(
         "--recompute-activations",
         action="store_true",

@@ -23,7 +23,11 @@ NAMES = {
     "locality_key": "locality_key",
     "locality_key_chance": "",
 }
-NAMES |= {"immature_energy_share": "immature_energy_share", "immature_energy_share_chance": "", "projector_rank": ""}
+NAMES |= {
+    "immature_energy_share": "immature_energy_share",
+    "immature_energy_share_chance": "",
+    "projector_rank": "",
+}
 NAMES |= {"locality_query_calibrated": "", "locality_key_calibrated": ""}
 
 

@@ -25,7 +25,12 @@ class ReLUSquared(nn.Module):
     """
 
     def __init__(
-        self, model: ModelSpec, layer: int, *, width_ratio: float = 1.5, square: Literal["hidden", "output"] = "hidden"
+        self,
+        model: ModelSpec,
+        layer: int,
+        *,
+        width_ratio: float = 1.5,
+        square: Literal["hidden", "output"] = "hidden",
     ) -> None:
         super().__init__()
         self.square = square

@@ -95,7 +95,11 @@ TABLE: dict[str, KernelSupport] = {
 #: flash-attn's causal kernel, outside the table since no mixer names it: it takes the place of `SDPA`. It takes half
 #: precision only and heads of at most 256; widths that are not a multiple of 8 it would pad by a copy.
 FLASH_ATTN_SUPPORT = KernelSupport(
-    devices=frozenset({"cuda"}), types=frozenset({torch.bfloat16, torch.float16}), plain=True, widest=256, width_step=8
+    devices=frozenset({"cuda"}),
+    types=frozenset({torch.bfloat16, torch.float16}),
+    plain=True,
+    widest=256,
+    width_step=8,
 )
 
 

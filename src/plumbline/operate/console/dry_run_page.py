@@ -77,7 +77,15 @@ class DryRunPage:
 
     def text(self) -> str:
         """The page: a table, and how to see more."""
-        heads = ["rule", "jobs", "nodes", "devices\na node", "memory,\nGB a node", "limit,\nhours", "disk,\nGB"]
+        heads = [
+            "rule",
+            "jobs",
+            "nodes",
+            "devices\na node",
+            "memory,\nGB a node",
+            "limit,\nhours",
+            "disk,\nGB",
+        ]
         rows = [
             [
                 rule,

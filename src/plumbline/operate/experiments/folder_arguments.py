@@ -33,7 +33,11 @@ def place_of(root: Path) -> ExperimentFolders:
     """Find where a folder's experiments lie."""
     folder = Folder(root)
     return ExperimentFolders(
-        pages=folder.pages, work=folder.own, ledger=folder.ledger, where=f"in {root}", first="plumbline try -m WORDS"
+        pages=folder.pages,
+        work=folder.own,
+        ledger=folder.ledger,
+        where=f"in {root}",
+        first="plumbline try -m WORDS",
     )
 
 

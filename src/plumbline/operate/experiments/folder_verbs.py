@@ -21,7 +21,10 @@ from plumbline.operate.experiments import (
     independent_runs,
     measuring_terms,
 )
-from plumbline.operate.experiments.carry_out_experiment import print_decision, tell_decided
+from plumbline.operate.experiments.carry_out_experiment import (
+    print_decision,
+    tell_decided,
+)
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
     load_baseline,

@@ -45,7 +45,15 @@ def check(project: Project, jobs: list[Any]) -> None:
     """
     from snakemake_interface_common.exceptions import ApiError  # printed without a traceback
 
-    from plumbline.operate.preflight import clock, data_archives, environment, folders, hub, sharing, tokenizers
+    from plumbline.operate.preflight import (
+        clock,
+        data_archives,
+        environment,
+        folders,
+        hub,
+        sharing,
+        tokenizers,
+    )
     from plumbline.operate.preflight.check_result import STOP
     from plumbline.operate.preflight.method_checks import check_file
 

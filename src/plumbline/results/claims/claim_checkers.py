@@ -321,7 +321,12 @@ def at_most_partly(rule: Compare) -> Compare:
 
 
 def statistic(
-    name: str, *, p: str | None = None, level: float = 0.05, beyond: float | None = None, close: Near | None = None
+    name: str,
+    *,
+    p: str | None = None,
+    level: float = 0.05,
+    beyond: float | None = None,
+    close: Near | None = None,
 ) -> Compare:
     """Make a rule for a test: sign, side of |statistic| = `beyond`, and side of `level` of its p must be the printed
     ones.

@@ -5,4 +5,12 @@ from plumbline.stats.sequential.design import Plan, SequentialDesign
 from plumbline.stats.sequential.look import Look, statistic
 from plumbline.stats.sequential.operating_characteristics import compute_characteristics
 
-__all__ = ["Boundary", "Look", "Plan", "SequentialDesign", "boundary", "compute_characteristics", "statistic"]
+__all__ = [
+    "Boundary",
+    "Look",
+    "Plan",
+    "SequentialDesign",
+    "boundary",
+    "compute_characteristics",
+    "statistic",
+]

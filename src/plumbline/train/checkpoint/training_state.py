@@ -44,7 +44,14 @@ LOOP = "loop.json"
 
 #: Values of online probes: -1 is no layer or head, not-a-number is no null.
 ONLINE_ROW = np.dtype(
-    [("step", "<i8"), ("probe", "<U64"), ("layer", "<i8"), ("head", "<i8"), ("value", "<f8"), ("null", "<f8")]
+    [
+        ("step", "<i8"),
+        ("probe", "<U64"),
+        ("layer", "<i8"),
+        ("head", "<i8"),
+        ("value", "<f8"),
+        ("null", "<f8"),
+    ]
 )
 
 #: What our optimizers keep of a parameter, or keep once it had a gradient. Nothing is known of others here.
@@ -235,7 +242,11 @@ def _require_rows(path: Path, row: np.dtype) -> None:
 
 def _require_loop(path: Path, metadata: dict[str, Any], expected: int) -> None:
     loop = parse_json(path.read_bytes())
-    facts = {"step": loop["step"], "diverged": loop["divergence"] is not None, "ranks": len(loop["random"])}
+    facts = {
+        "step": loop["step"],
+        "diverged": loop["divergence"] is not None,
+        "ranks": len(loop["random"]),
+    }
     for name, value in facts.items():
         if type(value) is not type(metadata.get(name, value)) or value != metadata.get(name, value):
             raise DamagedCheckpoint(f"{path.name} is of another checkpoint: {name} {value}, not {metadata[name]}")

@@ -34,7 +34,12 @@ class EntropyFloor(UntilRelease):
     """
 
     def __init__(
-        self, *, floor: float = 0.80, weight: float = 0.10, after_release: Literal["off", "ramp"] = "off", **rule: Any
+        self,
+        *,
+        floor: float = 0.80,
+        weight: float = 0.10,
+        after_release: Literal["off", "ramp"] = "off",
+        **rule: Any,
     ) -> None:
         if after_release == "off":
             rule["ramp"] = 0.0

@@ -38,7 +38,11 @@ class Quack(Intervention):
     """
 
     def __init__(
-        self, *, tau: float = 1.0, norm: Literal["frobenius", "spectral"] = "frobenius", largest_ratio: float = 10.0
+        self,
+        *,
+        tau: float = 1.0,
+        norm: Literal["frobenius", "spectral"] = "frobenius",
+        largest_ratio: float = 10.0,
     ) -> None:
         if tau <= 0:
             raise PlumblineError(f"interventions: quack.tau ({tau:g}) must be above 0")

@@ -79,7 +79,14 @@ class TrainingProgress:
     """Writes a line on stderr and a JSON line in ``progress.jsonl``, at most every few seconds."""
 
     def __init__(
-        self, *, title: str, steps: int, tokens_per_step: int, path: Path, every: float, silent: bool = False
+        self,
+        *,
+        title: str,
+        steps: int,
+        tokens_per_step: int,
+        path: Path,
+        every: float,
+        silent: bool = False,
     ) -> None:
         """`title` names the run; `every` is the least time between two lines, in seconds; ranks but 0 are `silent`."""
         self.title, self.steps, self.tokens_per_step, self.path, self.every = title, steps, tokens_per_step, path, every

@@ -113,7 +113,12 @@ def count_fresh_runs(bank: int, margin_sigmas: float) -> int:
 def compute_chance(bank: int, most: int, alpha: float, margin_sigmas: float) -> float:
     """Compute the chance that a change that does nothing is called as good."""
     design = SequentialDesign(
-        bank=bank, most=most, alpha=alpha, first_keep=min(2, most), target_gain_sigmas=margin_sigmas, futility=FUTILITY
+        bank=bank,
+        most=most,
+        alpha=alpha,
+        first_keep=min(2, most),
+        target_gain_sigmas=margin_sigmas,
+        futility=FUTILITY,
     )
     return compute_characteristics(design, margin_sigmas).kept
 

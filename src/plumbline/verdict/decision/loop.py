@@ -337,7 +337,12 @@ def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision
     where one of the baseline's has none, or they were made elsewhere than the others.
     """
     terms = decision.terms
-    decision_with_runs = replace(decision, fresh=tuple(runs), estimate=None, estimate_after_stopping=decision.estimate)
+    decision_with_runs = replace(
+        decision,
+        fresh=tuple(runs),
+        estimate=None,
+        estimate_after_stopping=decision.estimate,
+    )
     if lost := [run for run in runs if not run.has_value]:
         whose = "the baseline's" if lost[0].arm == BASELINE else "its"
         return _end(

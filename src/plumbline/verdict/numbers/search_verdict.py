@@ -76,7 +76,11 @@ def _examine(request: NumbersRequest, log: Evidence, judgement: SearchJudgement)
         return {}
     last, start = judgement.kept[-1].step, judgement.start
     arms = ComparedArms(
-        evidence=log, baseline=start.label, candidate=last.label, higher=request.terms.higher, equal=request.equal
+        evidence=log,
+        baseline=start.label,
+        candidate=last.label,
+        higher=request.terms.higher,
+        equal=request.equal,
     )
     return every_check.examine(arms)
 

@@ -216,7 +216,12 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
     records = [_read_record(path, folder, part, metric) for path in files if path.name == part.file]
     # The headline breaks ties of a day: the better one came later.
     better = 1 if higher else -1
-    records.sort(key=lambda each: (each.date[:10] or "9", better * each.headline.value if each.headline else math.inf))
+    records.sort(
+        key=lambda each: (
+            each.date[:10] or "9",
+            better * each.headline.value if each.headline else math.inf,
+        )
+    )
     for order, record in enumerate(records):
         record.order = order
         record.read_logs(log, folder)
