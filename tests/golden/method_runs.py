@@ -48,14 +48,14 @@ def tokens(step: int, vocabulary: int, context: int) -> torch.Tensor:
     return torch.where(torch.rand(rows.shape, generator=generator) < 0.1, noise, rows)
 
 
-def losses(method: str, steps: int = STEPS) -> list[float]:
-    """The training loss before each of the first steps."""
+def losses(method: str) -> list[float]:
+    """The training loss before each step."""
     spec = ModelSpec.from_dict(overlay(method))
     model = create(spec, init_seed=42)
     optimizer = RunOptimizer(model, model.parameter_roles, OPTIMIZER)
     share = make_schedule(SCHEDULE, STEPS)
     values = []
-    for step in range(1, steps + 1):
+    for step in range(1, STEPS + 1):
         batch_BT = tokens(step, spec.vocabulary, spec.context)
         loss = model(batch_BT, loss=True) / batch_BT[:, 1:].numel()
         loss.backward()

@@ -20,8 +20,6 @@ with open(REPOSITORY / "studies/transfer/published/table2.csv", encoding="utf-8"
 #: Twenty steps cannot distinguish these: the cap is never reached; GELU and its approximation differ by 2e-6; a lane
 #: that enters the output alone, by a weight from 0, moves losses by 4e-6.
 NEXT_TO_NOTHING = {"baseline", "softmax_cap", "hyper.at_output"}
-#: Half of the steps of a run, and variants that only the other half tells from another method.
-HALF, LATE = STEPS // 2, {"hyper.per_layer"}
 #: In training every call is as long as the context.
 IN_TRAINING = (
     {"sigmoid_attn", "sigmoid_attn.sequence"},
@@ -41,19 +39,13 @@ def test_recorded_under_this_numerics():
     assert load_all()["losses"].keys() <= ALL.keys(), "a method went; run `python -m tests.golden.record_golden`"
 
 
-def list_steps(method: str) -> list:
-    """How many steps of a method are made: of a variant half of them; the slow test makes all."""
-    whole = "." not in method or method in LATE
-    return [(method, STEPS)] if whole else [(method, HALF), pytest.param(method, STEPS, marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize(("method", "steps"), [case for method in load_all()["losses"] for case in list_steps(method)])
-def test_golden(method, steps):
-    expected, actual = load_all()["losses"][method][:steps], losses(method, steps)
+@pytest.mark.parametrize("method", load_all()["losses"])
+def test_golden(method):
+    expected, actual = load_all()["losses"][method], losses(method)
     # Rounding grows by training alone.
     tolerances = [TOLERANCE] * 3 + [TOLERANCES.get(method, TOLERANCE)] * (STEPS - 3)
     gaps = [abs(a - b) for a, b in zip(actual, expected, strict=True)]
-    first = next((step for step in range(1, steps + 1) if not gaps[step - 1] <= tolerances[step - 1]), None)
+    first = next((step for step in range(1, STEPS + 1) if not gaps[step - 1] <= tolerances[step - 1]), None)
     assert first is None, (
         f"{method}: the loss at step {first} is {actual[first - 1]}, recorded is {expected[first - 1]} (tolerance "
         f"{tolerances[first - 1]}). If this change of the numerics is meant, bump NUMERICS in "
@@ -98,13 +90,3 @@ def test_the_losses_tell_methods_apart():
             apart = gap(printed[first], printed[other])
             tolerance = max(TOLERANCES.get(name, TOLERANCE) for name in (first, other))
             assert (apart < tolerance) if {first, other} in SAME else (apart > 2 * tolerance), (first, other, apart)
-
-
-def test_half_of_the_steps_tell_variants_apart_as_all_do():
-    recorded = load_all()["losses"]
-    for first, other in itertools.combinations(recorded, 2):
-        if {first, other} & LATE or gap(recorded[first], recorded[other]) <= 2 * TOLERANCE:
-            continue
-        tolerance = max(TOLERANCES.get(name, TOLERANCE) for name in (first, other))
-        half, whole = (gap(recorded[first][:steps], recorded[other][:steps]) for steps in (HALF, STEPS))
-        assert half > tolerance or whole <= 2 * tolerance, (first, other, half)
