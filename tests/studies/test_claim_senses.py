@@ -1,7 +1,7 @@
 """No claim is partly reproduced where what it says is turned around: every sign, nothing left of it, its order.
 
-Values are those of the world in which the paper is right, changed after they were computed. Runs are turned by the
-worlds of `test_claim_worlds.py`; that noise alone reproduces none is held by `test_replication_rates.py`.
+Values are those of the world in which the paper is right, changed after they were computed. Each study's
+tests of claims turn runs; that noise alone reproduces none is held by `test_replication_rates.py`.
 """
 
 from __future__ import annotations
