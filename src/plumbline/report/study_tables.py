@@ -82,6 +82,8 @@ def _make_cell(
     sources: RunLinks,
 ) -> HtmlCell:
     cell = row[column.names[0]] if row is not None and column.names else Cell(None)
+    if not column.names and not column.numeric:  # of the paper alone
+        cell = Cell(shown.text)
     is_word = cell.value is None or cell.value == ""
     return HtmlCell(
         text=shown.text,
