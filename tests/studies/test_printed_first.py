@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import re
 import textwrap
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from plumbline.results.tables.paper_columns import NOT_REPRODUCED, add_paper_col
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.results.tables.terminal_table import format_table
 from plumbline.results.tables.tex_text import number_to_tex
+from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.specs.yaml_files import ROOT
 from tests.studies.made_targets import TABLES, declaration, make_table, make_table_without_results
 
@@ -37,10 +40,21 @@ class NoLinks(RunLinks):
 
     def __init__(self) -> None: ...
 
-    def href(self, keys: object) -> str:
+    def href(self, keys: Iterable[str]) -> str:
         return ""
 
-    def title(self, keys: object) -> str:
+    def title(self, keys: Iterable[str]) -> str:
+        return ""
+
+
+class SeenLinks(NoLinks):
+    """Keeps the sets of runs that were asked for."""
+
+    def __init__(self) -> None:
+        self.seen: list[set[str]] = []
+
+    def href(self, keys: Iterable[str]) -> str:
+        self.seen.append(set(keys))
         return ""
 
 
@@ -255,6 +269,28 @@ def test_a_word_stands_as_the_paper_writes_it(study: str, name: str, heading: st
     assert (cells[key].text, cells[key].printed) == (text, "")
 
 
+def test_every_part_of_a_table_in_tex_tells_its_rows_apart() -> None:
+    parts = tex_table.to_tex(make_table("query_free", "table1")[0]).split(r"\caption{")[1:]
+    assert len(parts) > 1 and all("premise" in part and "Result" in part and "Section" in part for part in parts)
+
+
+def test_a_cell_is_traced_by_the_names_that_are_shown(tmp_path: Path) -> None:
+    for name in ("table2", "table3", "table5"):
+        write_table.write(*make_table("transfer", name), tmp_path / f"{name}.csv")
+    assert "row hybrid_norm, column z: 3.1" in trace_cell(tmp_path / "table2.csv", "HybridNorm ‡", "z")
+    assert "row climb_avg," in trace_cell(tmp_path / "table5.csv", "CLIMB-avg", "A100")
+    text = trace_cell(tmp_path / "table3.csv", "QK-Norm", "rank")
+    assert "column rank_base: 3" in text and "rank_base, rank_large" in text
+
+
+def test_a_cell_of_two_numbers_links_to_the_runs_of_both() -> None:
+    table, _ = make_table("transfer", "table3")
+    row = next(row for row in table.rows if row["method"].value == "qknorm")
+    links = SeenLinks()
+    lay_out(replace(table, rows=[row], paper_columns=table.paper_columns[-1:]), {}, links, {})
+    assert any({*row["rank_base"].runs, *row["rank_large"].runs} <= runs for runs in links.seen)
+
+
 def test_result_types_stand_before_sections_as_in_the_paper() -> None:
     headings = [column.heading for column in shown_table.arrange_columns(make_table("query_free", "table1")[0])]
     assert headings[:2] == ["Result Type", "Section"]
@@ -264,6 +300,16 @@ def test_result_types_stand_before_sections_as_in_the_paper() -> None:
 def test_no_two_columns_of_a_page_have_the_same_heading(study: str, name: str) -> None:
     headings = [head.text for head in on_page(make_table(study, name)[0]).heads]
     assert len(set(headings)) == len(headings)
+
+
+@pytest.mark.parametrize(("study", "name"), OF_PAPERS)
+def test_no_identifier_of_the_file_stands_for_the_papers_words(study: str, name: str) -> None:
+    table, _ = make_table(study, name)
+    alone = replace(table, rows=[], notes=[], paper_columns=[])
+    add_paper_columns(alone, declaration(study, name), PrintedNumbers.of(study))
+    tasks = (study, name) in (("transfer", "table4"), ("transfer", "table5"))  # which print such names
+    texts = [cell.text + cell.printed for column in alone.paper_columns for cell in column.cells.values()]
+    assert tasks or not [text for text in texts if re.search(r"[a-z]_[a-z0-9]", text)]
 
 
 @pytest.mark.parametrize(
