@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import re
 import textwrap
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from plumbline.results.tables.paper_columns import NOT_REPRODUCED, add_paper_col
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.results.tables.terminal_table import format_table
 from plumbline.results.tables.tex_text import number_to_tex
+from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.specs.yaml_files import ROOT
 from tests.studies.made_targets import TABLES, declaration, make_table, make_table_without_results
 
@@ -37,10 +40,21 @@ class NoLinks(RunLinks):
 
     def __init__(self) -> None: ...
 
-    def href(self, keys: object) -> str:
+    def href(self, keys: Iterable[str]) -> str:
         return ""
 
-    def title(self, keys: object) -> str:
+    def title(self, keys: Iterable[str]) -> str:
+        return ""
+
+
+class SeenLinks(NoLinks):
+    """Keeps the sets of runs that were asked for."""
+
+    def __init__(self) -> None:
+        self.seen: list[set[str]] = []
+
+    def href(self, keys: Iterable[str]) -> str:
+        self.seen.append(set(keys))
         return ""
 
 
@@ -160,17 +174,147 @@ def test_a_row_that_was_not_run_stands_with_the_printed_number_and_a_mark(tmp_pa
         ({"Loss": {"here": "{los}", "paper": "{loss}"}}, ["Loss: here", "'los'", "'loss'"]),
         ({"Loss": {"here": "{loss}", "paper": "{lost}"}}, ["Loss: paper", "'lost'"]),
         ({"Loss": {"here": "{loss}", "paper": "{loss}", "bold": ["c"]}}, ["columns: Loss", "'c'"]),
+        ({"Loss": {"here": "{loss:3f}", "paper": "{loss}"}}, ["Loss: here", "{loss:3f}"]),
+        ({"Loss": {"here": "{loss}", "paper": "{loss}}%"}}, ["Loss: paper", "{loss}}%"]),
+        ({"Loss": {"here": "{loss}", "paper": "{name:+}"}}, ["Loss: paper", "{name:+}", "'The first'"]),
     ],
 )
 def test_a_template_that_names_what_is_not_there(columns: dict[str, object], named: list[str], tmp_path: Path) -> None:
     with pytest.raises(PlumblineError) as error:
         make_small_table(tmp_path, {"columns": columns})
-    assert all(part in str(error.value) for part in ["studies/one/study.yaml", *named])
+    assert all(part in str(error.value) for part in ["one/study.yaml", *named])
+
+
+def test_words_stand_for_what_is_written_otherwise_on_either_side(tmp_path: Path) -> None:
+    words = {"a": "A-one", "The first": "A-one", "0.1": ""}
+    columns = {
+        "Method": {"here": "{method}", "paper": "{name}", "words": words},
+        "Loss": {"here": "{loss}", "paper": "{loss}±{sd}|{loss}", "words": words},
+    }
+    table = make_small_table(tmp_path, {"columns": columns})
+    names, losses = (column.cells for column in table.paper_columns)
+    assert (names["a"].text, names["a"].printed) == ("A-one", "") and names["b"].text == "The second"
+    assert (losses["a"].text, losses["a"].printed) == ("2.510", "2.50")
+
+
+@pytest.mark.parametrize(
+    ("ours", "printed", "is_written"),
+    [("-0.5", "0.5", True), ("15", "1.5", True), ("3-12 %", "3–12%", False), ("GPT-style", "gpt_style", False),
+     ("v2-3", "v2–3", False), ("ReLU^2", "relu2", False), ("ReLU^2", "relu3", True)],
+)  # fmt: skip
+def test_what_nobody_measures_is_written_once_only_where_it_is_the_same(
+    ours: str, printed: str, is_written: bool, tmp_path: Path
+) -> None:
+    columns = {"Method": {"here": "{method}"}, "Fact": {"here": "{fact}", "paper": "{name}", "words": {}}}
+    folder = tmp_path / "one" / "published"
+    folder.mkdir(parents=True)
+    (folder / "t.csv").write_text(f"id,name\na,{printed}\n")
+    facts = Column(name="fact", header="fact", kind="fact")
+    row = {"method": Cell("a"), "fact": Cell(ours)}
+    table = Table(
+        name="t", title="T.", study="one", preset="demo", key="method", columns=[COLUMNS[0], facts], rows=[row]
+    )
+    add_paper_columns(table, {"columns": columns}, PrintedNumbers(folder))
+    cell = table.paper_columns[1].cells["a"]
+    assert (cell.text, cell.printed) == (ours, printed if is_written else "")
+
+
+def test_a_heading_with_a_bar_is_one_cell_of_a_head(tmp_path: Path) -> None:
+    columns = {"Method": {"here": "{method}", "paper": "{name}"}, "|z|": {"here": "{loss}", "paper": "{loss}"}}
+    text = write_table.to_markdown(make_small_table(tmp_path, {"columns": columns}))
+    assert r"\|z\|" in next(line for line in text.splitlines() if line.startswith("| Method"))
+
+
+def test_rows_that_the_paper_lacks_are_named_where_they_are_few() -> None:
+    notes = {name: "\n".join(make_table(*name)[0].notes) for name in OF_PAPERS}
+    assert "Not in the paper's table: GPT + matched GEGLU FFN." in notes["premature", "table3"]
+    assert "SSMax, HybridNorm, HyperConnections" in notes["transfer", "table3"]
+    assert not any("Not in" in notes[name] for name in (("query_free", "table1"), ("transfer", "table2")))
+
+
+def test_a_terminal_repeats_no_cell_that_a_page_shows_once() -> None:
+    text = in_terminal(make_table("query_free", "table1")[0], 200)
+    assert text.count("one head: W_Q") == 1
+
+
+@pytest.mark.parametrize(
+    ("study", "name", "heading", "key", "printed"),
+    [
+        ("transfer", "table4", "ΔP", "softpick", "+0.00%"),
+        ("transfer", "table3", "Δ 3B", "baseline", "0.0000"),
+        ("transfer", "table6", "Mechanism", "hybrid_norm/s42", "Post-LN FFN variance growth"),
+        ("transfer", "table6", "Pre-NaN grad signature", "hybrid_norm/s44", "0.18 → NaN, then sustained ∼14"),
+        ("transfer", "table6", "Pre-NaN grad signature", "ssmax/s42", "monotone rise 27 → 1578 over 1,800 steps"),
+        ("transfer", "table6", "Pre-NaN grad signature", "hyper/s42", "sustained >100 peaks from step 15,000"),
+        ("query_free", "table2", "vs. Baseline", "wq_identity", "+0.00%"),
+        ("query_free", "table2", "Attention scale", "baseline_small_d", "1/√62"),
+        ("query_free", "table2", "Attention scale", "wq_identity", "1/(2√64)"),
+    ],
+)
+def test_a_number_stands_as_the_paper_writes_it(study: str, name: str, heading: str, key: str, printed: str) -> None:
+    cells = next(column.cells for column in make_table(study, name)[0].paper_columns if column.heading == heading)
+    assert cells[key].printed == printed
+
+
+@pytest.mark.parametrize(
+    ("study", "name", "heading", "key", "text"),
+    [
+        ("transfer", "table5", "Task", "climb_avg", "CLIMB-avg"),
+        ("premature", "table9", "Release rule", "intervention", "Lower-copy"),
+        ("query_free", "table2", "Trainable W_Q", "wq_identity", "×"),
+    ],
+)
+def test_a_word_stands_as_the_paper_writes_it(study: str, name: str, heading: str, key: str, text: str) -> None:
+    cells = next(column.cells for column in make_table(study, name)[0].paper_columns if column.heading == heading)
+    assert (cells[key].text, cells[key].printed) == (text, "")
+
+
+def test_every_part_of_a_table_in_tex_tells_its_rows_apart() -> None:
+    parts = tex_table.to_tex(make_table("query_free", "table1")[0]).split(r"\caption{")[1:]
+    assert len(parts) > 1 and all("premise" in part and "Result" in part and "Section" in part for part in parts)
+
+
+def test_a_cell_is_traced_by_the_names_that_are_shown(tmp_path: Path) -> None:
+    for name in ("table2", "table3", "table5"):
+        write_table.write(*make_table("transfer", name), tmp_path / f"{name}.csv")
+    assert "row hybrid_norm, column z: 3.1" in trace_cell(tmp_path / "table2.csv", "HybridNorm ‡", "z")
+    assert "row climb_avg," in trace_cell(tmp_path / "table5.csv", "CLIMB-avg", "A100")
+    text = trace_cell(tmp_path / "table3.csv", "QK-Norm", "rank")
+    assert "column rank_base: 3" in text and "rank_base, rank_large" in text
+
+
+def test_a_cell_of_two_numbers_links_to_the_runs_of_both() -> None:
+    table, _ = make_table("transfer", "table3")
+    row = next(row for row in table.rows if row["method"].value == "qknorm")
+    links = SeenLinks()
+    lay_out(replace(table, rows=[row], paper_columns=table.paper_columns[-1:]), {}, links, {})
+    assert any({*row["rank_base"].runs, *row["rank_large"].runs} <= runs for runs in links.seen)
+
+
+def test_result_types_stand_before_sections_as_in_the_paper() -> None:
+    headings = [column.heading for column in shown_table.arrange_columns(make_table("query_free", "table1")[0])]
+    assert headings[:2] == ["Result Type", "Section"]
+
+
+@pytest.mark.parametrize(("study", "name"), TABLES)
+def test_no_two_columns_of_a_page_have_the_same_heading(study: str, name: str) -> None:
+    headings = [head.text for head in on_page(make_table(study, name)[0]).heads]
+    assert len(set(headings)) == len(headings)
+
+
+@pytest.mark.parametrize(("study", "name"), OF_PAPERS)
+def test_no_identifier_of_the_file_stands_for_the_papers_words(study: str, name: str) -> None:
+    table, _ = make_table(study, name)
+    alone = replace(table, rows=[], notes=[], paper_columns=[])
+    add_paper_columns(alone, declaration(study, name), PrintedNumbers.of(study))
+    tasks = (study, name) in (("transfer", "table4"), ("transfer", "table5"))  # which print such names
+    texts = [cell.text + cell.printed for column in alone.paper_columns for cell in column.cells.values()]
+    assert tasks or not [text for text in texts if re.search(r"[a-z]_[a-z0-9]", text)]
 
 
 @pytest.mark.parametrize(
     ("template", "text"),
-    [("{a}±{b}|{a}", "1500"), ("{a:,} → {c:+}", "1,500 → +2.0"), ("{d:words}", "no seed"), ("{b}", ""),
+    [("{a}±{b}|{a}", "1500"), ("{a:,} → {c:+}", "1,500 → +2.0"), ("{b}", ""),
      ("{a:.1f}", "1500.0"), ("<{c}", "<2.0")],
 )  # fmt: skip
 def test_templates(template: str, text: str) -> None:

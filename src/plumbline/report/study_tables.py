@@ -82,14 +82,17 @@ def _make_cell(
     sources: RunLinks,
 ) -> HtmlCell:
     cell = row[column.names[0]] if row is not None and column.names else Cell(None)
+    if not column.names and not column.numeric:  # of the paper alone
+        cell = Cell(shown.text)
+    runs = [run for name in column.names for run in row[name].runs] if row is not None else []
     is_word = cell.value is None or cell.value == ""
     return HtmlCell(
         text=shown.text,
         printed=shown.printed,
         bold=shown.bold,
         sort=cell.value if cell.value != "" else None,
-        href=sources.href(cell.runs),
-        title=sources.title(cell.runs) or cell.source,
+        href=sources.href(runs),
+        title=sources.title(runs) or cell.source,
         mark=_judge_cell(table, row, column.names[0], texts) if row is not None and column.names else None,
         word=is_word and column.numeric,
         badges=split_badges(shown.text) if not column.numeric or is_word else (),

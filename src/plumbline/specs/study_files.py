@@ -168,18 +168,20 @@ class PrintedColumn(ClosedStruct, frozen=True):
     file of printed numbers (`paper`).
 
     Both are texts with names of columns in braces, such as `{loss}±{loss_sd}|{loss}`: of alternatives between bars the
-    first counts whose columns all have something. After a name `:+` writes a sign, `:,` groups digits, `:words` writes
-    an identifier as words, and `:.3f` rounds.
+    first counts whose columns all have something. After a name `:+` writes a sign, of all but a zero, `:,` groups
+    digits, `:.3f` rounds, and `:+.3f` does so and writes every sign.
 
     Attributes:
         here: absent where nothing here stands for the column.
         paper: absent where our table repeats what the paper prints, and has nothing else there.
         bold: rows (first column of the file) whose number the paper prints bold.
         marks: row -> what the paper puts after the cell, such as a dagger.
+        words: what stands in a column -> what the paper prints for it; where that is nothing, as if it were empty.
     """
 
     here: Absent[Text] = None
     paper: Absent[Text] = None
+    words: Absent[dict[Text, str]] = None
     bold: Absent[list[str]] = None
     marks: Absent[dict[str, Text]] = None
 
@@ -218,6 +220,11 @@ class Target(ClosedStruct, frozen=True):
     measurements: Absent[list[str]] = None
     claims: Absent[bool] = None
     printed: Absent[PrintedTable] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.printed is not None and self.kind != "table":
+            raise Fault("only a table is printed in columns; remove it", "printed")
 
 
 class Limit(Struct, forbid_unknown_fields=True):

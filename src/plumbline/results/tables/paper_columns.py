@@ -6,49 +6,51 @@ A study's YAML declares them (`printed` of a target, `plumbline.specs.study_file
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.tables.table import Cell, Column, PaperCell, PaperColumn, Table
+from plumbline.specs import study_folders
 
 #: What stands for a number that was not reproduced here, and what a note says of it.
 NOT_REPRODUCED = "n.r."
 NOT_REPRODUCED_NOTE = f"{NOT_REPRODUCED}: not reproduced here."
 
-_NAME = re.compile(r"\{(\w+)(?::(\+|,|words|[+]?\.\d+[fg]))?\}")
+_NAME = re.compile(r"\{(\w+)(?::(\+|,|[+]?\.\d+[fg]))?\}")
 
-#: Where a study declares a table, for messages.
-_PLACE = "studies/{study}/study.yaml: targets: {table}: printed"
+#: Rows of ours alone that a note names at most.
+FEW = 6
 
 
 def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published: PrintedNumbers) -> None:
     """Write the columns that a study declares into its table; none where it declares none.
 
     Raises:
-        PlumblineError: a template, a row or a sign names what is not there.
+        PlumblineError: a template, a row or a sign names what is not there, or is no template.
     """
     if printed is None:
         return
-    place = _PLACE.format(study=table.study, table=table.name)
+    # Of the study whose declaration it is: one that extends it has none of its own.
+    place = f"{published.directory.parent / study_folders.YAML}: targets: {table.name}: printed"
     file_rows = published.rows(table.name)
     first = next(iter(file_rows[0]))
     pairs = _pair_rows(table, file_rows, printed, first, place)
     columns = {column.name: column for column in table.columns}
     for heading, entry in printed["columns"].items():
         here, paper, where = entry.get("here", ""), entry.get("paper", ""), f"{place}: columns: {heading}"
-        names = tuple(dict.fromkeys(name for name, _ in _NAME.findall(here)))
-        _require_known(names, columns, f"{where}: here")
-        _require_known([name for name, _ in _NAME.findall(paper)], file_rows[0], f"{where}: paper")
+        names = _list_names(here, columns, f"{where}: here")
+        _list_names(paper, file_rows[0], f"{where}: paper")
         _require_known([*entry.get("bold", ()), *entry.get("marks", {})], {row[first] for row in file_rows}, where)
-        texts = [fill_template(paper, row.get) for row in file_rows]
+        words = entry.get("words", {})
+        texts = [_write_paper(paper, row, words, where) for row in file_rows]
         numeric = columns[names[0]].numeric if names else all(map(_is_number, filter(None, texts)))
         measured = any(columns[name].numeric and columns[name].kind == "reproduced" for name in names)
         cells = {}
         for key, (row, printed_row) in pairs.items():
-            text = _write_here(table, row, here, columns)
-            paper_text = fill_template(paper, printed_row.get)
+            text = _write_here(table, row, here, columns, words)
+            paper_text = _write_paper(paper, printed_row, words, where)
             # What nobody measures, such as the names of rows, is written once.
             same = _plain(text) == _plain(paper_text) or row is None if here else not numeric
             if paper_text and not table.paper_columns:
@@ -60,7 +62,15 @@ def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published
             bold = printed_row.get(first) in entry.get("bold", ())
             cells[key] = PaperCell(f"{text} {mark}" if mark else text, paper_text, bold=bold)
         table.paper_columns.append(PaperColumn(heading=heading, numeric=numeric, names=names, cells=cells))
-    table.notes[:0] = printed.get("notes", [])
+    table.notes[:0] = [*printed.get("notes", []), *_name_rows_of_ours(table, pairs)]
+
+
+def _name_rows_of_ours(table: Table, pairs: Mapping[str, tuple[object, Mapping[str, str]]]) -> list[str]:
+    """Name the rows that the paper lacks, where its first column has a name for each and they are few."""
+    cells = table.paper_columns[0].cells
+    names = [cells[key].text for key, (_, printed_row) in pairs.items() if not printed_row]
+    clear = 0 < len(names) <= FEW and len({cell.text for cell in cells.values()}) == len(cells)
+    return [f"Not in the paper's table: {', '.join(names)}."] if clear else []
 
 
 def fill_template(template: str, read: Callable[[str], str | None]) -> str:
@@ -72,15 +82,15 @@ def fill_template(template: str, read: Callable[[str], str | None]) -> str:
 
 
 def _write_as(text: str, form: str | None) -> str:
-    if form == "words":
-        return text.replace("_", " ")
     if form == "+":
         return text if text.startswith(("-", "+")) or not float(text) else f"+{text}"
     return f"{int(text):,}" if form == "," else format(float(text), form) if form else text
 
 
-def _plain(text: str) -> str:
-    return re.sub(r"[\W_]", "", text).casefold()
+def _plain(text: str) -> list[str]:
+    """Take what two texts have in common that say the same: their letters and their numbers, with sign and point."""
+    letters = re.sub(r"[\W\d_]", "", text).casefold()
+    return [letters, *re.findall(r"(?<![\w.])-?\d[\d.]*|\d[\d.]*", text)]
 
 
 def _is_number(text: str) -> bool:
@@ -93,7 +103,7 @@ def _pair_rows(
     """Pair our rows, by key, with those of the paper, each of which goes to the first of ours that has its name; its
     other rows follow, and stand for nothing of ours."""
     template, by = printed.get("rows", f"{{{first}}}"), printed.get("by", table.key)
-    _require_known([name for name, _ in _NAME.findall(template)], file_rows[0], f"{place}: rows")
+    _list_names(template, file_rows[0], f"{place}: rows")
     _require_known([by], {column.name for column in table.columns}, f"{place}: by")
     by_name = {fill_template(template, row.get): row for row in file_rows}
     if len(by_name) < len(file_rows):
@@ -104,7 +114,17 @@ def _pair_rows(
     return pairs | {name: (None, row) for name, row in by_name.items()}
 
 
-def _write_here(table: Table, row: dict[str, Cell] | None, template: str, columns: Mapping[str, Column]) -> str:
+def _write_paper(template: str, row: Mapping[str, str], words: Mapping[str, str], where: str) -> str:
+    """Write the paper's cell."""
+    try:
+        return fill_template(template, lambda name: words.get(row.get(name, ""), row.get(name)))
+    except ValueError as error:
+        raise PlumblineError(f"{where}: paper: {template!r} has a form for numbers, and {error}; drop it") from error
+
+
+def _write_here(
+    table: Table, row: dict[str, Cell] | None, template: str, columns: Mapping[str, Column], words: Mapping[str, str]
+) -> str:
     """Write our cell; the word of its first column that has none, where a number is missing."""
     if row is None or not template:
         return ""
@@ -116,12 +136,22 @@ def _write_here(table: Table, row: dict[str, Cell] | None, template: str, column
         if cell.value is None and not cell.text:
             return ""
         # A format of the template's own begins from the whole number.
-        return repr(cell.value) if "." in formats[name] else table.format_cell(row, columns[name])
+        text = repr(cell.value) if "." in formats[name] else table.format_cell(row, columns[name])
+        return words.get(text, text)
 
     return fill_template(template, read) or next((row[name].word for name in formats if row[name].word), "")
 
 
-def _require_known(names: Any, known: Any, where: str) -> None:
+def _list_names(template: str, known: Iterable[str], where: str) -> tuple[str, ...]:
+    """List the columns that a template names."""
+    names = tuple(dict.fromkeys(name for name, _ in _NAME.findall(template)))
+    _require_known(names, known, where)
+    if set("{}") & set(_NAME.sub("", template)):
+        raise PlumblineError(f"{where}: {template!r} has a brace that is around no name with a known form; correct it")
+    return names
+
+
+def _require_known(names: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
             raise PlumblineError(f"{where}: there is no {name!r}{nearest(name, known)} (there are {sorted(known)})")

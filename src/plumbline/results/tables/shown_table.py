@@ -92,9 +92,11 @@ def arrange_columns(table: Table) -> list[ShownColumn]:
     names = count_names(shown)
     if not names:  # our rows have names of their own
         moved = [column for column in own if column.label and (column.narrow or column.paper)]
-        shown[1:1] = moved
+        # A first column of the paper's alone is a heading over rows.
+        first = 1 + next((place for place, column in enumerate(shown) if column.names), 0)
+        shown[first:first] = moved
         own = [column for column in own if column not in moved]
-        names = 1 + len(moved)
+        names = first + len(moved)
     return [replace(column, label=place < names) for place, column in enumerate([*shown, *own])]
 
 

@@ -12,7 +12,13 @@ from rich.cells import cell_len, chop_cells
 
 from plumbline.core.errors import visible
 from plumbline.results.tables.finished_table import read_table
-from plumbline.results.tables.shown_table import ShownColumn, arrange_columns, choose_columns, place_texts
+from plumbline.results.tables.shown_table import (
+    ShownColumn,
+    arrange_columns,
+    choose_columns,
+    place_texts,
+    without_repeats,
+)
 from plumbline.results.tables.table import Table
 
 #: What a terminal holds at least; from the second width on columns are shown that are in no table of a paper.
@@ -64,7 +70,7 @@ def format_table(table: Table, path: Path, width: int) -> str:
         below.insert(0, f"{table.study}: {table.paper}")
     title, *warnings = above
     texts = [textwrap.fill(text, width, break_on_hyphens=False) for text in (*warnings, title)]
-    texts += [_draw([*names, *part], width) for part in parts]
+    texts += [_draw(without_repeats([*names, *part]), width) for part in parts]
     texts += [textwrap.fill(text, width, break_on_hyphens=False) for text in below]
     return visible("\n\n".join(texts))
 

@@ -119,6 +119,8 @@ def _split_columns(columns: list[ShownColumn]) -> list[list[ShownColumn]]:
     """Split columns into parts that fit in a line; each begins with the columns that name the rows."""
     names = [column for column in columns if column.label and not column.numeric][:1] or columns[:1]
     names = [column for column in columns if any(cell.again for cell in column.cells)] or names
+    if any(column.of_paper for column in columns):  # whose labels tell all rows apart
+        names = [column for column in columns if column.label]
     room = LANDSCAPE if _count_lines(columns) > LINES else ROOM
     parts, part, used = [], [], sum(map(estimate_width, names))
     first = used
@@ -295,7 +297,7 @@ def _write_rows(layout: _Layout) -> list[str]:
                 number_to_tex(part) if column.numeric else tex(part, broken=broken)
                 for part in (cell.text, cell.printed)
             )
-            printed = (rf"\textbf{{({printed})}}" if cell.bold else f"({printed})") if printed else ""
+            printed = (rf"\textbf{{\boldmath({printed})}}" if cell.bold else f"({printed})") if printed else ""
             if printed and any(layout.broken):
                 side = "r" if column.numeric else "l"
                 text = rf"{text} \newline {printed}" if broken else _stack([text, printed], side, "t")

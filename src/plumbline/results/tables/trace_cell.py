@@ -34,6 +34,7 @@ def trace_cell(table: Path, row: str, column: str) -> str:
     with open(table, encoding="utf-8", newline="") as handle:
         rows = {cells[content["key"]]: cells for cells in csv.DictReader(handle)}
     row = _find_name(row, _name_rows(content, rows), f"{table}: no row")
+    parts = {entry["heading"]: entry["names"] for entry in content.get("paper_columns", [])}.get(column, ())
     column = _find_name(column, _name_columns(content, rows[row]), f"{table}: no column")
     value = rows[row][column]
     word = content["why_empty"].get(row, {}).get(column, "")
@@ -42,6 +43,8 @@ def trace_cell(table: Path, row: str, column: str) -> str:
         f"{f'{value} ({word})' if value and word else value or word}",
         f"  preset {content['preset']}; table {table}; provenance {provenance.provenance_path(table)}",
     ]
+    if len(parts) > 1:
+        lines.append(f"  first of what stands in that cell: {', '.join(parts)}")
     keys = content["cells"].get(row, {}).get(column, [])
     source = content["sources"].get(row, {}).get(column)
     if column.endswith("_published"):
@@ -57,11 +60,12 @@ def trace_cell(table: Path, row: str, column: str) -> str:
 
 
 def _name_rows(content: dict[str, Any], rows: dict[str, dict[str, str]]) -> dict[str, str]:
-    """Map every name of a row to its key: the key itself, or a label that no other row has."""
+    """Map every name of a row to its key: the key itself, or a label or a name of the paper's that no other row has."""
     labels = [entry["name"] for entry in content["columns"] if entry["kind"] == "label"]
-    return _select_unique((cells[label], key) for label in labels for key, cells in rows.items()) | {
-        key: key for key in rows
-    }
+    named = [(cells[label], key) for label in labels for key, cells in rows.items()]
+    for column in content.get("paper_columns", [])[:1]:
+        named += [(text, key) for key, (text, *_) in column["cells"].items() if key in rows]
+    return _select_unique(named) | {key: key for key in rows}
 
 
 def _name_columns(content: dict[str, Any], cells: dict[str, str]) -> dict[str, str]:

@@ -115,8 +115,8 @@ def _link_provenance(table: Table, text: str) -> str:
 
 def markdown_table(rows: list[list[str]], header: list[str], align: list[str]) -> str:
     """Write a Markdown table of texts; `align`: ``left`` or ``right`` for each column."""
-    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    return tabulate(escaped, header, tablefmt="pipe", colalign=align if rows else None, disable_numparse=True)
+    head, *escaped = [[cell.replace("|", r"\|") for cell in row] for row in (header, *rows)]
+    return tabulate(escaped, head, tablefmt="pipe", colalign=align if rows else None, disable_numparse=True)
 
 
 #: What is written of a table as text beside its csv, by the file's ending.
