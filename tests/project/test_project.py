@@ -423,6 +423,19 @@ def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothin
     assert whole.targets.hash_claimed_runs("transfer") != before
 
 
+@pytest.mark.parametrize("study", ["key_norms", "premature", "quack", "query_free", "transfer"])
+def test_runs_made_on_request_are_asked_for_by_their_target_alone(study: str) -> None:
+    demo = planned(preset="demo", work="/scratch/w", studies=[study])
+    requested = demo.study(study).requested_runs
+    outcomes = {demo.paths.run(run, "outcome.json") for run in requested.values()}
+    assert outcomes and outcomes <= set(demo.targets.files(study, "alternatives"))
+    usual = [name for name in demo.study(study).definition["targets"] if name != "alternatives"]
+    others = {path for name in usual for path in demo.targets.files(study, name)} | set(demo.targets.claims_files(study))
+    assert not outcomes & others and not requested.keys() & demo.runs.keys()
+    assert not any("alternatives" in path for path in [*demo.targets.everything(), *demo.report_files()])
+    assert all(demo.run(*key.rpartition("/s")[0].split("/"), key.rpartition("/s")[2]) for key in requested)
+
+
 def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:
     """It is the frame that a table is made of; the page of interpretations states the options."""
     measuring(root, smoke={"rounds": 3})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plumbline.specs import components
-from plumbline.specs.study_config import load
+from plumbline.specs.study_config import has_preset, load
 from plumbline.specs.yaml_files import PRESETS, load_study, studies
 
 #: Components that a study's methods choose and no interpretation is about, each with the reason.
@@ -27,6 +27,8 @@ OF_THE_DOCUMENT = {"quack.spectral": "the paper itself speaks of it"}
 
 #: Studies of a paper; one that extends another has methods of its own, which no document words.
 REPRODUCED = [name for name in studies() if "extends" not in load_study(name)]
+
+PRESETS_OF = {name: [preset for preset in PRESETS if has_preset(name, preset)] for name in REPRODUCED}
 
 FOLDER = {components.folder(kind): kind for kind in components.KINDS}
 
@@ -67,15 +69,22 @@ def test_a_component_that_a_method_chooses_has_an_interpretation_or_a_reason(nam
 @pytest.mark.parametrize("name", REPRODUCED)
 def test_a_variant_is_an_alternative_of_an_interpretation(name: str) -> None:
     definition = load(name, "demo").definition
-    variants = {
-        f"{method}.{variant}"
-        for method, entry in definition["methods"].items()
-        for variant in entry.get("variants", {})
-    }
+    entries = definition["methods"] | definition.get("arms", {})
+    variants = {f"{method}.{variant}" for method, entry in entries.items() for variant in entry.get("variants", {})}
     alternatives = {text for interpretation in definition["interpretations"] for text in interpretation["alternatives"]}
-    named_variants = {text for text in alternatives if re.fullmatch(rf"({'|'.join(definition['methods'])})\.\w+", text)}
+    named_variants = {text for text in alternatives if re.fullmatch(rf"({'|'.join(entries)})\.\w+", text)}
     assert named_variants | set(OF_THE_DOCUMENT) >= variants, "no interpretation names it"
     assert named_variants <= variants, "an interpretation names a variant that is not there"
+
+
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_an_alternative_is_run_or_says_why_not(name: str) -> None:
+    study = load(name, "demo")
+    specs = [each.spec for preset in PRESETS_OF[name] for each in load(name, preset).every_run.values()]
+    run = {spec.method for spec in specs} | {f"{spec.method}/s{spec.init_seed}" for spec in specs}
+    for interpretation in study.definition["interpretations"]:
+        texts = [text for text in interpretation["alternatives"] if text not in run]
+        assert bool(texts) == ("not_run" in interpretation), f"{interpretation['id']}: not_run for {texts}"
 
 
 @pytest.mark.parametrize("name", REPRODUCED)

@@ -70,7 +70,7 @@ def _runs(study: Study) -> list[Row]:
             "run id": run.spec.run_id,
             "groups": ", ".join(run.groups),
         }
-        for run in study.runs.values()
+        for run in study.every_run.values()
     ]
 
 

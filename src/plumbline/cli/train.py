@@ -73,12 +73,12 @@ def main() -> int:
     if options.preset:
         config["preset"] = options.preset
     project = load(config)
-    if options.run.count("/") != 3 or options.run not in project.runs:
-        suggestion = nearest(options.run, project.runs)
+    if options.run.count("/") != 3 or options.run not in project.every_run:
+        suggestion = nearest(options.run, project.every_run)
         raise PlumblineError(
             f"there is no run {options.run!r} at preset {project.name} (plumbline ls runs lists them){suggestion}"
         )
-    run = project.runs[options.run]
+    run = project.every_run[options.run]
     spec = change_spec(run.spec, options.changes)
     if spec.data != run.spec.data or spec.model.context != run.spec.model.context:
         raise PlumblineError(

@@ -77,7 +77,8 @@ def make_table(estimator: RunEstimator) -> pd.DataFrame:
             runs = study.group(*entry["runs"])
             own = {kind: {_choose_key(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
             rows.append(make_row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
-            here = {kind: here[kind] | own[kind] for kind in here}
+            if name in study.usual_targets:
+                here = {kind: here[kind] | own[kind] for kind in here}
         if not study.definition["targets"]:  # a file of the user's own: its page reads the scores of all runs
             here["scores"] = {run.scores_key: run for run in study.runs.values()}
         measured = plan.measurements.of_target(study.name)

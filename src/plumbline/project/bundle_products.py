@@ -65,7 +65,7 @@ class BundleProducts:
         """The products that a rebuild makes again: tables, figures, claims, interpretations and the audit."""
         products = []
         for study, loaded in self.configuration.studies.items():
-            for name, entry in loaded.definition["targets"].items():
+            for name, entry in loaded.usual_targets.items():
                 products.append(BundleProduct(study, entry["kind"], name, f"{study}/{name}"))
             products += [BundleProduct(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
             products.append(BundleProduct(study, "interpretations", "", f"{study}/interpretations"))
@@ -82,7 +82,7 @@ class BundleProducts:
         """
         paths = set()
         for study, loaded in self.configuration.studies.items():
-            for target in loaded.definition["targets"]:
+            for target in loaded.usual_targets:
                 paths |= {path for path in self.targets.files(study, target) if path.startswith(f"{self.paths.work}/")}
                 for run in self.targets.runs(study, target):
                     frames = (self.paths.scores(run), self.paths.probes(run))

@@ -44,11 +44,18 @@ class Configuration:
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """All runs of all studies, of a file of the user's own, and those of the experiment, by key.
+        """All runs of all studies, of a file of the user's own, and those of the experiment, by key; without those that
+        are made on request."""
+        requested = {key for study in self.planned_studies for key in study.requested_runs}
+        return {key: run for key, run in self.every_run.items() if key not in requested}
+
+    @cached_property
+    def every_run(self) -> dict[str, Run]:
+        """The runs, those that are made on request among them.
 
         A run that a study scores on its own suite stands here as the study that it is of has it, if that is there.
         """
-        every = [run for study in self.planned_studies for run in study.runs.values()]
+        every = [run for study in self.planned_studies for run in study.every_run.values()]
         runs = {run.key: run for run in sorted(every, key=lambda run: run.scored_by is None)}
         runs = {run.key: runs[run.key] for run in every}
         return (self.experiment.runs if self.experiment else {}) | runs
@@ -56,7 +63,7 @@ class Configuration:
     @cached_property
     def scored_runs(self) -> dict[str, Run]:
         """All runs that studies score, by the key of their scores."""
-        every = [run for study in self.planned_studies for run in study.runs.values()]
+        every = [run for study in self.planned_studies for run in study.every_run.values()]
         return {run.scores_key: run for run in [*every, *(self.experiment.runs.values() if self.experiment else [])]}
 
     @property
@@ -71,14 +78,14 @@ class Configuration:
             PlumblineError: no study of the configuration has such a run.
         """
         key = f"{study}/{scale}/{method}/s{seed}"
-        if key in self.scored_runs and key not in self.runs:
+        if key in self.scored_runs and key not in self.every_run:
             return self.scored_runs[key]
-        if key not in self.runs:
+        if key not in self.every_run:
             raise PlumblineError(
-                f"there is no run {key}{nearest(key, self.runs)}; runs and their seeds are in "
+                f"there is no run {key}{nearest(key, self.every_run)}; runs and their seeds are in "
                 f"{study_folders.yaml_of(study, self.root)}: runs"
             )
-        return self.runs[key]
+        return self.every_run[key]
 
     def scored_run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
         """The run whose scores a rule's wildcards name: a study scores runs of the one that it extends as its own,

@@ -56,13 +56,13 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
     work = project.root / project.paths.work
     if (work / "runs" / name / _OUTCOME).is_file():
         return _add_files(work / "runs" / name, suite)
-    if name in project.runs:
-        outcome = project.paths.run(project.runs[name], _OUTCOME)
+    if name in project.every_run:
+        outcome = project.paths.run(project.every_run[name], _OUTCOME)
         raise PlumblineError(
             f"{run} has not finished at preset {project.name}; "
             f"snakemake {outcome} --config preset={project.name} makes it"
         )
-    similar = nearest(name, [*project.runs, *_list_finished(work)])
+    similar = nearest(name, [*project.every_run, *_list_finished(work)])
     elsewhere = _describe_elsewhere(project, name)
     raise PlumblineError(
         f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){elsewhere or similar}"

@@ -118,8 +118,8 @@ class StudyTargets:
         return own and self._make_path(study, "published/claims.yaml").exists()
 
     def products(self, study: str) -> list[str]:
-        """List every product of a study, as files below this preset's folder of results."""
-        entries = self.configuration.studies[study].definition["targets"]
+        """List every product of a study that is not made on request, as files below this preset's folder of results."""
+        entries = self.configuration.studies[study].usual_targets
         files = [f"{study}/{name}.{ENDINGS[entry['kind']]}" for name, entry in entries.items()]
         return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/interpretations.md"]
 
@@ -135,7 +135,7 @@ class StudyTargets:
         studies, main, copies = self.configuration.studies, self.configuration.config["main_study"], []
         files = [f"{self.paths.results}/{path}" for study in studies for path in self.products(study)]
         if main in studies:
-            for name, entry in studies[main].definition["targets"].items():
+            for name, entry in studies[main].usual_targets.items():
                 copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
         return [*files, *copies, f"{RESULTS}/audit.csv"]
 

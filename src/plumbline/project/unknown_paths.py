@@ -85,7 +85,7 @@ class UnknownPaths:
         """
         runs, scored = (
             "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in keys})) or "(?!)"
-            for keys in (self.configuration.runs, self.configuration.scored_runs)
+            for keys in (self.configuration.every_run, self.configuration.scored_runs)
         )
         of_runs = rf"(?:runs|probes)/(?!(?:{runs})/s\d+/).+|scores/(?!(?:{scored})/s\d+/).+"
         packages, corpora = (

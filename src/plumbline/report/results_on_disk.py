@@ -148,7 +148,9 @@ class ResultsOnDisk:
     def run(self, key: str) -> FoundRun:
         """Find a run or measurement that a page names, planned or not; from then on it has its own page."""
         if key not in self._runs:
-            self._runs[key] = self._find_measurement(key) if measurement_file.is_key(key) else self._find_unplanned(key)
+            planned = self.project.every_run.get(key)  # on request
+            find = self._find_measurement if measurement_file.is_key(key) else self._find_unplanned
+            self._runs[key] = self._find_planned(planned) if planned else find(key)
         return self._runs[key]
 
     def require_something(self) -> None:
@@ -198,6 +200,7 @@ class ResultsOnDisk:
                 runs=len(study.group(*entry["runs"])),
             )
             for name, entry in study.definition["targets"].items()
+            if name in study.usual_targets or (folder / f"{name}.{ENDINGS[entry['kind']]}").exists()
         ]
         more = {"interpretations": folder / "interpretations.md"}
         if self.project.targets.has_claims(study.name):

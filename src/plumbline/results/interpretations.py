@@ -61,8 +61,21 @@ def describe_arm(study: Study, name: str) -> str:
 def describe_variant(study: Study, name: str) -> str:
     """Describe what a variant ``<method>.<variant>`` changes of its method, or return the note in the study's YAML."""
     method, _, variant = name.partition(".")
-    change = study.definition["methods"][method]["variants"][variant]
+    entry = study.definition["methods"].get(method) or study.definition["arms"][method]
+    change = entry["variants"][variant]
     return change.get("note", "").strip() or _format_change(change)
+
+
+def describe_run(study: Study, name: str) -> str:
+    """Describe a variant, or an arm by its note; a method's other seed changes nothing else."""
+    if arm := study.definition.get("arms", {}).get(name):
+        return arm["note"].strip()
+    return describe_variant(study, name) if name in study.variants else "another seed"
+
+
+def list_alternatives(study: Study, name: str) -> list[str]:
+    """List the interpretations of which a variant, an arm or a run (``method/sSEED``) is an alternative."""
+    return [entry["id"] for entry in study.definition["interpretations"] if name in entry["alternatives"]]
 
 
 def _format_limit(value: float | str | list[float]) -> str:
@@ -73,6 +86,8 @@ def _list_interpretation(interpretation: dict[str, Any]) -> list[str]:
     lines = [f"### {interpretation['id'].replace('_', ' ')}", "", interpretation["text"], ""]
     lines += [f"- Source: {interpretation['source']}", f"- Choice: {interpretation['choice']}"]
     lines.append(f"- Alternatives: {'; '.join(interpretation['alternatives']) or 'none'}")
+    if "not_run" in interpretation:
+        lines.append(f"- Not run: {interpretation['not_run']}")
     for limit in interpretation.get("limits", {}).values():
         instead = ", ".join(map(_format_limit, limit["instead"]))
         lines.append(f"- Limit: {limit['what']}: {_format_limit(limit['value'])} (instead: {instead})")

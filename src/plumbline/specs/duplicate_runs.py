@@ -56,7 +56,7 @@ def find_unmeant(study: Study, extended: Study | None = None) -> list[str]:
 def _describe_training(study: Study) -> Trained:
     encoder = msgspec.json.Encoder(order="deterministic")
     trained: Trained = {}
-    for run in study.runs.values():
+    for run in study.every_run.values():
         key = (run.spec.scale, run.spec.method)
         if key not in trained:
             trained[key] = encoder.encode(_strip_names(run.spec)).decode()
@@ -75,11 +75,8 @@ def _strip_names(spec: RunSpec) -> RunSpec:
 
 def _find_entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:
     """What the YAML states of a method, variant, point or arm."""
-    arms = (extended or study).definition.get("arms", {})
-    if name in arms:
-        return arms[name]
     method, _, variant = name.partition(".")
-    entry = study.definition["methods"][method]
+    entry = (extended or study).definition.get("arms", {}).get(method) or study.definition["methods"][method]
     return entry.get("variants", {}).get(variant, {}) if variant else entry
 
 

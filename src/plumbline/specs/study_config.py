@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,16 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """A study under one preset, of the project `root`."""
+    """A study under one preset, of the project `root`.
+
+    `requested_runs`: those that are read by targets alone that are made on request.
+    """
 
     name: str
     preset: str
     definition: dict[str, Any]
     runs: dict[str, Run]
+    requested_runs: dict[str, Run] = field(default_factory=dict)
     root: Path = ROOT
 
     @property
@@ -83,7 +87,7 @@ class Study:
 
     @property
     def variants(self) -> list[str]:
-        """The variants of the comparison's methods, as ``<method>.<variant>``, in the YAML's order."""
+        """The variants of the comparison's methods and of arms, as ``<method>.<variant>``, in the YAML's order."""
         return sweep.variants(self.definition)
 
     def points(self, method: str) -> dict[str, sweep.Point]:
@@ -153,12 +157,23 @@ class Study:
 
     def group(self, *names: str) -> list[Run]:
         """The runs of any of the named groups, in order."""
-        return [run for run in self.runs.values() if set(run.groups) & set(names)]
+        return [run for run in self.every_run.values() if set(run.groups) & set(names)]
+
+    @property
+    def every_run(self) -> dict[str, Run]:
+        """The runs, those that are made on request among them."""
+        return self.runs | self.requested_runs
+
+    @property
+    def usual_targets(self) -> dict[str, dict[str, Any]]:
+        """The targets that belong to the whole study: all without ``on_request: true``."""
+        return {name: entry for name, entry in self.definition["targets"].items() if not entry.get("on_request")}
 
     @property
     def claimed(self) -> dict[str, dict[str, Any]]:
-        """The targets whose runs, scores, probes and measurements claims rest on: all without ``claims: false``."""
-        return {name: entry for name, entry in self.definition["targets"].items() if entry.get("claims", True)}
+        """The targets whose runs, scores, probes and measurements claims rest on: all without ``claims: false`` that
+        belong to the whole study."""
+        return {name: entry for name, entry in self.usual_targets.items() if entry.get("claims", True)}
 
     @property
     def claimed_groups(self) -> list[str]:
@@ -230,7 +245,19 @@ def make_study(
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
                     runs[run.key] = dataclasses.replace(run, groups=groups)
-    return Study(name=definition["study"], preset=preset, definition=definition, runs=runs, root=root)
+    requested = _list_requested_groups(definition)
+    usual = {key: run for key, run in runs.items() if not requested.issuperset(run.groups)}
+    on_request = {key: run for key, run in runs.items() if key not in usual}
+    name = definition["study"]
+    return Study(name=name, preset=preset, definition=definition, runs=usual, requested_runs=on_request, root=root)
+
+
+def _list_requested_groups(definition: dict[str, Any]) -> set[str]:
+    """The groups of runs that only targets on request read."""
+    groups: dict[bool, set[str]] = {False: set(), True: set()}
+    for entry in definition["targets"].values():
+        groups[bool(entry.get("on_request"))].update(entry["runs"])
+    return groups[True] - groups[False]
 
 
 def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
@@ -318,9 +345,12 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
             _merge_layers(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {})
         )
     name, _, variant = method.partition(".")
-    entry = _find_entry(definition, name, path)
-    sweep.require_point(method, definition["methods"], path)
-    merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
+    if arm := definition.get("arms", {}).get(name):
+        merged, entry = _merge_layers(definition, scale, name, preset, path), arm
+    else:
+        entry = _find_entry(definition, name, path)
+        sweep.require_point(method, definition["methods"], path)
+        merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
     variants = sorted(entry.get("variants", {}))
     if not variant:
         return merged
@@ -330,7 +360,8 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
     if "sweep" in entry:
         return overlay(merged, sweep.change(merged, entry, sweep.find_point(name, entry, method, where), where))
     raise PlumblineError(
-        f"{path}: methods.{name}.variants: no variant {variant!r}{nearest(variant, variants)} (there are {variants})"
+        f"{path}: {'arms' if arm else 'methods'}.{name}.variants: no variant {variant!r}{nearest(variant, variants)} "
+        f"(there are {variants})"
     )
 
 
@@ -350,11 +381,11 @@ def _find_entry(definition: dict[str, Any], name: str, path: str, key: str = "ru
 
 
 def _is_wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:
-    arm = definition.get("arms", {}).get(method)
-    if arm is None:
-        _find_entry(definition, method.partition(".")[0], where)
-        return True
-    return preset in arm.get("presets", [preset])
+    name, _, variant = method.partition(".")
+    arm = definition.get("arms", {}).get(name)
+    entry = _find_entry(definition, name, where) if arm is None else arm
+    entries = [entry, entry.get("variants", {}).get(variant, {})]
+    return all(preset in each.get("presets", [preset]) for each in entries)
 
 
 def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:

@@ -87,10 +87,12 @@ class ScaleEntry(Parts, frozen=True, kw_only=True):
 
 
 class Variant(Parts, frozen=True, kw_only=True):
-    """A method with other options. `same_as`: what it repeats under this name, which is meant."""
+    """A method or arm with other options. `same_as`: what it repeats under this name, which is meant. `presets`: those
+    that have it; all where none is named."""
 
     note: Absent[str] = None
     same_as: Absent[str] = None
+    presets: Absent[Annotated[list[Preset], Meta(min_length=1)]] = None
 
 
 class Axis(ClosedStruct, frozen=True):
@@ -119,6 +121,7 @@ class Arm(Parts, frozen=True, kw_only=True):
     variant_of: str
     note: str
     presets: Absent[list[Preset]] = None
+    variants: Absent[dict[Name, Variant]] = None
     paper: Absent[Parts] = None
     mini: Absent[Parts] = None
     evening: Absent[Parts] = None
@@ -210,6 +213,8 @@ class Target(ClosedStruct, frozen=True):
         published: files of printed numbers that it shows, without their ending.
         measurements: names under `measurements`.
         claims: false where no claim looks at what it needs; claims do not wait for runs that are its alone.
+        on_request: true where it is made by its own name alone: neither `all` nor a claim, and no price of a whole
+            study, asks for runs that are its alone.
         printed: the paper's own columns, of a table that a paper prints.
     """
 
@@ -219,6 +224,7 @@ class Target(ClosedStruct, frozen=True):
     published: list[str]
     measurements: Absent[list[str]] = None
     claims: Absent[bool] = None
+    on_request: Absent[bool] = None
     printed: Absent[PrintedTable] = None
 
     def __post_init__(self) -> None:
@@ -241,6 +247,7 @@ class Interpretation(ClosedStruct, frozen=True):
     Attributes:
         limits: those that the paper does not print, by constant of the study's claims.
         about: components that it speaks of, such as mixers.differential.
+        not_run: why alternatives that name no variant and no arm are no runs.
     """
 
     id: Name
@@ -248,6 +255,7 @@ class Interpretation(ClosedStruct, frozen=True):
     text: str
     choice: str
     alternatives: list[str]
+    not_run: Absent[Text] = None
     limits: Absent[dict[Annotated[str, Meta(pattern=r"^[a-z0-9_]+\.[A-Z0-9_]+\Z")], Limit]] = None
     presets: Absent[list[Preset]] = None
     about: Absent[Annotated[list[Annotated[str, Meta(pattern=r"^[a-z_]+\.[a-z0-9_]+\Z")]], Meta(min_length=1)]] = None

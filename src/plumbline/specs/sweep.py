@@ -45,7 +45,7 @@ def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: st
     """The methods, variants, sweep points and arms that an entry of `runs` names; a swept method becomes all of its
     points.
 
-    `all` stands for the methods of the comparison, `variants` for every variant of one of them.
+    `all` stands for the methods of the comparison, `variants` for every variant of one of them or of an arm.
 
     Raises:
         PlumblineError: a point is named next to its method.
@@ -65,9 +65,10 @@ def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: st
 
 
 def variants(definition: dict[str, Any]) -> list[str]:
-    """The variants of the comparison's methods, as ``<method>.<variant>``, in the YAML's order."""
+    """The variants of the comparison's methods and of arms, as ``<method>.<variant>``, in the YAML's order."""
     methods = dict.fromkeys(name.partition(".")[0] for name in definition["comparison"])
-    return [f"{name}.{variant}" for name in methods for variant in definition["methods"][name].get("variants", {})]
+    entries = {name: definition["methods"][name] for name in methods} | definition.get("arms", {})
+    return [f"{name}.{variant}" for name, entry in entries.items() for variant in entry.get("variants", {})]
 
 
 def label(point: Point) -> str:
