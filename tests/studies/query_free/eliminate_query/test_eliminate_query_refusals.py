@@ -170,8 +170,8 @@ class TestRefusals:
 
 def test_a_spec_is_made_of_every_family(tmp_path):
     """Every model type that probes know can be distinguished here."""
-    from plumbline.probes._transformers import LAYOUTS
+    from plumbline.model.hf_families import FAMILIES
 
-    spec_by_kind = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in LAYOUTS}
+    spec_by_kind = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in FAMILIES}
     assert {spec.slot("norm").name for spec in spec_by_kind.values()} == {"layer_norm", "rms_norm"}
     assert spec_by_kind["gpt2"].ffn_width == 3072 and spec_by_kind["qwen2"].slot("projections").options["bias"] is True
