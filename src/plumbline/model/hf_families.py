@@ -100,20 +100,17 @@ class Family:
 
 
 def _describe_gpt2(config: Any) -> Slots:
+    if config.activation_function not in GELU:
+        raise PlumblineError(
+            f"config.json: activation_function {config.activation_function!r} is none of {sorted(GELU)}, which "
+            "model.ffn 'gelu' has"
+        )
     return {
         "positions": {"name": "learned"},
         "norm": {"name": "layer_norm", "bias": True},
         "projections": {"name": "grouped_query", "bias": True},
-        "ffn": {"name": "gelu", "bias": True, "gelu": _gelu(config.activation_function, "activation_function")},
+        "ffn": {"name": "gelu", "bias": True, "gelu": GELU[config.activation_function]},
     }
-
-
-def _gelu(activation: str, key: str) -> str:
-    if activation not in GELU:
-        raise PlumblineError(
-            f"config.json: {key} {activation!r} is none of {sorted(GELU)}, which model.ffn 'gelu' has"
-        )
-    return GELU[activation]
 
 
 def _describe_gpt_neox(config: Any) -> Slots:

@@ -75,7 +75,9 @@ class MaskedScores(AttentionScores):
     def mix(self, v_BGTW: torch.Tensor) -> torch.Tensor:
         """The attention's output (B, H, T, W): values (B, G, T, W) by their weights."""
         v_BHTW = v_BGTW.repeat_interleave(self.q_BHTW.shape[1] // v_BGTW.shape[1], dim=1)
-        parts = [part.weights.to(v_BHTW.dtype) @ v_BHTW[:, :, : part.weights.shape[-1]] for part in self.iterate_weights()]
+        parts = [
+            part.weights.to(v_BHTW.dtype) @ v_BHTW[:, :, : part.weights.shape[-1]] for part in self.iterate_weights()
+        ]
         return torch.cat(parts, dim=2)
 
     def _chunks(self, unseen: float) -> Iterator[torch.Tensor]:
