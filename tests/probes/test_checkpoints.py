@@ -17,7 +17,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.probes import __main__ as command
 from tests.model_specs import run_spec
-from tests.probes.hugging_face_models import SIZES, probe_folder, save_model
+from tests.probes.hugging_face_models import probe_folder, save_model
 from tests.train.small_runs import make_packs, settings, train
 
 
@@ -172,19 +172,6 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     refuse("'model.norm.weight' has values that are not finite", folder, "--token-ids", ids)
     weights.write_bytes(weights.read_bytes()[:100])
     refuse("model.safetensors: cannot be read as weights", folder, "--token-ids", ids)
-
-
-def test_a_sliding_window_is_refused_where_it_bites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    torch.manual_seed(7)
-    config = transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=16)
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "mistral")
-    np.save(tmp_path / "ids.npy", np.arange(60) % 9)
-    options = ("--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics")
-    with pytest.raises(PlumblineError, match=r"attention with a mask that is not causal alone \(a sliding window"):
-        probe_folder(monkeypatch, tmp_path / "mistral", *options, "--context", 30)
-    assert len(probe_folder(monkeypatch, tmp_path / "mistral", *options, "--context", 10)) == 5 * 4 * 5
-    options = ("--token-ids", tmp_path / "ids.npy", "--probes", "ffn_write", "--context", 30)
-    assert len(probe_folder(monkeypatch, tmp_path / "mistral", *options)) == 5
 
 
 def test_flags_of_the_other_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

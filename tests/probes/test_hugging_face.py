@@ -17,9 +17,9 @@ import transformers
 from torch.nn.functional import cross_entropy
 
 from plumbline.model.hf_export import export
+from plumbline.model.hf_families import FAMILIES
 from plumbline.probes import __main__ as command
 from plumbline.probes import read
-from plumbline.probes._transformers import LAYOUTS
 from plumbline.probes.attention_statistics import AttentionStatistics
 from tests.probes.hugging_face_models import CONFIGS, probe_folder, save_model
 from tests.probes.naive_computations import scramble, tokens
@@ -30,13 +30,14 @@ class Independent:
 
     def __init__(self, folder: Path, batch_BT: torch.Tensor) -> None:
         self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
-        self.config, self.inputs_BT, self.targets_BT = self.model.config, batch_BT[:, :-1], batch_BT[:, 1:]
+        self.config = self.model.config.get_text_config()
+        self.inputs_BT, self.targets_BT = batch_BT[:, :-1], batch_BT[:, 1:]
         self.heads = self.config.num_attention_heads
         self.seen: dict[tuple[str, int], torch.Tensor] = {}
         hooks = []
         for layer, block in enumerate(self.blocks()):
             attention, ffn = self.parts(block)
-            for name in ("q_proj", "k_proj", "c_attn", "query_key_value"):
+            for name in ("q_proj", "k_proj", "c_attn", "query_key_value", "qkv_proj", "q_norm", "k_norm"):
                 if hasattr(attention, name):
                     hooks.append(getattr(attention, name).register_forward_hook(self.keep(name, layer)))
             hooks.append(ffn.register_forward_hook(self.keep("ffn", layer)))
@@ -47,7 +48,7 @@ class Independent:
         self.attentions, self.loss = out.attentions, self.nats(out.logits)
 
     def blocks(self) -> Any:
-        base = self.model.base_model
+        base = getattr(self.model.base_model, "language_model", self.model.base_model)
         return base.h if hasattr(base, "h") else base.layers
 
     def parts(self, block: Any) -> tuple[Any, Any]:
@@ -62,7 +63,18 @@ class Independent:
 
     def vectors(self, layer: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Queries by head and keys by key head (B, T, W), before positions, sliced by hand."""
-        if ("q_proj", layer) in self.seen:
+        normed = [self.seen[name, layer] for name in ("q_norm", "k_norm") if (name, layer) in self.seen]
+        if normed and normed[0].ndim == 4:  # heads before tokens, or behind
+            query, key = (x.movedim(next(axis for axis in (1, 2) if x.shape[axis] < 10), 0) for x in normed)
+            return list(query), list(key)
+        if normed:
+            width = self.config.hidden_size // self.heads
+            query, key = normed
+        elif ("qkv_proj", layer) in self.seen:
+            width, together = self.config.hidden_size // self.heads, self.seen["qkv_proj", layer]
+            edges = [self.heads * width, self.config.num_key_value_heads * width]
+            query, key, _ = together.tensor_split([edges[0], sum(edges)], dim=-1)
+        elif ("q_proj", layer) in self.seen:
             width = self.seen["q_proj", layer].shape[-1] // self.heads
             query, key = self.seen["q_proj", layer], self.seen["k_proj", layer]
         elif ("c_attn", layer) in self.seen:
@@ -80,6 +92,9 @@ class Independent:
         width = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.heads
         if hasattr(attention, "q_proj"):
             query, key = attention.q_proj.weight, attention.k_proj.weight
+        elif hasattr(attention, "qkv_proj"):
+            edges = [self.heads * width, self.config.num_key_value_heads * width]
+            query, key, _ = attention.qkv_proj.weight.tensor_split([edges[0], sum(edges)])
         elif hasattr(attention, "c_attn"):
             query, key, _ = attention.c_attn.weight.T.chunk(3)
         else:
@@ -95,6 +110,8 @@ class Independent:
                 if hasattr(attention, "q_proj"):
                     for value in attention.q_proj.parameters():
                         value.zero_()
+                elif hasattr(attention, "qkv_proj"):
+                    attention.qkv_proj.weight[: self.config.hidden_size] = 0
                 elif hasattr(attention, "c_attn"):
                     attention.c_attn.weight[:, : self.config.n_embd] = 0
                     attention.c_attn.bias[: self.config.n_embd] = 0
@@ -132,12 +149,14 @@ def test_as_transformers_and_plain_hooks_say(monkeypatch: pytest.MonkeyPatch, tm
             check("concentration", layer, head, largest, alone)
             check("largest_weight", layer, head, largest, alone)
             check("weight_sum", layer, head, 1.0)
+        norm_of_head = ("q_norm", layer) in own.seen and own.seen["q_norm", layer].ndim == 4
         for probe, vectors in zip(("query_norm", "key_norm"), own.vectors(layer)):
             for head, vectors_BTW in enumerate(vectors):
-                check(probe, layer, head, float(vectors_BTW.double().norm(dim=-1).mean()))
+                length = float(vectors_BTW.double().norm(dim=-1).mean())
+                check(probe, layer, head, length, vectors_BTW.shape[-1] ** 0.5 if norm_of_head else -1)
         check("ffn_write_rms", layer, -1, float(own.seen["ffn", layer].double().square().mean().sqrt()))
         queries, keys = own.weights(layer)
-        for head, weight_WD in enumerate(queries):
+        for head, weight_WD in enumerate(queries) if ("q_norm", layer) not in own.seen else ():
             form_DD = weight_WD.T.detach() @ keys[head * len(keys) // own.heads].detach()
             check("bilinear_top", layer, head, float(torch.linalg.matrix_norm(form_DD, ord=2)))
         if layer < 2:  # the lower half of five
@@ -217,7 +236,7 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_the_help_names_every_family_that_is_read() -> None:
     text = command.arguments().format_help().lower().replace("-", "")
-    assert [kind for kind in LAYOUTS if kind.replace("_", "") not in text] == []
+    assert [kind for kind in FAMILIES if kind.split("_text")[0].replace("_", "") not in text] == []
 
 
 def test_nothing_is_fetched_to_read_a_model(tmp_path: Path) -> None:

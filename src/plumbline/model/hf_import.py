@@ -1,8 +1,4 @@
-"""Reads Hugging Face models in this package's terms: a spec of any known kind of model, the weights of a GPT-2.
-
-Source of the layouts: the library's own GPT-2, Llama, Mistral, Qwen2 and GPT-NeoX (transformers 5). GPT-2 keeps its
-matrices as (inputs, outputs), and queries, keys and values one after another in `c_attn`.
-"""
+"""Reads Hugging Face models in this package's terms: a spec of any family, the weights of those in `CONVERTERS`."""
 
 from __future__ import annotations
 
@@ -12,50 +8,47 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
+from plumbline.model.hf_families import FAMILIES
 from plumbline.specs.spec import ModelSpec
 
-#: The library's activations of a GPT-2 -> our option of `gelu`.
-GELU = {"gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu": "erf"}
-#: Slots that all of these models leave alone.
-PLAIN = {"query_key": "identity", "values": "identity", "mixer": "softmax", "output": "identity"}
+#: Slots of a Llama, which other families have too where their entry does not say otherwise.
+LLAMA = {
+    "positions": {"name": "rotary"},
+    "norm": {"name": "rms_norm"},
+    "projections": {"name": "grouped_query", "bias": False},
+    "query_key": {"name": "identity"},
+    "values": {"name": "identity"},
+    "mixer": {"name": "softmax"},
+    "output": {"name": "identity"},
+    "ffn": {"name": "swiglu"},
+    "placement": {"name": "pre_norm"},
+    "residual": {"name": "standard"},
+}
 
 
 def spec_of(config: Any) -> ModelSpec:
     """Describe a Hugging Face model as a spec, as far as the slots can; the description is complete of a GPT-2 alone.
 
     Args:
-        config: the library's configuration; its `model_type` is one of `plumbline.probes._transformers.LAYOUTS`.
+        config: the library's configuration, of a model type in `FAMILIES`; of a model that sees, its text is described.
     """
-    kind, heads = config.model_type, config.num_attention_heads
-    slots: dict[str, Any] = {slot: {"name": name} for slot, name in PLAIN.items()}
-    slots |= {"placement": {"name": "pre_norm"}, "residual": {"name": "standard"}}
-    if kind == "gpt2":
-        slots |= _gpt2_slots(config)
-        inner, eps = config.n_inner or 4 * config.n_embd, config.layer_norm_epsilon
-    elif kind == "gpt_neox":
-        slots |= {"positions": {"name": "rotary"}, "norm": {"name": "layer_norm"}}
-        slots |= {"ffn": {"name": "gelu", "bias": True}}
-        slots |= {"projections": {"name": "grouped_query", "bias": config.attention_bias}}
-        inner, eps = config.intermediate_size, config.layer_norm_eps
-    else:
-        slots |= {"positions": {"name": "rotary"}, "norm": {"name": "rms_norm"}, "ffn": {"name": "swiglu"}}
-        slots |= {"projections": {"name": "grouped_query", "bias": getattr(config, "attention_bias", kind == "qwen2")}}
-        inner, eps = config.intermediate_size, config.rms_norm_eps
+    kind, text = config.model_type, config.get_text_config()
+    family, heads = FAMILIES[kind], text.num_attention_heads
     sizes = {
-        "layers": config.num_hidden_layers,
-        "width": config.hidden_size,
+        "layers": text.num_hidden_layers,
+        "width": text.hidden_size,
         "heads": heads,
-        "key_value_heads": getattr(config, "num_key_value_heads", None) or heads,
-        "head_width": getattr(config, "head_dim", None) or config.hidden_size // heads,
-        "ffn_width": inner,
-        "vocabulary": config.vocab_size,
-        "context": config.max_position_embeddings,
-        "norm_eps": eps,
-        "init_std": config.initializer_range,
-        "residual_init_scaling": kind == "gpt2",
-        "tied_embeddings": config.tie_word_embeddings,
+        "key_value_heads": getattr(text, "num_key_value_heads", None) or heads,
+        "head_width": getattr(text, "head_dim", None) or text.hidden_size // heads,
+        "ffn_width": family.inner(text),
+        "vocabulary": text.vocab_size,
+        "context": text.max_position_embeddings,
+        "norm_eps": getattr(text, family.eps),
+        "init_std": text.initializer_range,
+        "residual_init_scaling": family.scales_init,
+        "tied_embeddings": text.tie_word_embeddings,
     }
-    return ModelSpec.from_dict(sizes | slots, f"{kind}: ")
+    return ModelSpec.from_dict(sizes | LLAMA | family.describe(text), f"{kind}: ")
 
 
 def gpt2(model: Any) -> Decoder:
@@ -91,20 +84,6 @@ def gpt2(model: Any) -> Decoder:
     return decoder
 
 
-def _gpt2_slots(config: Any) -> dict[str, Any]:
-    if config.activation_function not in GELU:
-        raise PlumblineError(
-            f"config.json: activation_function {config.activation_function!r} is none of {sorted(GELU)}, which "
-            "model.ffn 'gelu' has"
-        )
-    return {
-        "positions": {"name": "learned"},
-        "norm": {"name": "layer_norm", "bias": True},
-        "projections": {"name": "grouped_query", "bias": True},
-        "ffn": {"name": "gelu", "bias": True, "gelu": GELU[config.activation_function]},
-    }
-
-
 def _gpt2_layer(theirs: dict[str, torch.Tensor], layer: int) -> dict[str, torch.Tensor]:
     """One layer's parameters under our names."""
     place, weights_by_name = f"transformer.h.{layer}.", {}
@@ -125,3 +104,7 @@ def _gpt2_layer(theirs: dict[str, torch.Tensor], layer: int) -> dict[str, torch.
             f"{ours}.bias": theirs[f"{place}{name}.bias"],
         }
     return weights_by_name
+
+
+#: Model types whose weights become a decoder of this package.
+CONVERTERS = {"gpt2": gpt2}

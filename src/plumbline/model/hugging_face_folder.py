@@ -74,6 +74,19 @@ def library_errors(folder: Path) -> Iterator[None]:
         logging.set_verbosity(before)
 
 
+def read_model_type(folder: Path) -> str:
+    """Read which model of the library a folder's configuration is of; nothing is built.
+
+    Raises:
+        PlumblineError: it is no configuration, or names no model type.
+    """
+    kind = _read_json_object(folder / CONFIG).get("model_type")
+    if not isinstance(kind, str):
+        raise PlumblineError(f"{folder / CONFIG}: model_type is missing, by which transformers knows a model; save the "
+                             "model again")  # fmt: skip
+    return kind
+
+
 def read_config(folder: Path, *, trust_remote_code: bool = False) -> Any:
     """Read the library's configuration from a folder that `save_pretrained` wrote; no weights are read.
 

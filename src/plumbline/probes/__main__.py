@@ -4,8 +4,8 @@
 of online probes during training are added. Of a run that diverged the points that it reached are read, and as its end
 its last finite weights at their own step; later points are named in the frame's metadata and on stderr.
 
-``--checkpoint`` reads one model, with every probe's default options: the folder of a run, or of a Llama,
-Mistral, Qwen2, GPT-2 or GPT-NeoX in Hugging Face form, as `save_pretrained` writes it.
+``--checkpoint`` reads one model, with every probe's default options: the folder of a run, or of a Llama, Mistral,
+Qwen2, Qwen3, Gemma2, Gemma3, OLMo2, Phi, Phi3, GPT-2 or GPT-NeoX in Hugging Face form, as `save_pretrained` writes it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _read_checkpoint(request: argparse.Namespace) -> None:
     from plumbline.probes._one_checkpoint import read_single
 
     frame = read_single(request, names)
-    print(f"{request.checkpoint}: {len(frame)} values of {len(names)} probes -> {request.out}", file=sys.stderr)
+    print(f"{request.checkpoint}: {len(frame)} values -> {request.out}", file=sys.stderr)
 
 
 def _choose_probes(request: argparse.Namespace) -> list[str]:

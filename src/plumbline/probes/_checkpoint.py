@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from plumbline.data.loader import Pack, verify_once
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.model import hugging_face_folder, model_folder
 from plumbline.model.finished_run import FinishedRun
-from plumbline.probes._base import ProbedModel
+from plumbline.probes._base import Probe, ProbedModel
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.specs.spec import require_present_code
 
@@ -35,6 +36,7 @@ class LoadedCheckpoint:
         vocabulary: number of its tokens.
         separator: the token between documents, if known.
         run: of a run of ours, what was read of it.
+        unreadable: name of a probe, probe, and tokens fed -> why its numbers would not be what they are called here.
     """
 
     folder: Path
@@ -47,6 +49,7 @@ class LoadedCheckpoint:
     vocabulary: int
     separator: int | None = None
     run: FinishedRun | None = None
+    unreadable: Callable[[str, Probe, int], str | None] = lambda name, probe, tokens: None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +124,7 @@ def _open_hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
     return LoadedCheckpoint(
         folder=folder,
         subject=subject,
-        kind=subject.config.model_type,
+        kind=subject.kind,
         identity=_hash_files(files),
         step=None,
         fraction=None,
@@ -129,6 +132,7 @@ def _open_hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
         vocabulary=subject.config.vocab_size,
         # Some models end in any of several tokens; the first is the one between documents.
         separator=end[0] if isinstance(end, list) else end,
+        unreadable=subject.unreadable,
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.model.numerics import numerics
+from plumbline.probes._base import Probe
 from plumbline.probes._checkpoint import LoadedCheckpoint, open_checkpoint, read_sequences
 from plumbline.probes._forward_pass import build, observe
 from plumbline.probes._frame import make_rows, write_frame
@@ -40,8 +41,8 @@ def read_single(request: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         sequences=8 if request.sequences is None else request.sequences,
         context=request.context,
     )
-    chosen = [complete("probe", {"name": name}, "--probes") for name in names]
-    probes = build([ProbeSpec(name=options.pop("name"), options=options) for options in chosen])
+    probes_by_name = _readable(request, checkpoint, names, text.tokens_BT.shape[1] - 1)
+    probes = list(probes_by_name.values())
     if request.later_checkpoint is not None:
         other = open_checkpoint(request.later_checkpoint, device)
         _require_same_shapes(checkpoint, other)
@@ -65,7 +66,7 @@ def read_single(request: argparse.Namespace, names: list[str]) -> pd.DataFrame:
             "sequences": str(sequences),
             "context": str(context),
             "separator": "" if text.separator is None else str(text.separator),
-            "probes": json.dumps({name: code_class("probe", name) for name in names}),
+            "probes": json.dumps({name: code_class("probe", name) for name in probes_by_name}),
             "torch": str(torch.__version__),
             "device": torch.cuda.get_device_name(device) if cuda else "cpu",
         },
@@ -81,6 +82,29 @@ def read_single(request: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         )
         _picture.save(_picture.draw(frame, title), request.picture)
     return frame
+
+
+def _readable(
+    request: argparse.Namespace, checkpoint: LoadedCheckpoint, names: list[str], tokens: int
+) -> dict[str, Probe]:
+    """New probes by their names. Where none was chosen, those that this model cannot answer are left out, and why is
+    said on stderr.
+
+    Raises:
+        PlumblineError: a probe that was chosen is one of these.
+    """
+    chosen = [complete("probe", {"name": name}, "--probes") for name in names]
+    probes = build([ProbeSpec(name=options.pop("name"), options=options) for options in chosen])
+    probes_by_name = {}
+    for name, probe in zip(names, probes, strict=True):
+        reason = checkpoint.unreadable(name, probe, tokens)
+        if reason is None:
+            probes_by_name[name] = probe
+        elif request.probes is None:
+            print(f"{request.checkpoint}: {name} is left out: {reason}", file=sys.stderr)
+        else:
+            raise PlumblineError(f"--probes: {name} does not go with {request.checkpoint}: {reason}")
+    return probes_by_name
 
 
 def _require_same_shapes(checkpoint: LoadedCheckpoint, other: LoadedCheckpoint) -> None:

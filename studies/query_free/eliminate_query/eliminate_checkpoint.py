@@ -27,6 +27,13 @@ from .query_elimination_rules import RULES, EliminationRule, conditions
 
 REPORT = "elimination.json"
 
+#: What is left where no rule goes.
+INSTEAD = (
+    "instead: a model that never has a W_Q is trained (model.projections 'identity_query', as wq_identity in the "
+    "query_free study); how much this one needs its queries is read by `plumbline probe --checkpoint FOLDER --probes "
+    "upper_ablation`"
+)
+
 
 def eliminate(
     source: CheckpointOfKnownArchitecture, folder: Path, *, layer: int | None, limit: float, sequences: int, length: int
@@ -105,6 +112,8 @@ def find_rules(source: CheckpointOfKnownArchitecture, layer: int | None) -> list
         others = [rule.name for rule in RULES if rule not in candidates and not obstacles[rule.name]]
         if others:
             message += f"\n  {others[0]} does go: {'leave out' if layer is not None else 'give'} --only-layer"
+        else:
+            message += f"\n  {INSTEAD}"
         raise PlumblineError(message)
     return rules
 

@@ -130,7 +130,7 @@ def _ours(decoder: Decoder, precision: Precision) -> OriginalModel:
 def _hugging_face(folder: Path) -> CheckpointOfKnownArchitecture:
     from transformers.utils import logging
 
-    from plumbline.model.hf_import import gpt2, spec_of
+    from plumbline.model.hf_import import CONVERTERS, spec_of
     from plumbline.probes import _transformers
 
     logging.disable_progress_bar()  # of no use in a log
@@ -138,11 +138,14 @@ def _hugging_face(folder: Path) -> CheckpointOfKnownArchitecture:
     config = _transformers.read_config(folder)
 
     def load() -> OriginalModel:
-        if config.model_type != "gpt2":
-            raise PlumblineError(f"{folder}: weights are converted from a GPT-2 alone, not from {config.model_type!r}")
+        convert = CONVERTERS.get(config.model_type)
+        if convert is None:
+            raise PlumblineError(
+                f"{folder}: weights are converted from {sorted(CONVERTERS)} alone, not from {config.model_type!r}"
+            )
         theirs = _transformers.load(folder).module
         double = copy.deepcopy(theirs).double()
-        return OriginalModel(decoder=gpt2(theirs), in_double=_library(double), as_used=_library(theirs))
+        return OriginalModel(decoder=convert(theirs), in_double=_library(double), as_used=_library(theirs))
 
     return CheckpointOfKnownArchitecture(
         path=folder, kind=config.model_type, spec=spec_of(config), precision="float32", open=load

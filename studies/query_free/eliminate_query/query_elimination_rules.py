@@ -123,7 +123,7 @@ def _basis_obstacles(spec: ModelSpec) -> list[str]:
     norm, placement = spec.slot("norm").name, spec.slot("placement").name
     if norm != "none":
         reasons.append(
-            f"model.norm {norm!r}, which model.placement {placement!r} puts between the stream and its readers, does "
+            f"model.norm {norm!r}, which model.placement {placement!r} puts between the stream and its sublayers, does "
             "not commute with a change of basis"
         )
     if spec.slot("output").name != "identity":

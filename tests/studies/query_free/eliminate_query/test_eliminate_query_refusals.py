@@ -15,7 +15,7 @@ from plumbline.core.files import sha256_file
 from plumbline.model.hf_import import spec_of
 from plumbline.model.model_folder import write_model
 from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
-from tests.probes.hugging_face_models import GPT2, SIZES
+from tests.probes.hugging_face_models import CONFIGS
 from tests.studies.query_free.eliminate_query.models_to_eliminate import (
     BIASED,
     ONE_HEAD,
@@ -111,21 +111,34 @@ class TestRefusals:
         )  # fmt: skip
         assert "--max-condition-number" in message
 
-    @pytest.mark.parametrize("kind", ["gpt2", "llama", "llama-one-head", "mistral", "qwen2", "gpt_neox"])
-    def test_models_of_the_library(self, monkeypatch, tmp_path, kind):
-        """By its config alone: no weights are read, as there are none."""
-        name, _, detail = kind.partition("-")
-        heads = {"num_attention_heads": 1, "num_key_value_heads": 1} if detail else {}
-        sizes = GPT2 if name == "gpt2" else SIZES | {"num_key_value_heads": 2} | heads
-        if name == "gpt_neox":
-            sizes = SIZES
-        transformers.AutoConfig.for_model(name, **sizes).save_pretrained(tmp_path / name)
-        norm = "layer_norm" if name in ("gpt2", "gpt_neox") else "rms_norm"
-        message = run_refused(
-            monkeypatch, f"model.norm '{norm}', which model.placement 'pre_norm' puts", tmp_path / name
-        )
-        assert ("model.positions 'rotary' stands between" in message) == (name != "gpt2")
+    @pytest.mark.parametrize("detail", ["", "one-head"])
+    @pytest.mark.parametrize("name", CONFIGS)
+    def test_models_of_the_library(self, monkeypatch, tmp_path, name, detail):
+        """By its config alone: no weights are read, as there are none. Norms and rotary positions are in the way of
+        every family but a GPT-2 with one head, whose weights would be read next; it is told what is left."""
+        config = CONFIGS[name]()
+        text = config.get_text_config()
+        if detail:
+            text.num_attention_heads = 1
+            if hasattr(text, "num_key_value_heads"):
+                text.num_key_value_heads = 1
+            if getattr(text, "head_dim", None) is not None:
+                text.head_dim = text.hidden_size
+        config.save_pretrained(tmp_path / name)
+        kind = config.model_type
+        if kind == "gpt2" and detail:
+            run_refused(monkeypatch, r"there is no model\.safetensors", tmp_path / name)
+            return
+        message = run_refused(monkeypatch, rf"W_Q cannot be taken out of .*{name} \({kind}\)", tmp_path / name)
+        norm = "layer_norm" if kind in ("gpt2", "gpt_neox", "phi") else "rms_norm"
+        placement = "sandwich_norm" if kind.startswith(("gemma", "olmo")) else "pre_norm"
+        assert f"model.norm '{norm}', which model.placement '{placement}' puts" in message
+        assert ("model.positions 'rotary' stands between" in message) == (kind != "gpt2")
+        normed = kind in ("qwen3", "gemma3", "gemma3_text", "olmo2")
+        assert ("model.query_key 'qk_norm' stands between" in message) == normed
+        assert "model.mixer" not in message, "a cap of products is no obstacle"
         assert ("model.heads is 4" in message) == (not detail)
+        assert "model.projections 'identity_query'" in message and "--probes upper_ablation" in message
 
     def test_a_gpt2_that_scales_scores_its_own_way(self, monkeypatch, tmp_path):
         one_headed(tmp_path / "scaled", scale_attn_by_inverse_layer_idx=True)
@@ -170,8 +183,8 @@ class TestRefusals:
 
 def test_a_spec_is_made_of_every_family(tmp_path):
     """Every model type that probes know can be distinguished here."""
-    from plumbline.probes._transformers import LAYOUTS
+    from plumbline.model.hf_families import FAMILIES
 
-    spec_by_kind = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in LAYOUTS}
+    spec_by_kind = {kind: spec_of(transformers.AutoConfig.for_model(kind)) for kind in FAMILIES}
     assert {spec.slot("norm").name for spec in spec_by_kind.values()} == {"layer_norm", "rms_norm"}
     assert spec_by_kind["gpt2"].ffn_width == 3072 and spec_by_kind["qwen2"].slot("projections").options["bias"] is True
