@@ -11,7 +11,7 @@ from plumbline.results.claims.claim_tolerances import factor
 
 from ..run_values import CONTROL, FIFTH, INTERVENTION
 from ..tables import table9, table10
-from .claim_evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, SAVED, Evidence
+from .claim_evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, SAVED, Evidence, above
 
 CHECKS = ClaimChecks()
 
@@ -68,15 +68,20 @@ def selective_vs_global(e: Evidence, claim: PaperClaim) -> Values:
     return {"control": control, "selective": selective} | deltas
 
 
-@CHECKS.of()
+@CHECKS.of(effect=statements("distinct"))
 def readout_20pct(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the lower-copy score and upper entropy at 20 % of training, of the intervention and at half the rate."""
+    """Read the lower-copy score and upper entropy at 20 % of training, of the intervention and at half the rate, where
+    both are lower."""
     values, close = {}, {}
     for name, method in (("selective", INTERVENTION), ("half_lr", HALF)):
         values[f"{name}_lower_copy_score"] = e.read(method, "lower_copy", FIFTH, "model")
         values[f"{name}_upper_entropy"] = e.entropy(method, FIFTH)
         close |= {f"{name}_lower_copy_score": COPY, f"{name}_upper_entropy": ENTROPY}
-    return ComputedValues(values=values, near=close)
+    distinct = all(
+        above(close[f"half_lr_{readout}"], values[f"half_lr_{readout}"], values[f"selective_{readout}"])
+        for readout in ("lower_copy_score", "upper_entropy")
+    )
+    return ComputedValues(values=values | {"distinct": distinct}, near=close)
 
 
 def _table9(e: Evidence, claim: PaperClaim) -> Values:
@@ -143,21 +148,23 @@ for _name, _method in table10.RUNS.items():
 @CHECKS.of()
 def dose_monotone(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether each smaller multiplier of Table 10 has a higher entropy, a lower logit and a smaller displacement
-    at 3 % of training."""
+    at 3 % of training, the smallest an entropy and a logit beyond noise."""
     methods = list(table10.RUNS.values())
     entropy, logit = [e.entropy(method) for method in methods], [e.logit(method) for method in methods]
     displacement = [e.read(method, "bilinear_displacement") for method in methods]
     falling = [before > after for values in (logit, displacement) for before, after in pairwise(values)]
     rising = [before < after for before, after in pairwise(entropy)]
     readouts = {"entropy": entropy, "logit": logit, "displacement": displacement}
-    return ComputedValues(holds=all(falling) and all(rising), shown=readouts)
+    noticeable = e.suppresses(methods[-1])
+    return ComputedValues(holds=all(falling) and all(rising) and noticeable, shown=readouts)
 
 
 @CHECKS.of()
 def dose_ppl_saturates(e: Evidence, claim: PaperClaim) -> Values:
-    """The last halving changes less than the first does: half of it or less."""
+    """Every multiplier gains something beyond noise, and the last halving changes less than the first does: half of it
+    or less."""
     ppl = [e.ppl(method) for method in table10.RUNS.values()]
-    better = all(value < ppl[0] for value in ppl[1:])
+    better = all(ppl[0] - value > GAIN.limit for value in ppl[1:])
     first, last = ppl[0] - ppl[1], abs(ppl[3] - ppl[2])
     limits = _part("the last halving's share of the first's", last, first)
     return ComputedValues(holds=better and last <= MUCH * first, shown={"ppl": ppl}, limits=limits)

@@ -95,13 +95,14 @@ def ablation_equivalent(e: Evidence, claim: PaperClaim) -> Values:
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
 
 
-@CHECKS.of()
+@CHECKS.of(effect=statements("same"))
 def lower_routing_same(e: Evidence, claim: PaperClaim) -> Values:
     """Find the share of training from the window's start on at which the lower half first copies, in control and
-    intervention."""
+    intervention, which is one point of training."""
     keys = {side: _read(e, method) for side, method in SIDES.items()}
+    mature = {f"{side}_pct": 100 * find_maturity(e.run_values, key) for side, key in keys.items()}
     return ComputedValues(
-        values={f"{side}_pct": 100 * find_maturity(e.run_values, key) for side, key in keys.items()},
+        values=mature | {"same": AT(*mature.values())},
         near=AT,
         shown={
             f"{side}_of_all": 100 * find_maturity(e.run_values, key, from_window=False) for side, key in keys.items()
@@ -109,10 +110,11 @@ def lower_routing_same(e: Evidence, claim: PaperClaim) -> Values:
     )
 
 
-@CHECKS.of(near=AT)
+@CHECKS.of(effect=statements("later"), near=AT)
 def sharp_crossing(e: Evidence, claim: PaperClaim) -> Values:
-    """Find the share of training at which upper attention is first sharp, in control and intervention."""
-    return {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
+    """Find the share of training at which upper attention is first sharp, in control and, later, in intervention."""
+    crossings = {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
+    return crossings | {"later": above(AT, *crossings.values())}
 
 
 def _read(e: Evidence, method: str) -> str:
@@ -185,10 +187,12 @@ def locality(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of()
 def locality_order(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether the control's locality ratios of queries and of keys both exceed the intervention's at 3 %."""
+    """Decide whether the control's locality ratios of queries and of keys both exceed the intervention's at 3 %, by
+    more than counts as the same."""
     ratios = _ratios(e)
     both = [
-        control > intervention for control, intervention in zip(ratios["control"], ratios["intervention"], strict=True)
+        above(RATIOS, intervention, control)
+        for control, intervention in zip(ratios["control"], ratios["intervention"], strict=True)
     ]
     return ComputedValues(holds=all(both), shown=ratios)
 

@@ -46,11 +46,15 @@ def column(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
 
 
 def worse_or_better(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
-    """Rule: the loss is on the printed side of the baseline's, where one is printed, by more than what counts as the
-    same."""
+    """Rule: the loss is on the printed side of the baseline's by more than what counts as the same; where no difference
+    is printed, by no more."""
     name = "loss_vs_baseline_pct"
-    if not claim.values.get(name) or name not in measured.values:
-        return "reproduced", "no side is printed"
+    printed, percent = claim.values[name], measured.values.get(name)
+    if printed is None or percent is None:
+        return "reproduced", "it is the baseline"
+    if printed == 0:
+        verdict: Verdict = "reproduced" if abs(percent) <= SAME else "not reproduced"
+        return verdict, f"{percent:+.2f} % apart"
     return signs(name, beyond=SAME)(claim, measured)
 
 

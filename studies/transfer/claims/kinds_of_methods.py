@@ -88,12 +88,17 @@ def overshoot(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(compare=in_turn(statements("best", "worst"), at_most_partly(statements("other_improvers_soft"))))
 def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
-    """Best and worst are the printed ones and both hard; what else improves is soft, combinations left out."""
+    """Best and worst are the printed ones, beyond noise, and both hard; what else improves is soft, combinations left
+    out."""
     deltas = {method: e.delta(method) for method in _attention(e)}
     ends = {"best": max(deltas, key=deltas.__getitem__), "worst": min(deltas, key=deltas.__getitem__)}
     mixing = {method: e.study.methods[method].get("soft_hard") for method in deltas}
     others = [m for m in _single_attention(e) if m != ends["best"] and e.z(m) > SIGNIFICANT_Z]
-    same = {end: name == claim.values[end] and mixing[name] == "hard" for end, name in ends.items()}
+    sides = {"best": 1, "worst": -1}
+    same = {
+        end: name == claim.values[end] and mixing[name] == "hard" and side(e, name) == sides[end]
+        for end, name in ends.items()
+    }
     soft = bool(others) and all(mixing[method] == "soft" for method in others)
     numbers = {f"{end}_is": name for end, name in ends.items()} | {"other_improvers": others}
     limits = e.nearest_to_the_noise(_single_attention(e))
@@ -109,14 +114,18 @@ def removing_softmax_normalization(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(holds=below == methods, shown={"ids": below}, limits=limits)
 
 
+#: The methods of the residual stream that fail (section 4.3, appendix E).
+RESIDUAL_FAILURES = ("layerscale", "hyper", "attnres")
+
+
 @CHECKS.of(compare=in_turn(statements("none_improves", "worse"), at_most_partly(statements("denseformer_inside"))))
 def residual_none_improves(e: Evidence, claim: PaperClaim) -> Values:
     """The printed z are those of Table 2, whose rows are claims of their own."""
-    worse = ("layerscale", "hyper", "attnres")
-    z, dense = [e.z(method) for method in worse], e.z("denseformer")
-    values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": all(side(e, method) < 0 for method in worse)}
+    z, dense = [e.z(method) for method in RESIDUAL_FAILURES], e.z("denseformer")
+    worse = all(side(e, method) < 0 for method in RESIDUAL_FAILURES)
+    values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": worse}
     values |= {"denseformer_inside": abs(dense) < SIGNIFICANT_Z}
-    limits = e.nearest_to_the_noise(("layerscale", "hyper", "attnres", "denseformer"))
+    limits = e.nearest_to_the_noise((*RESIDUAL_FAILURES, "denseformer"))
     return ComputedValues(values=values, shown={"z": z, "z_denseformer": dense}, limits=limits)
 
 
@@ -169,12 +178,13 @@ def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
     compare=in_turn(number, at_most_partly(statements("no_other"))),
 )
 def failure_taxonomy(e: Evidence, claim: PaperClaim) -> Values:
-    """By what the methods change: the two replacements of softmax, its subtraction, the residual stream."""
+    """By what the methods change: the two replacements of softmax, its subtraction, the three of the residual stream
+    that are named."""
     down = [method for method in e.methods if e.z(method) < -SIGNIFICANT_Z]
     counts = {
         "replacement": sum(method in ("sigmoid_attn", "ssmax") for method in down),
         "subtraction": sum(method == "diff_attn" for method in down),
-        "residual": sum(e.study.methods[method].get("category") == "residual" for method in down),
+        "residual": sum(method in RESIDUAL_FAILURES for method in down),
     }
     values = counts | {"no_other": sum(counts.values()) == len(down)}
     return ComputedValues(values=values, shown={"below": down}, limits=e.nearest_to_the_noise(e.methods))

@@ -104,11 +104,14 @@ def t3_order(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(effect=statements("kept"))
 def sign_preserved(e: Evidence, claim: PaperClaim) -> Values:
-    """Above the baseline at both scales, and below it at both: more than half of the improvers, and each failure."""
-    counts = {"improvers": 0, "failures": 0}
+    """Above the baseline at both scales, and below it at both; at the large one beyond noise, as the limitations say:
+    more than half of the improvers, and each failure."""
+    counts, far = {}, {}
     for name, methods, sign in (("improvers", IMPROVERS, 1), ("failures", FAILURES, -1)):
-        counts[name] = sum(sign * e.delta(m) > 0 and sign * e.delta(m, "large") > 0 for m in methods)
-    return counts | {"kept": 2 * counts["improvers"] > len(IMPROVERS) and counts["failures"] == len(FAILURES)}
+        at_large = [sign * e.delta(m, "large") for m in methods if sign * e.delta(m) > 0]
+        counts[name] = sum(delta > 0 for delta in at_large)
+        far[name] = sum(delta > ONE_RUN_EACH for delta in at_large)
+    return counts | {"kept": 2 * far["improvers"] > len(IMPROVERS) and far["failures"] == len(FAILURES)}
 
 
 @CHECKS.of(
@@ -164,12 +167,18 @@ def spearman_7(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(near=near(0.0), effect=statements("moves"))
 def rank_moves(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the ranks at both scales of the two methods that rise, and Softpick's at the large one, where it falls."""
-    e.averages_at_large_scale()
+    """Read the ranks at both scales of the two methods that rise, and Softpick's at the large one, where it falls. A
+    rank of 20 is above one of 10 in any case: who moves is told among those that completed the large scale."""
+    large = e.averages_at_large_scale()
+    base = {method: e.climb(method) for method in large}
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
-    before, after = _ranks(e, "softpick")
-    rise = all(at_large < at_base for at_base, at_large in moves.values())
-    return moves | {"softpick_3b": after, "moves": rise and before < after}
+    passed = {name: _rank(base, name) - _rank(large, name) for name in (*moves, "softpick")}
+    fall = passed.pop("softpick") < 0
+    return moves | {"softpick_3b": _ranks(e, "softpick")[1], "moves": min(passed.values()) > 0 and fall}
+
+
+def _rank(averages: dict[str, float], method: str) -> int:
+    return 1 + sum(average > averages[method] for average in averages.values())
 
 
 def _report_completed() -> ComputedValues:
