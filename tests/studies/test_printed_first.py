@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.structs import Fault
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.report.page_table import PageTable, RunLinks
 from plumbline.report.study_tables import lay_out
@@ -24,6 +25,7 @@ from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.results.tables.terminal_table import format_table
 from plumbline.results.tables.tex_text import number_to_tex
 from plumbline.results.tables.trace_cell import trace_cell
+from plumbline.specs.study_files import PrintedTable, Target
 from plumbline.specs.yaml_files import ROOT
 from tests.studies.made_targets import TABLES, declaration, make_table, make_table_without_results
 
@@ -183,6 +185,12 @@ def test_a_template_that_names_what_is_not_there(columns: dict[str, object], nam
     with pytest.raises(PlumblineError) as error:
         make_small_table(tmp_path, {"columns": columns})
     assert all(part in str(error.value) for part in ["one/study.yaml", *named])
+
+
+def test_a_figure_is_not_printed_in_columns() -> None:
+    with pytest.raises(Fault) as error:
+        Target(kind="figure", runs=[], reads=[], published=[], printed=PrintedTable(columns={}))
+    assert error.value.place == ("printed",)
 
 
 def test_words_stand_for_what_is_written_otherwise_on_either_side(tmp_path: Path) -> None:

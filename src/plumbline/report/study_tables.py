@@ -82,8 +82,6 @@ def _make_cell(
     sources: RunLinks,
 ) -> HtmlCell:
     cell = row[column.names[0]] if row is not None and column.names else Cell(None)
-    if not column.names and not column.numeric:  # of the paper alone
-        cell = Cell(shown.text)
     runs = [run for name in column.names for run in row[name].runs] if row is not None else []
     is_word = cell.value is None or cell.value == ""
     return HtmlCell(
