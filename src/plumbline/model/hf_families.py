@@ -24,6 +24,19 @@ Slots = dict[str, dict[str, Any]]
 
 #: The library's activations of a GPT-2 -> our option of `gelu`.
 GELU = {"gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu": "erf"}
+#: Slots of a Llama, which other families have too where their entry does not say otherwise.
+LLAMA: Slots = {
+    "positions": {"name": "rotary"},
+    "norm": {"name": "rms_norm"},
+    "projections": {"name": "grouped_query", "bias": False},
+    "query_key": {"name": "identity"},
+    "values": {"name": "identity"},
+    "mixer": {"name": "softmax"},
+    "output": {"name": "identity"},
+    "ffn": {"name": "swiglu"},
+    "placement": {"name": "pre_norm"},
+    "residual": {"name": "standard"},
+}
 
 
 def _split_separate(

@@ -8,22 +8,8 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.model.hf_families import FAMILIES
+from plumbline.model.hf_families import FAMILIES, LLAMA
 from plumbline.specs.spec import ModelSpec
-
-#: Slots of a Llama, which other families have too where their entry does not say otherwise.
-LLAMA = {
-    "positions": {"name": "rotary"},
-    "norm": {"name": "rms_norm"},
-    "projections": {"name": "grouped_query", "bias": False},
-    "query_key": {"name": "identity"},
-    "values": {"name": "identity"},
-    "mixer": {"name": "softmax"},
-    "output": {"name": "identity"},
-    "ffn": {"name": "swiglu"},
-    "placement": {"name": "pre_norm"},
-    "residual": {"name": "standard"},
-}
 
 
 def spec_of(config: Any) -> ModelSpec:
