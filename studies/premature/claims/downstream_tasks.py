@@ -27,6 +27,9 @@ CHECKS = ClaimChecks()
 
 TASKS = ("piqa", "hellaswag", "arc_easy", "arc_challenge", "race", "lambada", "mmlu")
 
+#: A difference is near the printed one within so many of its task's printed standard deviations.
+DEVIATIONS = 2
+
 
 def _require_scores(e: Evidence) -> PairedTaskScores:
     """The comparison, if every run of it has all its scores."""
@@ -52,10 +55,8 @@ def _task(e: Evidence, claim: PaperClaim) -> Values:
     numbers |= {
         side: float(e.tasks.values(task, place).mean()) for place, side in enumerate(("control", "intervention"))
     }
-    # Two of the paper's standard deviations of this task.
-    return ComputedValues(
-        values={"delta_pp_mean": 100 * difference.mean}, near=near(2 * claim.values["delta_pp_std"]), shown=numbers
-    )
+    size = near(DEVIATIONS * claim.values["delta_pp_std"])
+    return ComputedValues(values={"delta_pp_mean": 100 * difference.mean}, near=size, shown=numbers)
 
 
 def in_noise(claim: PaperClaim) -> float:

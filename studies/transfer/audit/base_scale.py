@@ -115,6 +115,8 @@ def check_table_2(ledger: AuditRows) -> None:
         check(f"t2_z_{method}", f"z of {method}", "table 2", z, (score - baseline) / sigma)
         if method == "baseline":
             continue
+        label = f"delta of {method} by its z"
+        check(f"t2_delta_by_z_{method}", label, "table 2 caption", t2[method, "delta"], z * sigma)
         bounded = t2.prints(method, "p_bonf_bound")
         printed = t2[method, "p_bonf_bound"].as_bound() if bounded else t2[method, "p_bonf"]
         p = smallest([1, prose("m") * two_sided_p(z)])

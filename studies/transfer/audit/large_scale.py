@@ -89,6 +89,8 @@ def check_runs_at_3b(ledger: AuditRows) -> None:
     tried, other = prose("tried_3b"), prose("other_nominal_improvers")
     finished = 1 + candidates + prose("failures_3b")
     check("tried_3b", "configurations tried at 3B", "sec 5.1", tried, finished + diverged)
+    label = "modifications tested at 3B, where the abstract has all of them at both scales"
+    check("modifications_at_3b", label, "abstract, sec 1, 5.1", prose("modifications_tested"), tried - 1)
     check("completed_3b", "configurations that complete", "sec 5.1", completed, finished)
     rows = exact(len(ledger.table("table3").rows), "rows")
     check("completed_3b_rows", "rows of Table 3", "table 3", completed, rows)
