@@ -32,7 +32,7 @@ THIN = {"linewidth": 0.9, "zorder": 3}
 
 def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
     """A figure with one panel for each arm, on common axes."""
-    figure = Figure(figsize=(figure_style.PAGE, 3.2))
+    figure = Figure(figsize=(figure_style.PAGE, 3.4))
     axes = figure.subplots(1, len(ARMS), sharey=True, sharex=True)
     for panel, arm in zip(axes, ARMS, strict=True):
         panel.set_title(study.label(arm).replace(" (", "\n("), fontsize=8)
@@ -74,10 +74,10 @@ def draw(
         mean = over[list(group.layers)].mean(axis=1)
         axes.plot(mean.index, mean, color=COLOURS[group.name], linewidth=2.2, zorder=4)
         points += _points(arm, group.name, mean)
-        note = f"{mean.iloc[-1]:{number_format}}"
+        note = f"{group.name} {mean.iloc[-1]:{number_format}}"
         if outcome == DIVERGED:
             axes.plot(mean.index[-1], mean.iloc[-1], "x", color=COLOURS[group.name], markersize=7, zorder=5)
-            note = "diverged"
+            note = f"{group.name} diverged"
         ends.append((float(mean.iloc[-1]), note, COLOURS[group.name]))
     return points, ends
 
@@ -115,7 +115,7 @@ def finish(
     figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     for arm, listed in ends.items():
-        figure_style.label_curves(axes[arm], listed, gap=0.068)
+        figure_style.label_curves(axes[arm], listed, gap=0.085)
 
 
 def axis_limits(points: Sequence[dict[str, object]], *more: float) -> tuple[float, float]:

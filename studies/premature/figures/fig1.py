@@ -17,10 +17,10 @@ from plumbline.specs.study_config import Study
 
 #: Box -> centre (x, y), width, text, colour. The unit of both axes is about a line of text.
 BOXES: dict[str, tuple[float, float, float, str, str]] = {
-    "write": (11, 27, 19, "single-branch FFNs write\ninto an unsettled stream", figure_style.GREY),
-    "energy": (36, 27, 19, "immature residual energy\n$R_P = \\|X_P\\|_F^2$", figure_style.ORANGE),
-    "rate": (11, 11, 19, "upper queries and keys\nlearn at full speed early", figure_style.GREY),
-    "step": (36, 11, 19, "step size\n$\\eta_{upper}$", figure_style.BLUE),
+    "write": (11, 27, 20, "single-branch FFNs write\ninto an unsettled stream", figure_style.GREY),
+    "energy": (36, 27, 21, "immature residual energy\n$R_P = \\|X_P\\|_F^2$", figure_style.ORANGE),
+    "rate": (11, 11, 20, "upper queries and keys\nlearn at full speed early", figure_style.GREY),
+    "step": (36, 11, 21, "step size\n$\\eta_{upper}$", figure_style.BLUE),
     "growth": (
         61,
         19,
@@ -30,11 +30,11 @@ BOXES: dict[str, tuple[float, float, float, str, str]] = {
     ),
     "sharp": (85, 27, 17, "few keys take all:\nentropy collapses", figure_style.GREY),
     "reliance": (85, 11, 17, "the model comes to\nneed these matches", figure_style.GREY),
-    "gate": (36, 38, 26, "multiplicative gate (SwiGLU, GEGLU):\nwrites less, $\\bar\\rho R_P$", figure_style.GREEN),
+    "gate": (36, 38, 29, "multiplicative gate (SwiGLU, GEGLU):\nwrites less, $\\bar\\rho R_P$", figure_style.GREEN),
     "slow": (
         36,
         0,
-        26,
+        29,
         "intervention: $\\alpha\\,\\eta_{upper}$ with $\\alpha = 1/4$\nuntil the lower half copies",
         figure_style.GREEN,
     ),

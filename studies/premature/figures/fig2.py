@@ -30,12 +30,24 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 
 @with_house_style
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
-    """Bars with the printed gains next to them; points with the printed ones hollow where sizes are the paper's."""
+    """Bars with the printed gains as strokes and numbers; points with the printed ones hollow: beside ours where sizes
+    are the paper's, and else in a panel below them, whose axes are their own."""
     table = _values(RunValues(frames, study), published)
-    figure = Figure(figsize=(figure_style.PAGE, 3.7))
-    bars_axes, points_axes = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
+    at_paper = study.preset == "paper"
+    figure = Figure(figsize=(figure_style.PAGE, 3.7 if at_paper else 4.8))
+    right = ["points"] if at_paper else ["points", "printed"]
+    axes = figure.subplot_mosaic([["bars", name] for name in right])
+    bars_axes = axes["bars"]
     _bars(bars_axes, table, study)
-    _scatter(points_axes, table, study)
+    _printed_points(axes[right[-1]], table)
+    _scatter(axes["points"], table)
+    titles = {"points": f"Early entropy against gain\npreset {study.preset_named} · {study.scale_label(BASE)}"}
+    titles |= {"points": f"{titles['points']} · hollow: printed"} if at_paper else {"printed": "Printed (270M)"}
+    for name in right:
+        axes[name].set_title(titles[name])
+    axes[right[-1]].set_xlabel("upper entropy of the control at 3 %")
+    if table["ppl_reduction"].isna().all():
+        figure_style.note_absent(axes[right[-1]], ["every architecture: no value"])
     kinds = [
         Patch(facecolor=_colour(gated), hatch=HATCH[gated], edgecolor="white", label=label)
         for gated, label in ((False, "single branch"), (True, "gated"))
@@ -44,7 +56,8 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         bars_axes.plot([], [], MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5, label=row.label)[0]
         for row in table.itertuples()
     ]
-    figure.legend(handles=[*kinds, *handles], loc="outside lower center", ncols=3, fontsize=figure_style.SMALL)
+    kinds += bars_axes.plot([], [], "|", color="black", ms=10, mew=1.5, label="printed")
+    figure.legend(handles=[*kinds, *handles], loc="outside lower center", ncols=4, fontsize=figure_style.SMALL)
     return FigureWithData(figure, table.assign(preset=study.preset_named))
 
 
@@ -82,17 +95,20 @@ def _colour(gated: bool) -> str:
 
 def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     places = range(len(table) - 1, -1, -1)
-    there = table["ppl_reduction"].dropna()
+    there = pd.concat([table["ppl_reduction"], table["ppl_reduction_published"]]).dropna()
     low, high = (min(0.0, there.min()), max(0.0, there.max())) if len(there) else (0.0, 1.0)
     span = max(high - low, 1e-9)
     for place, row in zip(places, table.itertuples(), strict=True):
         note = "" if math.isnan(row.ppl_reduction_published) else f" (printed {row.ppl_reduction_published:+.3f})"
+        axes.plot(row.ppl_reduction_published, place, "|", color="black", ms=10, mew=1.5, zorder=4)
+        end = max(value for value in (row.ppl_reduction, row.ppl_reduction_published, 0.0) if not math.isnan(value))
+        at = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
         if math.isnan(row.ppl_reduction):
-            axes.text(0, place, f" {row.missing_reason}{note}", va="center", fontsize=7, color=figure_style.GREY)
+            axes.annotate(f"{row.missing_reason}{note}", (end, place), color=figure_style.GREY, **at)
             continue
         look = {"color": _colour(row.gated_ffn), "hatch": HATCH[row.gated_ffn], "edgecolor": "white", "linewidth": 0}
         axes.barh(place, row.ppl_reduction, height=0.62, **look)
-        axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{note}", va="center", fontsize=7)
+        axes.annotate(f"{row.ppl_reduction:+.3f}{note}", (end, place), **at)
     axes.axvline(0, color="black", linewidth=0.7)
     axes.set_yticks(list(places), list(table["label"]), fontsize=7)
     # Room for the numbers next to the longest bar.
@@ -108,24 +124,24 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
 MARKS = dict(zip(ARCHITECTURES, "osDv^P*", strict=True))
 
 
-def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
-    at_paper, there = study.preset == "paper", table.dropna(subset=["ppl_reduction", "upper_entropy_3pct"])
-    for row in table.itertuples():
+def _printed_points(axes: Axes, table: pd.DataFrame) -> None:
+    for row in table.dropna(subset=["upper_entropy_3pct_published", "ppl_reduction_published"]).itertuples():
         mark, colour = MARKS[row.architecture], _colour(row.gated_ffn)
-        if at_paper and not math.isnan(row.upper_entropy_3pct_published):
-            axes.plot(row.upper_entropy_3pct_published, row.ppl_reduction_published, mark, mfc="none", mec=colour, ms=7)
-    for row in there.itertuples():
+        axes.plot(row.upper_entropy_3pct_published, row.ppl_reduction_published, mark, mfc="none", mec=colour, ms=7)
+    _finish_points(axes)
+
+
+def _scatter(axes: Axes, table: pd.DataFrame) -> None:
+    for row in table.dropna(subset=["ppl_reduction", "upper_entropy_3pct"]).itertuples():
         axes.plot(
             row.upper_entropy_3pct, row.ppl_reduction, MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5
         )
+    _finish_points(axes)
+    figure_style.widen_narrow_limits(axes, "x")
+
+
+def _finish_points(axes: Axes) -> None:
     axes.axhline(0, color="black", linewidth=0.7)
     axes.margins(x=0.12, y=0.14)
     axes.locator_params(axis="x", nbins=5)
-    figure_style.widen_narrow_limits(axes, "x")
-    axes.set_xlabel("upper entropy of the control at 3 %")
     axes.set_ylabel("perplexity gained")
-    figure_style.set_preset_title(
-        axes, study, "Early entropy against gain", BASE, extra="hollow: printed" if at_paper else ""
-    )
-    if there.empty:
-        figure_style.note_absent(axes, ["every architecture: no value"])

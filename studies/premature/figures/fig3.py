@@ -7,7 +7,6 @@ Source: premature study, Figure 3 (sections 5.3 and 5.4): A events, B entropy, C
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import Any
 
 import pandas as pd
@@ -23,8 +22,9 @@ from plumbline.specs.study_config import Study
 from ..release_rule_replay import find_maturity
 from ..run_values import BASE, EARLY, SHARP, RunValues
 
-#: Side of a pair -> name and colour.
+#: Side of a pair -> colour, and mark: nobody needs colours to tell them.
 SIDES = {"control": figure_style.RED, "intervention": figure_style.BLUE}
+MARKS = {"control": "o", "intervention": "s"}
 
 #: Claim -> panel, and for each printed value its side and percent of training.
 PRINTED: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
@@ -66,10 +66,11 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         axes.minorticks_off()
         axes.set_xlim(-0.2, 115)
         axes.set_xlabel("percent of training (log from 3 on)")
-    marks = [grid[0, 1].plot([], [], color=colour)[0] for colour in SIDES.values()]
+    marks = [grid[0, 1].plot([], [], color=SIDES[side], marker=MARKS[side], ms=4)[0] for side in SIDES]
     hollow = grid[0, 1].plot([], [], "D", mfc="none", mec=figure_style.GREY, ms=4.5)[0]
     figure.legend([*marks, hollow], [*SIDES, "printed (270M)"], loc="outside lower center", ncols=3, fontsize=7.5)
-    figure.suptitle(f"preset {study.preset_named} · {study.scale_label(BASE)}", fontsize=8, x=0.01, ha="left")
+    lines = [f"preset {study.preset_named} · {study.scale_label(BASE)}", _name_absent(table)]
+    figure.suptitle("\n".join(filter(None, lines)), fontsize=8, x=0.01, ha="left")
     return FigureWithData(figure, table.assign(preset=study.preset_named))
 
 
@@ -114,7 +115,7 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
             mine = table[(table["panel"] == panel) & (table["arm"] == side)]
             measured, printed = mine[mine["seed"] != "printed"], mine[mine["seed"] == "printed"]
             y = row + offset
-            axes.plot(measured["training_pct"], [y] * len(measured), "o", color=colour, ms=6, alpha=0.6)
+            axes.plot(measured["training_pct"], [y] * len(measured), MARKS[side], color=colour, ms=5, alpha=0.6)
             axes.plot(printed["training_pct"], [y] * len(printed), "D", mfc="none", mec=colour, ms=9)
             there = measured[measured["missing_reason"] == ""]
             never = int(there["training_pct"].isna().sum())
@@ -123,10 +124,9 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
                 x, place = (0.99, "right") if (mine["training_pct"] < EARLY_MARK).any() else (0.01, "left")
                 at = axes.get_yaxis_transform()
                 axes.text(x, y, text, ha=place, va="center", fontsize=7, color=colour, transform=at)
-        axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
+        axes.text(0.01, row + 0.42, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
     axes.set_yticks([])
-    axes.set_ylim(-0.75, 1.55)
-    _absent(axes, table)
+    axes.set_ylim(-0.4, 1.6)
 
 
 def _curves(axes: Axes, table: pd.DataFrame, panel: str, label: str) -> None:
@@ -136,7 +136,7 @@ def _curves(axes: Axes, table: pd.DataFrame, panel: str, label: str) -> None:
         for _, run in measured.groupby("seed"):
             axes.plot(run["training_pct"], run["value"], color=colour, linewidth=0.6, alpha=0.5)
         mean = measured.groupby("training_pct")["value"].mean()
-        axes.plot(mean.index, mean.to_numpy(), color=colour, marker=".", ms=4)
+        axes.plot(mean.index, mean.to_numpy(), color=colour, marker=MARKS[side], ms=3)
         axes.plot(printed["training_pct"], printed["value"], "D", mfc="none", mec=colour, ms=5)
     axes.set_ylabel(label)
     if table[(table["panel"] == panel) & (table["seed"] != "printed")].empty:
@@ -156,14 +156,13 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
     small.bar(range(len(SIDES)), [means.get(side, math.nan) for side in SIDES], color=list(SIDES.values()), width=0.6)
     small.set_xticks(range(len(SIDES)), ["control", "slowed"], fontsize=7)
     small.tick_params(axis="y", labelsize=7, length=2)
-    small.set_title("σ₁(W_QᵀW_K) at 3 %", fontsize=7, loc="center", pad=2)
+    small.set_title("σ₁ of W_QᵀW_K", fontsize=7, loc="center", pad=2)
     small.grid(visible=False)
 
 
-def _absent(axes: Axes, table: pd.DataFrame) -> None:
-    """Name the runs that are not drawn, below the events."""
+def _name_absent(table: pd.DataFrame) -> str:
+    """Name the runs that are not drawn, for the top of the page."""
     there = table[(table["panel"] == "sharp") & (table["missing_reason"] != "")]
-    if len(there):
-        names = ", ".join(f"{row.arm} {row.seed} ({row.missing_reason})" for row in there.itertuples())
-        text = "\n".join(textwrap.wrap(f"not drawn: {names}", 62))
-        axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=7, color=figure_style.GREY, va="bottom")
+    names = [f"{row.arm} {row.seed} ({row.missing_reason})" for row in there.itertuples()]
+    letters = int(figure_style.PAGE * figure_style.LETTERS * figure_style.SMALL / 8)
+    return figure_style.wrap_names(["not drawn: " + names[0], *names[1:]], letters) if names else ""

@@ -103,13 +103,10 @@ def over_training(panels: Iterable[Axes], grid: RunGrid) -> None:
         axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
 
 
-def note(axes: Axes, lines: Iterable[str]) -> None:
-    """A few small words in the upper right corner of a panel."""
-    text = "\n".join(lines)
-    if text:
-        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
-        place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
-        axes.text(0.98, 0.98, text, fontsize=7, color=figure_style.GREY, bbox=box, **place)
+def note(axes: Axes, names: Iterable[str]) -> None:
+    """What a panel lacks, as the last lines above it."""
+    lines = [axes.get_title(loc="left"), figure_style.wrap_names(names, TITLE_WIDTH)]
+    axes.set_title("\n".join(filter(None, lines)), fontsize=7.5)
 
 
 def find_equal_curves(grid: RunGrid, curves: Mapping[str, pd.Series]) -> list[str]:

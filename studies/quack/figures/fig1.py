@@ -41,7 +41,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         if late:
             room = 0.06 * (max(late) - min(late)) or 0.1
             across[0].set_ylim(min(late) - room, max(late) + room)
-        across[0].set_ylabel("validation loss (nats)")
+        across[0].set_ylabel("validation loss (nats per token)")
     over_training(panels[-1], grid)
     cross = Line2D([], [], color=figure_style.GREY, marker="x", linestyle="none", markersize=6, label="diverged")
     ended = any(grid.outcome(key) == DIVERGED for key in {str(row["run"]) for row in rows})

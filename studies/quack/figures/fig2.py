@@ -20,7 +20,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from ..run_grid import ATTENTION, RunGrid
-from ._panels import best_taus, colour, legend, mark, note, title
+from ._panels import best_taus, colour, legend, mark, title
 
 #: Methods stand side by side at a base rate, this many decades apart.
 APART = 0.045
@@ -47,7 +47,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
                 axes.plot(row["plotted_at_lr"], top, "x", markeredgewidth=1.5 if row["is_best_tau"] else 0.8, **look)
         axes.set_xlabel("base learning rate, and the best tau at it")
         axes.set_title(ATTENTION[scale], fontsize=8)
-    panels[0].set_ylabel("final validation loss (nats per token)")
+    panels[0].set_ylabel("final loss (nats per token)")
     grey = {"color": figure_style.GREY, "linestyle": "none"}
     completed = [row for row in rows if row["outcome"] == COMPLETED]
     keys: dict[str, tuple[dict[str, object], bool]] = {
@@ -110,5 +110,5 @@ def _panel(axes: Axes, grid: RunGrid, scale: str) -> list[dict[str, object]]:
     axes.minorticks_off()
     if grid.etas:
         axes.set_xlim(grid.etas[0] / 1.8, grid.etas[-1] * 1.8)
-    note(axes, [f"missing: {missing} runs"] if missing else [])
+    figure_style.note_absent(axes, [f"missing: {missing} runs"] if missing else [])
     return rows

@@ -32,7 +32,7 @@ from ..run_values import (
     find_spec,
 )
 
-#: The baselines warm and black, the reduced models cold.
+#: The baselines warm and black, the reduced models cold, and dashed: they may lie on a baseline.
 COLOURS = {
     SMALL_MLP: figure_style.ORANGE,
     SMALL_D: figure_style.RED,
@@ -40,6 +40,8 @@ COLOURS = {
     IDENTITY: figure_style.BLUE,
     LARGE_MLP: figure_style.GREEN,
 }
+
+LINES = {IDENTITY: (0, (3, 2)), LARGE_MLP: (0, (6, 1.5))}
 
 #: The share of training from which on there is room for the curves.
 SHOWN = 0.1
@@ -107,8 +109,8 @@ def validation_curve(values: RunValues, method: str) -> pd.Series:
 
 
 def _draw(axes: Axes, line: pd.Series, method: str, *, diverged: bool) -> None:
-    zorder = 4 if method == BASELINE else 3
-    axes.plot(line.index, line.to_numpy(), color=COLOURS[method], zorder=zorder)
+    zorder = 3 if method == BASELINE else 4
+    axes.plot(line.index, line.to_numpy(), color=COLOURS[method], linestyle=LINES.get(method, "-"), zorder=zorder)
     if diverged and len(line):
         mark = {"markersize": 8, "markeredgewidth": 2, "zorder": 5}
         axes.plot(line.index[-1], line.iloc[-1], "x", color=COLOURS[method], **mark)
@@ -137,7 +139,8 @@ def _legend(figure: Figure, study: Study, methods: list[str], *, printed: bool) 
     handles = []
     for method in methods:
         body = count_parameters(find_spec(study, method).model).body
-        handles.append(Line2D([], [], color=COLOURS[method], label=f"{study.label(method)} ({_millions(body)})"))
+        label = f"{study.label(method)} ({_millions(body)})"
+        handles.append(Line2D([], [], color=COLOURS[method], linestyle=LINES.get(method, "-"), label=label))
     hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": figure_style.GREY, "ms": 5}
     if printed:
         handles.append(Line2D([], [], label="printed, at 60k steps of the paper's sizes", **hollow))

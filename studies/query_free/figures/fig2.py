@@ -8,7 +8,6 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
@@ -21,6 +20,9 @@ from ..basis_transfer_results import DISTANCE, ERROR, LINEAR, LINEAR_EQ_13, MLP,
 
 COLOURS = {MLP: figure_style.BLUE, LINEAR: figure_style.ORANGE}
 LABELS = {MLP: "MLP with a skip, fitted", LINEAR: "linear map, ridge regression"}
+
+#: How the printed distances are meant.
+WORDS = {MLP: "about", LINEAR: "above"}
 
 #: Panel -> quantity, by what it is multiplied, title and axis.
 PANELS = {
@@ -64,11 +66,19 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         for panel_axes in axes.values():
             panel_axes.set_xticks(list(results.index))
             panel_axes.margins(x=0.12)
-    rows += _draw_printed(axes, published)
-    for panel_axes in axes.values():
-        panel_axes.set_ylim(0, 1.04 * panel_axes.get_ylim()[1])
+    printed_rows, labels = _draw_printed(axes, published)
+    rows += printed_rows
     axes["error"].set_title(f"{PANELS['error'][2]}\npreset {study.preset}{_sizes(study)}", fontsize=8.5)
+    for panel, panel_axes in axes.items():
+        hidden = (MLP_EQ_13, LINEAR_EQ_13)
+        drawn = [row["value"] for row in rows if row["panel"] == panel and row["curve"] not in hidden]
+        panel_axes.set_ylim(0, 1.1 * max(drawn))
+        if results is None:
+            panel_axes.set_xticks([])
     _legend(figure, axes["error"])
+    figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
+    for panel, panel_axes in axes.items():
+        figure_style.label_curves(panel_axes, labels[panel], gap=0.14)
     columns = ["panel", "curve", "source", "width", "value"]
     return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
 
@@ -77,9 +87,13 @@ def _point(panel: str, line: str, source: str, h: object, value: float) -> dict[
     return {"panel": panel, "curve": line, "source": source, "width": h, "value": float(value)}
 
 
-def _draw_printed(axes: dict[str, Axes], published: PrintedNumbers) -> list[dict[str, object]]:
-    """The printed ranges of errors as bands, the printed distances as dashes; of no single width."""
-    rows = []
+def _draw_printed(
+    axes: dict[str, Axes], published: PrintedNumbers
+) -> tuple[list[dict[str, object]], dict[str, list[tuple[float, str, str]]]]:
+    """The printed ranges of errors as bands, the printed distances as dashes, of no single width; returns their points,
+    and for each panel the labels beside it."""
+    rows: list[dict[str, object]] = []
+    labels: dict[str, list[tuple[float, str, str]]] = {panel: [] for panel in axes}
     errors, distances = published.claim("mlp_transfer_error"), published.claim("mlp_transfer_cosdist")
     for arm, colour in COLOURS.items():
         low, high = errors[arm]
@@ -87,10 +101,9 @@ def _draw_printed(axes: dict[str, Axes], published: PrintedNumbers) -> list[dict
         axes["distance"].axhline(distances[arm], color=colour, linestyle=(0, (4, 2)), linewidth=1.0, zorder=2.5)
         rows += [_point("error", arm, "published", None, end) for end in (low, high)]
         rows.append(_point("distance", arm, "published", None, distances[arm]))
-    place = {"transform": axes["distance"].get_yaxis_transform(), "fontsize": 7, "va": "bottom", "ha": "right"}
-    axes["distance"].text(0.99, distances[LINEAR], "printed: above", color=COLOURS[LINEAR], **place)
-    axes["distance"].text(0.99, distances[MLP], "printed: about", color=COLOURS[MLP], **place)
-    return rows
+        labels["error"].append(((low + high) / 2, f"printed:\n{low} to {high} %", colour))
+        labels["distance"].append((distances[arm], f"printed:\n{WORDS[arm]} {distances[arm]}", colour))
+    return rows, labels
 
 
 def _sizes(study: Study) -> str:
@@ -102,5 +115,4 @@ def _sizes(study: Study) -> str:
 def _legend(figure: Figure, axes: Axes) -> None:
     handles, _ = axes.get_legend_handles_labels()
     lines = [axes.plot([], [], "o-", color=colour, ms=4.5, label=LABELS[arm])[0] for arm, colour in COLOURS.items()]
-    bands = [Patch(color=figure_style.GREY, alpha=0.25, linewidth=0, label="printed range")]
-    figure.legend(handles=[*lines, *handles, *bands], loc="outside lower center", ncols=3, fontsize=7)
+    figure.legend(handles=[*lines, *handles], loc="outside lower center", ncols=3, fontsize=7)

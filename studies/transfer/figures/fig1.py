@@ -8,6 +8,7 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from plumbline.core.run_files import DIVERGED, MISSING
 from plumbline.published.printed_numbers import PrintedNumbers
@@ -18,12 +19,15 @@ from plumbline.specs.study_config import Study
 
 from ..headline_runs import LARGE
 
+#: The method whose runs the paper shows to diverge.
+DIVERGES = "hybrid_norm"
+
 #: Figure 1's runs at the large scale: method, seed, colour, line.
 GRADIENTS = [
     ("baseline", 42, figure_style.BLUE, "-"),
-    ("hybrid_norm", 42, figure_style.RED, "-"),
-    ("hybrid_norm", 43, figure_style.ORANGE, (0, (5, 2))),
-    ("hybrid_norm", 44, figure_style.VIOLET, (0, (1, 1.5))),
+    (DIVERGES, 42, figure_style.RED, "-"),
+    (DIVERGES, 43, figure_style.ORANGE, (0, (5, 2))),
+    (DIVERGES, 44, figure_style.VIOLET, (0, (1, 1.5))),
 ]
 
 
@@ -83,8 +87,24 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     crosses = any(row["last_before_divergence"] for row in rows)
     explanation = "; a cross is the last finite step before a divergence" if crosses else ""
     figure_style.set_preset_title(axes, study, f"Gradient norm{explanation}", LARGE)
+    _mark_printed(axes, study, published)
     if rows:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
     figure_style.note_absent(axes, absent)
     columns = ["run", "label", "step", "grad_norm", "last_before_divergence"]
     return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
+
+
+def _mark_printed(axes: Axes, study: Study, published: PrintedNumbers) -> None:
+    """Hollow: the steps at which the paper's runs were no numbers any more, as high as it prints their norms before
+    that, and the spike of the first seed; at its own size alone, as steps of other sizes are others."""
+    printed, spike = published.table("table6"), published.claim("hybrid_spike")
+    rows = printed.loc[[DIVERGES]].set_index("seed")
+    marks = [(seed, float(row["nan_step"]), float(row["pre_nan_grad_norm"])) for seed, row in rows.iterrows()]
+    marks.append((str(GRADIENTS[1][1]), float(spike["step"]), float(spike["spike"])))
+    colours = {str(seed): colour for method, seed, colour, _ in GRADIENTS if method == DIVERGES}
+    label = "printed: last norm at the NaN step, and the spike"
+    for seed, step, norm in marks if study.preset == "paper" else ():
+        axes.plot(step, norm, "D", mfc="none", mec=colours[seed], ms=6, zorder=5)
+    if study.preset == "paper":
+        axes.plot([], [], "D", mfc="none", mec=figure_style.GREY, ms=6, label=label)

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from plumbline.core.run_files import DIVERGED, MISSING
-from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PrintedNumbers, read_printed_value
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import FigureWithData, format_label, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
@@ -84,9 +84,12 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes.set_ylabel("validation loss (nats per token)")
     axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     captions = ["thick: first seeds", *["thin: other seeds"] * bool(others)]
+    printed = "hollow: printed" if _mark_printed(axes, published) else ""
     if band:
         captions.append(f"band: 95 % of further seeds of the baseline ({band} seeds, prediction t)")
-    figure_style.set_preset_title(axes, study, f"Validation loss over training\n{'; '.join(captions)}", BASE)
+    figure_style.set_preset_title(
+        axes, study, f"Validation loss over training\n{'; '.join(captions)}", BASE, extra=printed
+    )
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     figure_style.label_curves(axes, ends)
     figure_style.note_absent(axes, absent)
@@ -124,3 +127,14 @@ def _draw_band(axes: Axes, frames: RunFrames, study: Study) -> int:
     look = {"color": LOSSES["baseline"], "alpha": 0.14, "linewidth": 0, "zorder": 1}
     axes.fill_between(together.index, middle - half, middle + half, **look)
     return n
+
+
+def _mark_printed(axes: Axes, published: PrintedNumbers) -> bool:
+    """The printed final losses, hollow, where the axes reach them: of another text they are no neighbours."""
+    printed, end = published.table("table7"), axes.get_xlim()[1]
+    losses = {method: read_printed_value(printed, method, "val_loss") for method in LOSSES}
+    low, high = axes.get_ylim()
+    reached = {method: loss for method, loss in losses.items() if low <= loss <= high and axes.lines}
+    for method, loss in reached.items():
+        axes.plot(end, loss, "D", mfc="none", mec=LOSSES[method], ms=5, clip_on=False, zorder=6)
+    return bool(reached)

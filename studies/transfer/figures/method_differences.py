@@ -61,7 +61,7 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
         for method in others
         if method not in with_loss
     }
-    figure_style.note_absent(theirs, [f"{format_label(study, method)} ({word})" for method, word in missing.items()])
+    figure_style.note_absent(ours, [f"{format_label(study, method)} ({word})" for method, word in missing.items()])
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
@@ -105,7 +105,8 @@ def _draw_ours(
         for chosen, face in ((resolved & there, colour), (~resolved & there, "white")):
             axes.scatter(x[chosen], y[chosen], s=22, marker=mark, facecolor=face, edgecolor=colour, zorder=4)
         # For the legend: its own colours, whichever marks there are.
-        text = f"{study.scale_label(scale)}, {int(differences[scale].seeds.get(reference, 0))} seeds of the baseline"
+        seeds = int(differences[scale].seeds.get(reference, 0))
+        text = f"{study.scale_label(scale)}, {seeds} seed{'s' * (seeds != 1)} of the baseline"
         axes.scatter([], [], s=22, marker=mark, facecolor=colour, edgecolor=colour, label=text)
     axes.scatter([], [], s=22, marker="o", facecolor="white", edgecolor=GREY, label="open: not resolved")
     axes.set_xscale("symlog", linthresh=LINEAR_NATS, linscale=1.2)
@@ -131,7 +132,7 @@ def _draw_theirs(axes: Axes, frame: pd.DataFrame) -> None:
         shift = MARKS[LARGE][2]
         axes.scatter(place, y[lost] + shift, s=24, marker="x", color=ORANGE, label="3B: diverges", zorder=4)
     axes.set_xscale("symlog", linthresh=LINEAR_Z)
-    axes.set_xticks([-100, -30, -10, -3, 0, 3, 10])
+    axes.set_xticks([-100, -10, -3, 0, 3, 10])
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.minorticks_off()
     axes.tick_params(axis="y", length=0)

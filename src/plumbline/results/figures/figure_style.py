@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -34,8 +35,8 @@ GREY = "#6B6B6B"
 #: The smallest letters: at a column's width they are still five points high.
 SMALL = 7.0
 
-#: A page's width, in inches.
-PAGE = 7.2
+#: A page's width, in inches, and the smallest letters in one.
+PAGE, LETTERS = 7.2, 16
 
 RC = {
     "figure.dpi": 100,
@@ -124,13 +125,19 @@ def label_curves(axes: Axes, ends: Sequence[tuple[float, str, str]], *, gap: flo
 
 
 def note_absent(axes: Axes, names: Iterable[str]) -> None:
-    """Write into the picture which runs it lacks."""
+    """Write below a panel which runs it lacks: inside it would cover others."""
     listed = list(names)
     if listed:
-        text = "not drawn:\n" + "\n".join(listed)
-        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
-        place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
-        axes.text(0.99, 0.98, text, fontsize=SMALL, color=GREY, bbox=box, **place)
+        width = axes.get_position().width * axes.figure.get_figwidth()
+        text = "not drawn:\n" + wrap_names(listed, int(width * LETTERS))
+        place = {"xytext": (0, -2), "textcoords": "offset points", "va": "top", "ha": "center"}
+        axes.annotate(text, (0.5, 0), xycoords=axes.xaxis.label, fontsize=SMALL, color=GREY, **place)
+
+
+def wrap_names(names: Iterable[str], width: int) -> str:
+    """Names in lines of at most `width` letters, none broken in two."""
+    whole = ", ".join(name.replace(" ", "\N{NO-BREAK SPACE}") for name in names)
+    return textwrap.fill(whole, width, break_on_hyphens=False).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def widen_narrow_limits(axes: Axes, side: str, share: float = 1e-3) -> None:
