@@ -1,6 +1,6 @@
 """No claim is reproduced, or partly so, where one of its numbers is as printed and what it says of them is not.
 
-`test_claim_senses` turns all values of a claim at once and `test_claim_worlds` names a world in which each is false.
+`test_claim_senses` turns all values of a claim at once, and each study's tests have a world in which it is false.
 Here half of a comparison is as the paper prints it: one side, a level, an order without a size, a rank among others.
 """
 
