@@ -176,6 +176,6 @@ def test_theory_holds_but_for_the_square_beside_a_mature_rest_and_the_quotient_o
 
 def test_the_renderings_have_both_columns(tables):
     text = write_table.to_markdown(tables["table1"])
-    assert "3.2883<br>(3.2883)" in text and "Preset: paper" in text
+    assert "3.2883±0.0021<br>(3.2883±0.0021)" in text and "Preset: paper" in text
     for name in TABLES:
         assert write_table.to_tex(tables[name]).startswith("% needs")
