@@ -430,7 +430,8 @@ def test_runs_made_on_request_are_asked_for_by_their_target_alone(study: str) ->
     outcomes = {demo.paths.run(run, "outcome.json") for run in requested.values()}
     assert outcomes and outcomes <= set(demo.targets.files(study, "alternatives"))
     usual = [name for name in demo.study(study).definition["targets"] if name != "alternatives"]
-    others = {path for name in usual for path in demo.targets.files(study, name)} | set(demo.targets.claims_files(study))
+    others = {path for name in usual for path in demo.targets.files(study, name)}
+    others |= set(demo.targets.claims_files(study))
     assert not outcomes & others and not requested.keys() & demo.runs.keys()
     assert not any("alternatives" in path for path in [*demo.targets.everything(), *demo.report_files()])
     assert all(demo.run(*key.rpartition("/s")[0].split("/"), key.rpartition("/s")[2]) for key in requested)
