@@ -103,7 +103,8 @@ class RunGrid:
 
     def variants(self, scale: str) -> dict[str, str]:
         """Variant (``method.variant``) -> its run at a scale, in the YAML's order."""
-        there = {run["method"]: str(key) for key, run in self.frames.select(scale).iterrows()}
+        runs = self.frames.select(scale)
+        there = {run["method"]: str(key) for key, run in runs.iterrows() if key in self.study.runs}
         names = [
             f"{method}.{variant}"
             for method, entry in self.study.definition["methods"].items()

@@ -25,4 +25,6 @@ def copy_counts(work: Path) -> None:
 @cache
 def _count() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        return model_counts.update(Path(folder) / "counts.json", study_config.load("transfer", "paper").runs.values())
+        return model_counts.update(
+            Path(folder) / "counts.json", study_config.load("transfer", "paper").every_run.values()
+        )

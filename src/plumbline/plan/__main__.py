@@ -48,7 +48,7 @@ def main() -> None:
     if options.device_hour_price is not None:
         machine = machines.replace_price(machine, options.device_hour_price)
     planned = load(config)
-    counts = model_counts.update(Path(planned.paths.counts), planned.runs.values())
+    counts = model_counts.update(Path(planned.paths.counts), planned.every_run.values())
     priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(counts))
     frame = make_table(priced)
     view = options.by or ("stages" if planned.name == "paper" else "targets")

@@ -172,7 +172,7 @@ class RunEstimator:
         there is to evaluate."""
         runs = [
             [key, run.spec.run_id, run.size, self.is_trained(run), self.is_probed(run)]
-            for key, run in self.project.runs.items()
+            for key, run in self.project.every_run.items()
         ]
         scores = [
             [key, run.suite, amount(self.project, run) if run.suite else None, self.is_scored(run)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
-from plumbline.specs import corpus, measurement, study_folders, suites, sweep
+from plumbline.specs import corpus, study_folders, study_names, suites, sweep
 from plumbline.specs.field_types import Size
 from plumbline.specs.measurement import Measurement, measurements
 from plumbline.specs.paper import Paper
@@ -227,7 +227,7 @@ def make_study(
     Raises:
         PlumblineError: as `load`.
     """
-    _check_names(definition, path, preset)
+    study_names.check_names(definition, path, preset)
     read = corpus.load(definition["corpus"], preset, source, root, f"{path}: ")
     runs: dict[str, Run] = {}
     for group, entries in definition["runs"].items():
@@ -238,26 +238,18 @@ def make_study(
                 check_scale(definition, entry["scale"], preset, path)
             for method in sweep.list_named_runs(definition, entry, where):
                 # Names are checked under every preset.
-                if not _is_wanted(definition, method, preset, where) or not here:
+                if not study_names.is_wanted(definition, method, preset, where) or not here:
                     continue
                 for seed in entry["seeds"]:
                     run = _run(definition, parent, read, preset, entry["scale"], method, seed, path)
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
                     runs[run.key] = dataclasses.replace(run, groups=groups)
-    requested = _list_requested_groups(definition)
+    requested = study_names.list_requested_groups(definition)
     usual = {key: run for key, run in runs.items() if not requested.issuperset(run.groups)}
     on_request = {key: run for key, run in runs.items() if key not in usual}
     name = definition["study"]
     return Study(name=name, preset=preset, definition=definition, runs=usual, requested_runs=on_request, root=root)
-
-
-def _list_requested_groups(definition: dict[str, Any]) -> set[str]:
-    """The groups of runs that only targets on request read."""
-    groups: dict[bool, set[str]] = {False: set(), True: set()}
-    for entry in definition["targets"].values():
-        groups[bool(entry.get("on_request"))].update(entry["runs"])
-    return groups[True] - groups[False]
 
 
 def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
@@ -348,7 +340,7 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
     if arm := definition.get("arms", {}).get(name):
         merged, entry = _merge_layers(definition, scale, name, preset, path), arm
     else:
-        entry = _find_entry(definition, name, path)
+        entry = study_names.find_entry(definition, name, path)
         sweep.require_point(method, definition["methods"], path)
         merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
     variants = sorted(entry.get("variants", {}))
@@ -369,54 +361,6 @@ def _overlay_parts(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str,
     for layer in layers:
         merged = overlay(merged, {key: value for key, value in layer.items() if key in PARTS})
     return merged
-
-
-def _find_entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
-    if name in definition["methods"]:
-        return definition["methods"][name]
-    methods = [*definition["methods"], *definition.get("arms", {})]
-    raise PlumblineError(
-        f"{path}: {key}: there is no method or arm {name!r}{nearest(name, methods)} (there are {methods})"
-    )
-
-
-def _is_wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:
-    name, _, variant = method.partition(".")
-    arm = definition.get("arms", {}).get(name)
-    entry = _find_entry(definition, name, where) if arm is None else arm
-    entries = [entry, entry.get("variants", {}).get(variant, {})]
-    return all(preset in each.get("presets", [preset]) for each in entries)
-
-
-def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:
-    """Groups, methods and scores that are named must be there."""
-    for target, entry in definition["targets"].items():
-        for group in entry["runs"]:
-            if group not in definition["runs"]:
-                raise PlumblineError(
-                    f"{path}: targets.{target}.runs: there is no group of runs {group!r}"
-                    f"{nearest(group, definition['runs'])} (there are {sorted(definition['runs'])})"
-                )
-        if "scores" in entry["reads"] and "suite" not in definition:
-            raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
-        if "examples" in entry["reads"] and "scores" not in entry["reads"]:
-            raise PlumblineError(f"{path}: targets.{target}.reads: examples need scores; add `scores`")
-    measurement.check(definition, path, preset)
-    for name, entry in definition["methods"].items():
-        sweep.check(name, entry, path)
-    floor = definition.get("noise_floor")
-    for method in [] if floor is None else [floor["reference"], *floor["others"]]:
-        where = f"{path}: noise_floor"
-        sweep.require_point(method, definition["methods"], where)
-        name, _, point = method.partition(".")
-        entry = definition["methods"].get(name, {})
-        if "sweep" in entry and point not in entry.get("variants", {}):
-            sweep.find_point(name, entry, method, where)
-        else:
-            _find_entry(definition, method, path, "noise_floor")
-    both = sorted(set(definition["methods"]) & set(definition.get("arms", {})))
-    if both:
-        raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")
 
 
 def hash_expected_runs(runs: list[Run]) -> str:

@@ -137,7 +137,7 @@ def _make_row(runs: _Runs, key: str) -> dict[str, Cell]:
     interpretations = [] if is_default else [each for name in names for each in list_alternatives(runs.study, name)]
     return {
         "run": Cell("/".join(key.split("/")[1:])),
-        "label": Cell(runs.study.label(spec.method)),
+        "label": Cell(f"{runs.study.label(spec.method)}, {runs.study.scale_label(spec.scale)}, seed {spec.init_seed}"),
         "interpretations": Cell(", ".join(interpretations) or "none"),
         "seed": Cell(spec.init_seed, (key,)),
         "data_seed": Cell(spec.data_seed, (key,)),
