@@ -52,6 +52,13 @@ PARTS = {
     "other calls of torch: norms, rotations, gates, sums, copies, masks": ("aten::",),
 }
 NATS = 1e-4
+#: What a new page begins with.
+HEAD = (
+    "# Evaluation beside the harness's `hf` model",
+    "",
+    "CPU seconds, one thread each, of a task's first items (fewer where an answer is longer than the context), models "
+    f"in turn task by task; scores equal to {NATS:g} nats. A section for each machine.",
+)
 
 
 def work(folder: Path, model: str) -> None:
@@ -235,7 +242,7 @@ def table(label: str, timings: dict[str, dict[str, float]], together: dict[str, 
     rows = timings | {"all, a call each": total} | together
     theirs = [name for name in total if name.startswith("hf:")]
     heads = ["task", "answers", "ours, CPU s", *(f"hf, batch {name[3:]}" for name in theirs), "fastest hf / ours"]
-    lines = [f"## {label}", "", f"| {' | '.join(heads)} |", "|---" + "|---:" * (len(heads) - 1) + "|"]
+    lines = [f"### {label}", "", f"| {' | '.join(heads)} |", "|---" + "|---:" * (len(heads) - 1) + "|"]
     for task, row in rows.items():
         cells = [f"{row[name]:.2f}" for name in (OURS, *theirs)]
         best = min(row[name] for name in theirs) / row[OURS]
@@ -266,16 +273,9 @@ def main() -> None:
         parser.error("--items-folder FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
     if missing := [f"{task}.jsonl" for task in TASKS if not (options.items_folder / f"{task}.jsonl").is_file()]:
         parser.error(f"--items-folder {options.items_folder}: there is no {', '.join(missing)} in it")
-    from machine_description import command, describe
+    from machine_description import command, describe, processor, write_section
 
-    lines = [
-        "# Evaluation beside the harness's `hf` model",
-        "",
-        f"{describe(with_torch=False)}. CPU seconds, one thread each, of a task's first items (fewer where an answer "
-        "is longer than the context), models in turn task by task; scores equal to "
-        f"{NATS:g} nats. `{command()}`",
-        "",
-    ]
+    lines = [f"{describe(with_torch=False)}. `{command()}`", ""]
     with tempfile.TemporaryDirectory() as temporary:
         for shape in options.model_shapes:
             folder = Path(temporary) / shape
@@ -286,7 +286,7 @@ def main() -> None:
                 together = measure(folder, options.batch_sizes, {"all, in one call": TASKS})
                 lines += table(f"{shape} parameters, context {context}, run {run}", timings, together)
             parts = measure_shares(folder)
-            lines += [f"## {shape} parameters: where our seconds go, by torch's profiler", "", "| part | share |"]
+            lines += [f"### {shape} parameters: where our seconds go, by torch's profiler", "", "| part | share |"]
             lines += ["|---|---:|"]
             lines += [f"| {part} | {share:.0%} |" for part, share in parts.items()] + [""]
             totals = {key: sum(row[key] for row in timings.values()) for key in next(iter(timings.values()))}
@@ -297,7 +297,7 @@ def main() -> None:
                 f"{narrow_products(folder)}",
                 "",
             ]
-    options.out.write_text("\n".join(lines), encoding="utf-8")
+    write_section(options.out, HEAD, processor(), lines[:-1])
     print("\n".join(lines))
 
 
