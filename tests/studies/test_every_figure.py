@@ -204,7 +204,7 @@ def list_marks(axes: Axes) -> Iterator[float]:
 def test_texts_of_the_diagram_fit_their_boxes() -> None:
     (axes,) = finish("premature", "fig1", "paper").axes
     boxes = [patch.get_window_extent() for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
-    least = 4 * SLACK
+    least = 6 * SLACK
     for text in axes.texts:
         own = text.get_window_extent()
         (box,) = [box for box in boxes if box.contains((own.x0 + own.x1) / 2, (own.y0 + own.y1) / 2)]
