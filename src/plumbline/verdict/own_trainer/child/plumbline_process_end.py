@@ -85,8 +85,7 @@ def begin(folder):
         way = _way(number)
         if stream is not None and way:
             _streams[number] = stream
-            # Unbuffered as it is, `print` would write a line and its end apart, and another rank's line between them.
-            with contextlib.suppress(Exception):  # a stream of another kind
+            if hasattr(stream, "reconfigure"):  # unbuffered, `print` lets another rank's line between a line and its end
                 stream.reconfigure(line_buffering=True, write_through=False)
             _notice(number, stream)
 
@@ -126,8 +125,7 @@ def _write_began():
     with open("/proc/self/cmdline", "rb") as file:
         command = [word.decode(errors="replace") for word in file.read().split(b"\0")[1:-1]]
     note = {"command": command, "process": _PROCESS, "parent": os.getppid(), "group": os.getpgid(0)}
-    note["rank"] = plumbline_ranks.rank()
-    _put(".began", json.dumps({**note, "host": os.uname().nodename}))
+    _put(".began", json.dumps({**note, "host": os.uname().nodename, "rank": plumbline_ranks.rank()}))
 
 
 def _path(ending):
@@ -375,11 +373,10 @@ def _note(way, lines):
 def _notice_other_streams():
     """Note as written what has another stream for its output than the first, whose writes are not seen."""
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
-        if stream is None or stream is _streams.get(number):
-            continue
-        with contextlib.suppress(Exception):  # none with a descriptor
-            if os.path.sameopenfile(stream.fileno(), number) and _way(number) == "output":
-                _note("output", [])
+        if stream is not _streams.get(number):
+            with contextlib.suppress(Exception):  # none with a descriptor
+                if os.path.sameopenfile(stream.fileno(), number) and _way(number) == "output":
+                    _note("output", [])
 
 
 def _reader_is_gone(number):
