@@ -85,7 +85,7 @@ def begin(folder):
         way = _way(number)
         if stream is not None and way:
             _streams[number] = stream
-            if hasattr(stream, "reconfigure"):  # unbuffered, `print` lets another rank's line between a line and its end
+            if hasattr(stream, "reconfigure"):  # `print` would write the end of a line apart, after another rank's line
                 stream.reconfigure(line_buffering=True, write_through=False)
             _notice(number, stream)
 
