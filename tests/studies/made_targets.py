@@ -144,10 +144,10 @@ def _world(study: str) -> tuple[Callable[..., RunFrames], Study, PrintedNumbers]
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     if study == "key_norms":
         norms = key_norms.World(root)
-        return cache(lambda *_: norms.load()), norms.study, key_norms.PUBLISHED
+        return cache(norms.load), norms.study, key_norms.PUBLISHED
     if study == "quack":
         written = quack.Written(root, quack.right())
-        return cache(lambda *_: written.load()), written.study, quack.PUBLISHED
+        return cache(written.load), written.study, quack.PUBLISHED
     runs = query_free.write_runs(query_free.as_the_document_says(), root)
     there = query_free.write_transfer(query_free.Transfer(), runs)
     return lambda *groups: query_free.load_frames(there, *groups), query_free.study_at("paper"), query_free.PUBLISHED

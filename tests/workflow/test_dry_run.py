@@ -34,7 +34,7 @@ def test_every_study_plans_at_every_preset(project: Project, preset: str) -> Non
     assert with_it == STUDIES or (preset == "evening" and "transfer" in with_it)
     for name in with_it:
         study = study_config.load(name, preset, project.root)
-        targets = study.definition["targets"].values()
+        targets = study.usual_targets.values()
         needed_runs = {run.key for target in targets for run in study.group(*target["runs"])}
         scored = {run.key for target in targets if "scores" in target["reads"] for run in study.group(*target["runs"])}
         assert jobs_of_studies(done.stdout, "pretrain")[name] == len(needed_runs)

@@ -170,6 +170,12 @@ class Study:
         return {name: entry for name, entry in self.definition["targets"].items() if not entry.get("on_request")}
 
     @property
+    def usual_groups(self) -> list[str]:
+        """The groups of runs that are not made on request alone."""
+        requested = study_names.list_requested_groups(self.definition)
+        return [group for group in self.definition["runs"] if group not in requested]
+
+    @property
     def claimed(self) -> dict[str, dict[str, Any]]:
         """The targets whose runs, scores, probes and measurements claims rest on: all without ``claims: false`` that
         belong to the whole study."""

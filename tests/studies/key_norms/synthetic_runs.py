@@ -81,9 +81,9 @@ class World:
         for name, arm in self.arms.items() if self.before is None else ():
             write_run(self.root, self._make(name, arm))
 
-    def load(self) -> RunFrames:
-        """The frames of all runs."""
-        expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
+    def load(self, *groups: str) -> RunFrames:
+        """The frames of these groups of runs, by default of all that are not made on request."""
+        expected = list_expected_runs(None, self.study, groups or self.study.usual_groups, self.root)
         if self.before is None:
             return load(expected, self.root, probes=True)
         changed = [run for run in expected if self.arms.get(run.method) != self.before.arms.get(run.method)]
@@ -91,7 +91,7 @@ class World:
             run.key: self._make(run.method, self.arms[run.method]) if run.method in self.arms else None
             for run in changed
         }
-        return exchange_runs(self.before.load(), anew)
+        return exchange_runs(self.before.load(*groups), anew)
 
     def _make(self, method: str, arm: Arm) -> MadeRun:
         spec = self.study.runs[f"{STUDY}/base/{method}/s42"].spec

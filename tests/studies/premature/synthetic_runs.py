@@ -228,7 +228,7 @@ def load_published() -> RunFrames:
 def load_frames(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
     """The frames of some groups, of all runs by default."""
     study = study_at(preset)
-    expected = list_expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
+    expected = list_expected_runs(None, study, groups or study.usual_groups, root)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finished_runs, "_read_frame", _frame)
         return finished_runs.load(expected, root, average="seven_avg", probes=True)

@@ -122,15 +122,15 @@ class Written:
             shutil.copytree(self.root / "measured", root / "measured")
         return Written(root, mutant(copy.deepcopy(self.facts)), self.preset, self)
 
-    def load(self) -> RunFrames:
-        """The frames of all runs."""
-        expected = list_expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
+    def load(self, *groups: str) -> RunFrames:
+        """The frames of these groups of runs, by default of all that are not made on request."""
+        expected = list_expected_runs(None, self.study, groups or self.study.usual_groups, self.root)
         names = {name: measurement.key for name, measurement in self.study.measurements.items()}
         if self.before is None:
             return load(expected, self.root, probes=True, measurements=names)
         changed = [run.key for run in expected if self.facts.get(run.key) != self.before.facts.get(run.key)]
         anew = {name: self._make(name, self.facts[name]) if name in self.facts else None for name in changed}
-        return exchange_runs(self.before.load(), anew, self.root)
+        return exchange_runs(self.before.load(*groups), anew, self.root)
 
     def measured(self, name: str, frame: pd.DataFrame, **facts: Any) -> Written:
         """Write a measurement."""

@@ -98,7 +98,7 @@ def load_right(root: Path) -> RunFrames:
 def load_frames(root: Path, *groups: str, preset: str = "paper", transfer: bool = True) -> RunFrames:
     """The frames of some groups' runs, or of all; `transfer`: with the measurement, if it was written."""
     study = study_at(preset)
-    expected = list_expected_runs(None, study, groups or list(study.definition["runs"]), root)
+    expected = list_expected_runs(None, study, groups or study.usual_groups, root)
     return load(expected, root, measurements={"basis_transfer": MEASURED} if transfer else {})
 
 

@@ -244,7 +244,7 @@ def study_at(preset: str = "paper") -> study_config.Study:
 @cache
 def _empty() -> RunFrames:
     """Every run of the study, and none of them there."""
-    groups = tuple(study_at().definition["runs"])
+    groups = study_at().usual_groups
     frames = load(list_expected_runs(None, study_at(), groups, Path("nowhere")), "nowhere", average="climb_avg")
     specs = {key: {"spec": study_at().runs[key].spec.to_dict()} for key in frames.runs.index}
     return replace(frames, manifests=specs)

@@ -100,7 +100,7 @@ class World:
 
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
-        expected = list_expected_runs(None, self.study, groups or tuple(self.study.definition["runs"]), self.root)
+        expected = list_expected_runs(None, self.study, groups or self.study.usual_groups, self.root)
         return load(expected, self.root, average="climb_avg", examples=True, probes=True)
 
     def scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):

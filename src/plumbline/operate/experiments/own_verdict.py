@@ -64,7 +64,7 @@ def write(request: VerdictInputs) -> str:
         PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not continue.
     """
     mine = request.mine
-    groups = list(mine.study.definition["runs"])
+    groups = mine.study.usual_groups
     if request.expected_runs:
         require_expected(request.expected_runs, mine.study, groups)
     report = checks_report.read_report(request.checks, fingerprint_checks(mine))
