@@ -48,7 +48,8 @@ def mine(finished: Project, repository: Path) -> Iterator[Project]:
 
 
 def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -> None:
-    before = read_tables(mine)
+    targets = [f"results/smoke/transfer/{name}.csv" for name in TRANSFER]
+    before, planned_before = read_tables(mine), mine.planned(*targets, *SMOKE)
     done = mine.snakemake("results/mine/table2.csv", *SMOKE)
     assert done.returncode == 0, done.stdout[-5000:]
     assert jobs_by_rule(done.stdout) == {"pretrain": 2, "evaluate": 2, "table": 1, "copy_table": 1}
@@ -57,8 +58,7 @@ def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -
     assert table["baseline"]["n_seeds"] == "3", "the reference runs are the parent's own"
     assert float(table["tempered"]["p_bonferroni"]) == float(table["tempered"]["p"]), "one method tried: m is 1"
     assert read_tables(mine) == before
-    targets = [f"results/smoke/transfer/{name}.csv" for name in TRANSFER]
-    assert mine.planned(*targets, *SMOKE) == {}, "the reproduced study does not notice"
+    assert mine.planned(*targets, *SMOKE) == planned_before, "the reproduced study does not notice"
 
 
 @pytest.mark.slow
