@@ -46,7 +46,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Offered:
 @pytest.mark.parametrize("study", studies())
 @pytest.mark.parametrize("preset", ["smoke", "demo", "paper"])
 def test_runs_are_those_of_the_study(study: str, preset: str, offered: Offered) -> None:
-    runs = study_config.load(study, preset).runs if study_config.has_preset(study, preset) else {"": None}
+    runs = study_config.load(study, preset).every_run if study_config.has_preset(study, preset) else {"": None}
     assert set(offered("train", "--preset", preset, f"{study}/")) == set(runs)
 
 

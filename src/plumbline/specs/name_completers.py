@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from plumbline.core.command_line import Completer
-from plumbline.specs import study_folders, sweep
+from plumbline.specs import study_folders, study_names, sweep
 from plumbline.specs.yaml_files import ROOT, read_yaml
 
 
@@ -68,12 +68,12 @@ def runs(prefix: str, parsed_args: Namespace, **_: Any) -> Iterable[str]:
 
 def _list_keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
     """The keys of a study's runs at a preset, without their specs."""
-    arms, inherited = definition.get("arms", {}), definition["inherited"]
+    inherited = definition["inherited"]
     for entry in (entry for entries in definition["runs"].values() for entry in entries):
         if preset not in entry.get("presets", [preset]) or preset not in definition["scales"][entry["scale"]]:
             continue
         for method in sweep.list_named_runs(definition, entry, ""):
-            if preset in arms.get(method, {}).get("presets", [preset]):
+            if study_names.is_wanted(definition, method, preset, ""):
                 own = definition["extends" if method.partition(".")[0] in inherited else "study"]
                 yield from (f"{own}/{entry['scale']}/{method}/s{seed}" for seed in entry["seeds"])
 
