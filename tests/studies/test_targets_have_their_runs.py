@@ -51,7 +51,7 @@ def test_every_table_and_figure_is_a_target_and_every_target_is_one(study: str) 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_target_reads_the_runs_that_are_there_at_every_preset(study: str) -> None:
-    targets = project("demo").studies[study].definition["targets"]
+    targets = project("demo").studies[study].usual_targets
     assert list_overlooked(study, {name: target["runs"] for name, target in targets.items()}) == []
 
 
