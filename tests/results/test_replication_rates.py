@@ -57,7 +57,7 @@ def test_a_rate_of_a_claim_that_the_paper_does_not_make_is_refused() -> None:
 def test_the_sum_says_what_a_perfect_replication_gets_and_what_was_got() -> None:
     line, noise = some(one=(0.5, 0.25, 0.0), two=(0.9, 0.15, 0.2)).summary({"one": "reproduced", "two": "partly"})
     assert "Of 2 claims" in line and "reproduces 1.4 on average and 0.4 partly" in line
-    assert "differs from its reference reproduces 0.2 and 0.2 partly (1 claims agree" in line
+    assert "differs from its reference reproduces 0.2 and 0.2 partly (claims that agree with such a world: 1)" in line
     assert "here: 1 reproduced, 1 partly" in line and "400 draws" in line
     assert noise == "Drawn: loss: 0.002 nats."
     assert NONE.summary({"one": "reproduced"}) == []

@@ -76,8 +76,8 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
         return [
             f"Of {count} claims of trained models whose runs can be drawn, a perfect replication (the printed numbers "
             f"are the truth, with noise) reproduces {perfect:.1f} on average and {partly:.1f} partly; a world in which "
-            f"no model differs from its reference reproduces {null:.1f} and {null_partly:.1f} partly ({agrees} claims "
-            f"agree with such a world); here: {here}. ({self.draws:,} draws a world)",
+            f"no model differs from its reference reproduces {null:.1f} and {null_partly:.1f} partly (claims that "
+            f"agree with such a world: {agrees}); here: {here}. ({self.draws:,} draws a world)",
             *(f"Drawn: {line}." for line in self.noise),
         ]
 
