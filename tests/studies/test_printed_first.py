@@ -135,6 +135,12 @@ def test_labels_tell_rows_apart_and_no_line_is_longer_than_a_terminal(study: str
 
 
 @pytest.mark.parametrize(("study", "name"), TABLES)
+def test_tex_has_each_sign_of_a_table(study: str, name: str) -> None:
+    table, _ = make_table(study, name)
+    assert not re.findall(r"\[U\+.*?\]", tex_table.to_tex(table) + tex_table.to_tex_all(table))
+
+
+@pytest.mark.parametrize(("study", "name"), TABLES)
 def test_six_lines_at_most_stand_above_a_table(study: str, name: str) -> None:
     table, _ = make_table(study, name)
     above = in_terminal(table).partition("──")[0].split("\n\n")[:-1]

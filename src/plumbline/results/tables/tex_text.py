@@ -12,7 +12,8 @@ _MATHS = {
     "−": "-", "√": r"\surd", "±": r"\pm", "×": r"\times", "÷": r"\div", "·": r"\cdot", "°": r"^\circ", "µ": r"\mu",
     "↑": r"\uparrow", "↓": r"\downarrow", "→": r"\to", "←": r"\leftarrow", "↔": r"\leftrightarrow",
     "⇒": r"\Rightarrow", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx", "≡": r"\equiv", "∝": r"\propto",
-    "≪": r"\ll", "≫": r"\gg", "∞": r"\infty", "∑": r"\sum", "∏": r"\prod", "∂": r"\partial", "∇": r"\nabla",
+    "∼": r"\sim", "≪": r"\ll", "≫": r"\gg", "∞": r"\infty", "∑": r"\sum", "∏": r"\prod", "∂": r"\partial",
+    "∇": r"\nabla",
     "∈": r"\in", "⊙": r"\odot", "⊗": r"\otimes", "⊕": r"\oplus", "⊤": r"\top", "⊥": r"\bot", "‖": r"\Vert",
     "ℓ": r"\ell", "′": "'", "″": "''", "✓": r"\checkmark", "ε": r"\varepsilon", "φ": r"\varphi", "¬": r"\neg",
 }  # fmt: skip
