@@ -237,13 +237,13 @@ def order(name: str) -> Compare:
             for upper, lower in combinations(printed, 2)
         ]
         tau = float(np.mean(pairs))
-        near_it = tau >= PARTLY_AN_ORDER and chance_of_tau(len(printed), tau) <= BY_CHANCE
+        is_near = tau >= PARTLY_AN_ORDER and chance_of_tau(len(printed), tau) <= BY_CHANCE
         beside = [
             *(["with ties"] if len(got) < len(place) else []),
             *(["with other names"] if set(printed) != set(place) else []),
         ]
         why = ", ".join([f"Kendall's tau {tau:+.2f} with the printed order", *beside])
-        return ("partly" if near_it else "not reproduced"), why
+        return ("partly" if is_near else "not reproduced"), why
 
     return compare
 
