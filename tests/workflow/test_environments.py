@@ -269,7 +269,11 @@ def test_python_and_torch_are_the_same_everywhere(repository: Path, project: dic
     }
     assert promised_versions == {python}
     assert find_all(r"torch==([\d.]+)", "Makefile") == [str(lock["torch"])]
-    files = [*(file for file in repository.glob("envs/*")), repository / "README.md", repository / "Makefile"]
+    files = [
+        *(file for file in repository.glob("envs/*") if file.is_file()),
+        repository / "README.md",
+        repository / "Makefile",
+    ]
     torch_versions = {
         version for file in files for version in re.findall(r"\btorch[ =]=*(\d[\d.]*\d)", file.read_text())
     }
