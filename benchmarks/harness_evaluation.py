@@ -132,8 +132,8 @@ def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> Non
     """A model in Hugging Face form, its spec, and the items."""
     from plumbline.data.tokenizer import train_bpe
     from plumbline.evaluate import harness_tasks
-    from plumbline.model import hf_export
     from plumbline.model.decoder import create
+    from plumbline.model.export import hf_export
     from plumbline.specs.spec import ModelSpec
     from plumbline.specs.suites import suite
 

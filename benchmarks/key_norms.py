@@ -141,7 +141,13 @@ def train(study: study_config.Study, work: Path) -> None:
         )
     for run in study.runs.values():
         probes = work / "probes" / run.key / "probes.parquet"
-        command = ["plumbline.probes", "--run", work / "runs" / run.key, "--validation-pack", read["validation"]]
+        command = [
+            "plumbline.evaluate.probes",
+            "--run",
+            work / "runs" / run.key,
+            "--validation-pack",
+            read["validation"],
+        ]
         subprocess.run([sys.executable, "-m", *map(str, command), "--out", str(probes)], env=environment, check=True)
 
 

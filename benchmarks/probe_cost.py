@@ -20,8 +20,8 @@ import torch
 from machine_description import describe
 from torch.nn.functional import cross_entropy
 
+from plumbline.evaluate.probes import build, read
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes import build, read
 from plumbline.specs.spec import ModelSpec, ProbeSpec
 
 #: Families that share one pass. (Ablation makes three passes of its own, locality one of another model, and the

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plumbline.core.errors import PlumblineError as PlumblineError
     from plumbline.core.stop_request import StopRequest as StopRequest
     from plumbline.evaluate.score_models import score_folder as score_folder
-    from plumbline.export.write_export import export_hf as export_hf
+    from plumbline.model.export.write_export import export_hf as export_hf
     from plumbline.model.finished_run import FinishedRun as FinishedRun
     from plumbline.project import load as load_project  # noqa: F401
     from plumbline.results.runs.expected_runs import list_expected_runs as expected_runs  # noqa: F401
@@ -43,7 +43,7 @@ _PLACES = {
     "ComparisonTerms": "plumbline.verdict.comparison_terms:ComparisonTerms",
     "change_spec": "plumbline.specs.spec_changes:change_spec",
     "expected_runs": "plumbline.results.runs.expected_runs:list_expected_runs",
-    "export_hf": "plumbline.export.write_export:export_hf",
+    "export_hf": "plumbline.model.export.write_export:export_hf",
     "judge": "plumbline.verdict.judge:judge",
     "judge_all": "plumbline.verdict.judge:judge_all",
     "load_config": "plumbline.specs.yaml_files:load_config",

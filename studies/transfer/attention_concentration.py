@@ -1,7 +1,8 @@
 """Reads what the probe of attention weights says of a run, over all of its heads and layers.
 
-Source: transfer study, appendices B.13 and E.3; what is measured is in `plumbline.probes.attention_concentration`, and
-why in the interpretations `attention_concentration`, `logits_probed` and `probed_at`.
+Source: transfer study, appendices B.13 and E.3; what is measured is in
+`plumbline.evaluate.probes.attention_concentration`, and why in the interpretations `attention_concentration`,
+`logits_probed` and `probed_at`.
 """
 
 from __future__ import annotations

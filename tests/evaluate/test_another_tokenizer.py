@@ -19,8 +19,8 @@ from plumbline.core.files import sha256_file
 from plumbline.data import manifest as manifests
 from plumbline.evaluate import __main__ as evaluation
 from plumbline.evaluate import score_models
+from plumbline.evaluate.probes import _checkpoint
 from plumbline.model.finished_run import FinishedRun
-from plumbline.probes import _checkpoint
 
 Verb = Callable[..., None]
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from plumbline.evaluate import harness_tasks
 from plumbline.evaluate.harness_model import CheckpointLM
-from plumbline.model import hf_export
+from plumbline.model.export import hf_export
 from plumbline.model.finished_run import FinishedRun
 from plumbline.specs.suites import suite
 from tests.evaluate.test_harness_model import requests

@@ -20,10 +20,11 @@ from plumbline.cli import export as export_verb
 from plumbline.cli import sample
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import score_models
-from plumbline.model import hf_export, hugging_face_folder, model_folder
+from plumbline.evaluate.probes import __main__ as probe_verb
+from plumbline.model import hugging_face_folder, model_folder
 from plumbline.model.decoder import create
+from plumbline.model.export import hf_export
 from plumbline.model.finished_run import FinishedRun
-from plumbline.probes import __main__ as probe_verb
 from tests.model_specs import run_spec
 
 SIZES = {

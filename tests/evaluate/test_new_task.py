@@ -16,7 +16,7 @@ from msgspec import structs
 from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import harness_tasks
-from plumbline.model import hf_export
+from plumbline.model.export import hf_export
 from plumbline.model.finished_run import FinishedRun
 from plumbline.specs import tasks
 

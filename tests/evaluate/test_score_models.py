@@ -17,8 +17,8 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as evaluation
 from plumbline.evaluate import score_models
-from plumbline.export.write_export import export_hf
-from plumbline.model import hf_export
+from plumbline.model.export import hf_export
+from plumbline.model.export.write_export import export_hf
 from plumbline.model.finished_run import FinishedRun
 from plumbline.project import named_run
 from plumbline.specs.spec import RunSpec

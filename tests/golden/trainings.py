@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from plumbline.evaluate.probes import read_all
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.distributed import RankGroup
 from plumbline.model.numerics import autocast
-from plumbline.probes import read_all
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention, InterventionInputs, build
 from plumbline.train.interventions.qk_clip import CLIPPED

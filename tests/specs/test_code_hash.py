@@ -33,10 +33,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "model/mixers").mkdir(parents=True)
     (folder / "model/mixers/mine.py").write_text(MIXER)
     (folder / "model/mixers/_base.py").write_text(
-        "from plumbline.model import shared\nfrom plumbline.probes.other import score\nclass Mixer:\n    base = 1\n"
+        "from plumbline.model import shared\nfrom plumbline.evaluate.probes.other import score\n"
+        "class Mixer:\n    base = 1\n"
     )
-    (folder / "probes").mkdir()
-    (folder / "probes/other.py").write_text("LIMIT = 3\n@component\nclass Other:\n    pass\ndef score(): pass\n")
+    (folder / "evaluate/probes").mkdir(parents=True)
+    (folder / "evaluate/probes/other.py").write_text(
+        "LIMIT = 3\n@component\nclass Other:\n    pass\ndef score(): pass\n"
+    )
     (folder / "model/shared.py").write_text("VALUE = 1\n")
     monkeypatch.setattr(code_hash, "PACKAGE", folder)
     return folder
@@ -58,7 +61,7 @@ def hash_component(package: Path) -> str:
         ("mine.py", "self.scale * q", "q * self.scale", False),
         ("_base.py", "base = 1", "base = 2", False),
         ("../shared.py", "VALUE = 1", "VALUE = 2", True),
-        ("../../probes/other.py", "LIMIT = 3", "LIMIT = 4", False),
+        ("../../evaluate/probes/other.py", "LIMIT = 3", "LIMIT = 4", False),
     ],
 )
 def test_what_counts(package: Path, file: str, before: str, after: str, same: bool) -> None:

@@ -260,7 +260,7 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
 
 def test_scores_come_with_what_probes_read(packs: Path, tmp_path: Path) -> None:
     """Into one frame with values at probe points; only the intervention reads anything online here."""
-    from plumbline.probes._offline import read_run
+    from plumbline.evaluate.probes._offline import read_run
 
     probed = spec(slow(**ALWAYS), probes=[{"name": "query_key_norms", "at": [1.0], "sequences": 2}])
     assert train(probed, settings(packs, tmp_path)) == 0

@@ -13,8 +13,8 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
+from plumbline.evaluate.probes._scores import AttentionScores
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes._scores import AttentionScores
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop
 from plumbline.train.interventions.logit_change import measure_change

@@ -13,9 +13,9 @@ import torch.utils.deterministic
 from plumbline.core.errors import PlumblineError
 from plumbline.core.numeric_environment import list_recorded
 from plumbline.evaluate.score_models import score
-from plumbline.export.write_export import compare_logits
 from plumbline.model.decoder import create
 from plumbline.model.distributed import join_ranks
+from plumbline.model.export.write_export import compare_logits
 from plumbline.model.next_token_loss import ROWS
 from plumbline.model.numerics import float32_error, numerics, require_float32
 from plumbline.results.measurements.run_measurement import measure

@@ -19,10 +19,10 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.core.run_files import read_points_index
+from plumbline.evaluate.probes import Probe, ProbeValue, _forward_pass
 from plumbline.model.decoder import create
 from plumbline.model.distributed import RankGroup
 from plumbline.operate import cleanup
-from plumbline.probes import Probe, ProbeValue, _forward_pass
 from plumbline.train import held_out_loss, pretrain
 from plumbline.train import loop as loop_module
 from plumbline.train.checkpoint.training_state import TrainingState

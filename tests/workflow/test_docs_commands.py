@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.model import hf_export
+from plumbline.model.export import hf_export
 from plumbline.model.finished_run import FinishedRun
 from tests.operate.preflight import made_up_plans
 from tests.workflow.project_copy import Project

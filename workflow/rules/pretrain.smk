@@ -74,5 +74,5 @@ rule probe:
         run=subpath(input.outcome, parent=True),
         validation=of_run(PROJECT.paths.validation_manifest),
     shell:
-        "exec {resources.launch} -m plumbline.probes --run {params.run:q} --validation-pack {params.validation:q} "
+        "exec {resources.launch} -m plumbline.evaluate.probes --run {params.run:q} --validation-pack {params.validation:q} "
         "--fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"

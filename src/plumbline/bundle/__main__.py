@@ -20,8 +20,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
 from plumbline.project import Project, load
 from plumbline.project.bundle_products import BundleProduct
-from plumbline.results.tables.table import PRESET_NOTES
-from plumbline.specs.yaml_files import PRESETS, load_config
+from plumbline.specs.yaml_files import PRESET_NOTES, PRESETS, load_config
 
 #: What an item is called in a frame of examples: its place and a hash. A text has other characters, and is longer.
 ITEM = re.compile(r"[\w./:+-]{1,120}")

@@ -94,7 +94,7 @@ GROUPS = {
     },
     "Use it by hand": {
         "train": Verb("plumbline.cli.train", "train one run of a study, or continue it", needs=("torch",)),
-        "probe": Verb("plumbline.probes", "measure probe values of a run or a checkpoint", needs=("torch",)),
+        "probe": Verb("plumbline.evaluate.probes", "measure probe values of a run or a checkpoint", needs=("torch",)),
         "evaluate": Verb("plumbline.evaluate", "score a finished run as the workflow does", needs=("torch",)),
         "score": Verb("plumbline.cli.score", "score any model on a suite: a run, a Hugging Face folder", ("torch",)),
         "sample": Verb("plumbline.cli.sample", "generate text with a run's model", needs=("torch",)),

@@ -42,7 +42,7 @@ def main() -> None:
         raise PlumblineError(
             f"{options.run} is in Hugging Face form already; plumbline export writes a finished run in that form"
         )
-    from plumbline.export.write_export import export_hf
+    from plumbline.model.export.write_export import export_hf
     from plumbline.model.finished_run import FinishedRun
 
     spec, tokenizer = FinishedRun.read(run_files.folder).spec, options.tokenizer or run_files.tokenizer

@@ -55,8 +55,9 @@ def lock_sha256() -> str | None:
 def code_sha256() -> str:
     """SHA-256 over the sources that training runs through, in order of their paths."""
     package = Path(__file__).resolve().parents[1]
-    folders = ("data", "model", "probes", "specs", "train")
+    folders = ("data", "evaluate/probes", "model", "specs", "train")
     files = sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
+    files = [path for path in files if not path.is_relative_to(package / "model/export")]
     return sha256_text("".join(f"{path.relative_to(package)}:{sha256_file(path)}\n" for path in files))
 
 

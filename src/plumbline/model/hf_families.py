@@ -1,7 +1,7 @@
 """Says how each family of Hugging Face models is read: where its queries and keys are, and which slots describe it.
 
 One entry per model type of the library. A new one is an entry here and a configuration in
-`tests/probes/hugging_face_models.py`, which compares every number with the library's own eager attention.
+`tests/evaluate/probes/hugging_face_models.py`, which compares every number with the library's own eager attention.
 
 Source of the layouts: the library's own modules (transformers 5). GPT-2 keeps its matrices as (inputs, outputs), and
 queries, keys and values one after another in `c_attn`.

@@ -59,8 +59,9 @@ class Fingerprints:
         """
         files = self._find_code(study, kind, target)
         if builds_models := code_hash.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
-            parts_of_models = (code_hash.PACKAGE / "model").glob("*/*.py")
-            files |= {path for path in parts_of_models if path.parent.name != "kernels"}
+            files |= {
+                path for slot in components.SLOTS for path in (code_hash.PACKAGE / components.KINDS[slot]).glob("*.py")
+            }
         parts: list[Any] = [code_hash.tree_hash(files)]
         if kind == "audit":  # whose page names the papers
             root = self.configuration.root
@@ -296,7 +297,7 @@ def _hash_verb(kind: str) -> str:
 
 @cache
 def _hash_probes() -> str:
-    return code_hash.tree_hash(sorted((code_hash.PACKAGE / "probes").glob("*.py")))
+    return code_hash.tree_hash(sorted((code_hash.PACKAGE / "evaluate" / "probes").glob("*.py")))
 
 
 def _list_sizes(files: list[str]) -> list[list[Any]]:

@@ -39,7 +39,7 @@ KINDS = {
     "optimizer": "train/optimizers",
     "schedule": "train/schedules",
     "intervention": "train/interventions",
-    "probe": "probes",
+    "probe": "evaluate/probes",
 }
 
 #: The kinds that are slots of a model.

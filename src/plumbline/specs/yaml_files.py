@@ -33,6 +33,17 @@ ROOT = _project_root()
 #: What `plumbline init` prints in a project of what it wrote there.
 PROJECT = ".plumbline.json"
 PRESETS = get_args(Preset)
+#: Preset -> what stands above its tables, on the card of a model of it and in its bundle.
+PRESET_NOTES = {
+    "paper": "Sizes and budget of the paper, under the interpretations of interpretations.md.",
+    "mini": "The paper's experiment on small models: not its scale. Its numbers are no reproduction of the printed "
+    "ones.",
+    "evening": "The paper's experiment on tiny models, long enough and with seeds enough that validation loss tells "
+    "methods apart at this size. Its numbers are no reproduction of the printed ones.",
+    "demo": "The paper's experiment on tiny models: its numbers show that the pipeline works, and say "
+    "nothing about the methods.",
+    "smoke": "A few steps of tiny models: its numbers mean nothing.",
+}
 
 
 #: Folders of a project that heavy files must not be in, where they would be tracked, removed, or taken for products.

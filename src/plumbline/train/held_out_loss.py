@@ -10,8 +10,8 @@ import math
 import numpy as np
 import torch
 
+from plumbline.evaluate.probes import ProbeValue, read_all
 from plumbline.model.numerics import autocast
-from plumbline.probes import ProbeValue, read_all
 from plumbline.specs.spec import ProbeSpec
 from plumbline.train import randomness
 from plumbline.train.batches.batch_prefetch import rows

@@ -14,9 +14,9 @@ import torch
 from plumbline.core import fingerprint_file, process_record, provenance
 from plumbline.core.files import atomic_write_json, fsync_directory, sha256_file
 from plumbline.core.run_files import MODEL, POINTS, POINTS_INDEX
+from plumbline.evaluate.probes._frame import ONLINE_FRAME, leaves_frame
 from plumbline.model.cpu_matmul import describe_rounding
 from plumbline.model.numerics import float32_error
-from plumbline.probes._frame import ONLINE_FRAME, leaves_frame
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.disk_faults import guard_write

@@ -105,7 +105,7 @@ def _of_run(
 
 def _point(path: Path) -> CheckpointOfKnownArchitecture:
     """A file of weights in the folder of points of a finished run, which its index names with its checksum."""
-    from plumbline.probes._offline import load_point
+    from plumbline.evaluate.probes._offline import load_point
 
     folder = path.parent.parent
     run = _run(folder)
@@ -130,8 +130,8 @@ def _ours(decoder: Decoder, precision: Precision) -> OriginalModel:
 def _hugging_face(folder: Path) -> CheckpointOfKnownArchitecture:
     from transformers.utils import logging
 
+    from plumbline.evaluate.probes import _transformers
     from plumbline.model.hf_import import CONVERTERS, spec_of
-    from plumbline.probes import _transformers
 
     logging.disable_progress_bar()  # of no use in a log
     require_unchanged_export(folder)

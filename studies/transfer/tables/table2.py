@@ -26,7 +26,6 @@ from plumbline.results.tables.shared_columns import (
 )
 from plumbline.results.tables.table import (
     CONTEXT,
-    PRESET_NOTES,
     Cell,
     Column,
     Table,
@@ -37,6 +36,7 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.corpus import REPRODUCTION
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import PRESET_NOTES
 from plumbline.stats.pooling import combine_estimates, wider_power, wider_spread_p
 from plumbline.stats.significance import RULE
 

@@ -8,7 +8,6 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     EXACT_NOTE,
-    PRESET_NOTES,
     Cell,
     Column,
     Table,
@@ -20,6 +19,7 @@ from plumbline.results.tables.table import (
     write_warnings,
 )
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import PRESET_NOTES
 
 
 def number_column(

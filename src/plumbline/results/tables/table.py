@@ -11,6 +11,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
 from plumbline.published.printed_numbers import NOT_PRINTED, read_printed
 from plumbline.results.tables.number_formats import AS_PRINTED, format_bound, format_number
+from plumbline.specs.yaml_files import PRESET_NOTES
 
 if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one
     import pandas as pd
@@ -212,18 +213,6 @@ def require_reference(study: Study, target: str) -> str:
             "the study names none; add `noise_floor: {reference: …, others: […]}` or drop the target"
         )
     return study.reference
-
-
-PRESET_NOTES = {
-    "paper": "Sizes and budget of the paper, under the interpretations of interpretations.md.",
-    "mini": "The paper's experiment on small models: not its scale. Its numbers are no reproduction of the printed "
-    "ones.",
-    "evening": "The paper's experiment on tiny models, long enough and with seeds enough that validation loss tells "
-    "methods apart at this size. Its numbers are no reproduction of the printed ones.",
-    "demo": "The paper's experiment on tiny models: its numbers show that the pipeline works, and say "
-    "nothing about the methods.",
-    "smoke": "A few steps of tiny models: its numbers mean nothing.",
-}
 
 
 #: What stands above a table of runs, or of claims, whose sizes alone are the paper's.

@@ -26,9 +26,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_text, parse_json, pretty_json
 from plumbline.core.run_files import MODEL
 from plumbline.data import npy
+from plumbline.evaluate.probes import ProbeValue
 from plumbline.model.decoder import Decoder
 from plumbline.model.distributed import RankGroup
-from plumbline.probes import ProbeValue
 from plumbline.specs.spec import RunSpec
 from plumbline.train import interventions, randomness
 from plumbline.train.checkpoint.checkpoint_folders import DamagedCheckpoint

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.probes.lower_copy import lower_copy_score
+from plumbline.evaluate.probes.lower_copy import lower_copy_score
 from plumbline.train.interventions._base import Intervention, InterventionInputs
 from plumbline.train.interventions._release_rule import (
     ReleaseEvaluation,

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.probes import ProbedDecoder
-from plumbline.probes._scores import AttentionScores
+from plumbline.evaluate.probes import ProbedDecoder
+from plumbline.evaluate.probes._scores import AttentionScores
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Intervention, InterventionInputs
 from plumbline.train.randomness import preserve_random_state

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.probes import ProbeValue, make_rows, write_frame
+from plumbline.evaluate.probes import ProbeValue, make_rows, write_frame
 from plumbline.specs.spec import ProbeSpec, RunSpec
 
 #: As the ``metrics`` frame; a checkpoint keeps the rows so far in this form, too.

@@ -16,7 +16,7 @@ from plumbline.model.decoder import Decoder, create
 from plumbline.model.model_folder import write_model
 from plumbline.specs.spec import ModelSpec
 from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
-from tests.probes.hugging_face_models import GPT2
+from tests.evaluate.probes.hugging_face_models import GPT2
 
 #: What theorem 4.2 is about, at a size for tests; attention is sharp at this init.
 NORM_FREE: dict[str, Any] = {

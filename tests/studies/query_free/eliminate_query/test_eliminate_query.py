@@ -12,12 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from plumbline.evaluate.probes import __main__ as probes
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.finished_run import FinishedRun
 from plumbline.model.hf_import import gpt2
 from plumbline.model.model_folder import read_model
-from plumbline.probes import __main__ as probes
 from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
 from plumbline.studies.query_free.eliminate_query.equal_logits import in_double, relative_difference
 from plumbline.studies.query_free.eliminate_query.query_absorption import DecoderWeights

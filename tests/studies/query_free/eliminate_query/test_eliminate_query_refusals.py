@@ -15,7 +15,7 @@ from plumbline.core.files import sha256_file
 from plumbline.model.hf_import import spec_of
 from plumbline.model.model_folder import write_model
 from plumbline.studies.query_free.eliminate_query import __main__ as eliminate_query
-from tests.probes.hugging_face_models import CONFIGS
+from tests.evaluate.probes.hugging_face_models import CONFIGS
 from tests.studies.query_free.eliminate_query.models_to_eliminate import (
     BIASED,
     ONE_HEAD,
