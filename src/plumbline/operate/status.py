@@ -176,19 +176,11 @@ def arguments() -> command_line.Parser:
     parser = command_line.Parser("Lists the runs and their progress.")
     parser.add_argument("--work", type=Path, default=_WORK, help="folder with the work of each preset (default: work)")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--watch", action="store_true", help="continue until interrupted")
-    parser.add_argument(
-        "--interval",
-        type=float,
-        default=2.0,
-        metavar="SECONDS",
-        help="between readings of --watch (default: 2)",
-    )
     return parser
 
 
 def main() -> int:
-    """Run `plumbline status`: print the runs once, as a table or as JSON, or again and again with ``--watch``."""
+    """Run `plumbline status`: print the runs, as a table or as JSON."""
     options = arguments().parse_args()
     if not options.work.is_dir() and options.work != _WORK:  # the default one is made by the first run
         raise PlumblineError(f"--work: there is no folder {options.work}; name the folder with the work of each preset")
@@ -196,19 +188,9 @@ def main() -> int:
         print(json.dumps(list_runs(options.work), indent=2))
         return 0
     from rich.console import Console
-    from rich.live import Live
 
-    console = Console()
-    if not options.watch:
-        console.print(render_rows(list_runs(options.work)), soft_wrap=True)
-        return 0
-    try:
-        with Live(render_rows(list_runs(options.work)), console=console, auto_refresh=False) as live:
-            while True:
-                time.sleep(options.interval)
-                live.update(render_rows(list_runs(options.work)), refresh=True)
-    except KeyboardInterrupt:
-        return 0
+    Console().print(render_rows(list_runs(options.work)), soft_wrap=True)
+    return 0
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from plumbline.verdict.decision.as_good_as import (
     FUTILITY,
     compute_chance,
     count_fresh_runs,
+    decide_by_equal_seeds,
     describe_chance,
     explain_too_few_runs,
     parse_margin,
@@ -27,7 +28,6 @@ from plumbline.verdict.decision.as_good_as import (
 )
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_page import make_page
-from plumbline.verdict.decision.equal_seeds import decide_by_equal_seeds
 from plumbline.verdict.decision.fix_design import fix_design, write_rule
 from plumbline.verdict.decision.loop import Experiment
 from plumbline.verdict.decision.outcome import BASELINE, ExperimentQuestion

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.experiments.results_rows import STATUS
+from plumbline.operate.experiments.folder_source import STATUS
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING
 from plumbline.verdict.sources.row_files import ColumnNames, read_rows

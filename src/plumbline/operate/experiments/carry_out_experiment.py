@@ -26,11 +26,10 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check, guards
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision import as_good_as, decision_page, fix_design
-from plumbline.verdict.decision.as_good_as import explain_too_few_runs
+from plumbline.verdict.decision.as_good_as import decide_by_equal_seeds, explain_too_few_runs
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.budget_course import BudgetTerms
 from plumbline.verdict.decision.decision_sentences import describe_session, write_sentence
-from plumbline.verdict.decision.equal_seeds import decide_by_equal_seeds
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence

@@ -34,7 +34,6 @@ from plumbline.operate.experiments.folder_arguments import place_of
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
 from plumbline.operate.experiments.margin_arguments import describe_plan, name_claim
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
-from plumbline.operate.experiments.results_rows import STATUS, append_rows
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.comparability import guards
 from plumbline.verdict.decision import decision_records
@@ -49,6 +48,16 @@ from plumbline.verdict.own_trainer.folder import warn_of_own_tree
 from plumbline.verdict.own_trainer.requests import only_a_seed
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME
+
+#: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
+STATUS = {
+    Outcome.KEEP: "keep",
+    Outcome.AS_GOOD: "keep",
+    Outcome.DISCARD: "discard",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.IMPLAUSIBLE: "implausible",
+    Outcome.CRASHED: "crash",
+}
 
 
 @dataclass
@@ -296,3 +305,28 @@ def _of_a_lost_baseline(log: Path) -> str:
         "that), then: plumbline setup-trainer, which takes its runs."
     )
     return "\n".join(lines)
+
+
+def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
+    """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
+    the file expect it."""
+    if decision.verdict == Outcome.CANNOT_BE_JUDGED:
+        return
+    for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
+        record = decision.asked["arms"][arm == BASELINE]
+        head = trainer.repository.arm("HEAD")  # where it is this code, it is the commit that the history has
+        same = head.tree == trainer.repository.recall(record).tree
+        commits = (head.commit[:7], record["commit"][:7]) if same else (record["commit"][:7],)
+        trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm, commits[0]), known_as=commits)
+
+
+def _row(trainer: CommandTrainer, decision: Decision, arm: str, commit: str) -> tuple[str, ...]:
+    """The columns of autoresearch, then the number of runs and p; of the fresh runs, where there are any."""
+    runs = [run for run in decision.runs if run.arm == arm]
+    values = decision.baseline_values if arm == BASELINE else decision.fresh_values or decision.candidate_values
+    mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
+    cells = (commit, f"{mean:.6f}", f"{memory:.1f}")
+    if arm == BASELINE:
+        return (*cells, STATUS[Outcome.KEEP], decision.terms.baseline, str(len(values)), "")
+    p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
+    return (*cells, STATUS[decision.verdict], arm, str(len(values)), p)

@@ -36,10 +36,14 @@ from plumbline.operate.experiments.folder_arguments import (
     slug,
 )
 from plumbline.operate.experiments.folder_baseline import FolderBaseline, commit
-from plumbline.operate.experiments.folder_source import FolderSource, follow_and_write_row, print_and_follow
+from plumbline.operate.experiments.folder_source import (
+    FolderSource,
+    append_rows,
+    follow_and_write_row,
+    print_and_follow,
+)
 from plumbline.operate.experiments.margin_arguments import repeat_margin
 from plumbline.operate.experiments.past_experiments import print_log, print_noise, print_page
-from plumbline.operate.experiments.results_rows import append_rows
 from plumbline.operate.experiments.rule_noise import print_rule
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank

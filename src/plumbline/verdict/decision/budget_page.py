@@ -22,6 +22,7 @@ from plumbline.verdict.budget_picture import BudgetPicture
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.decision.budget_course import BudgetDecision, BudgetTerms, format_change, format_ends
+from plumbline.verdict.decision.decision_page import write_changes
 from plumbline.verdict.decision.outcome import BASELINE
 from plumbline.verdict.formatting import format_p, format_percent, format_seconds, format_value, quote, write_grid
 from plumbline.verdict.page import VerdictPage, escape_tags, write_list
@@ -94,7 +95,7 @@ def make_page(decision: BudgetDecision) -> VerdictPage:
         "At each budget": _write_gains(decision),
         "Runs": _write_runs(decision),
         "What it stands on": "\n\n".join(
-            filter(None, (every_check.write_answers_of_methods(answers), _write_changes(decision)))
+            filter(None, (every_check.write_answers_of_methods(answers), write_changes(decision)))
         ),
         "What it cost": describe_cost(decision),
         "Ledger": escape_tags(decision.ledger),
@@ -209,16 +210,6 @@ def _write_runs(decision: BudgetDecision) -> str:
             rows.append((label, quote(arm), str(run.seed), value, took, quote(run.run_id) if run.run_id else ""))
     metric = f"{quote(decision.terms.metric)}{f' ({quote(decision.terms.unit)})' if decision.terms.unit else ''}"
     return write_grid(("at", "run of", "seed", metric, "seconds", "run id"), rows)
-
-
-def _write_changes(decision: BudgetDecision) -> str:
-    if decision.changed_files is None:
-        return ""
-    flags = f"Flags that differ: {quote(' '.join(decision.terms.differs))}." if decision.terms.differs else ""
-    if not decision.changed_files:
-        return f"No file differs from the baseline. {flags}".strip()
-    rows = [(quote(name), lines) for name, lines in decision.changed_files.items()]
-    return "\n\n".join(filter(None, (write_grid(("changed file", "lines"), rows), flags)))
 
 
 def collect_answers(decision: BudgetDecision) -> dict[str, dict[str, CheckAnswer]]:

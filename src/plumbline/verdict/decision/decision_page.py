@@ -38,6 +38,8 @@ from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from plumbline.verdict.decision.budget_course import BudgetDecision
+
 #: Changed files that a terminal lists.
 MOST_FILES = 10
 #: What the picture shows, where it cannot be seen.
@@ -111,7 +113,7 @@ def make_page(decision: Decision) -> VerdictPage:
         "What it cost": _describe_cost(decision),
         "Ledger": escape_tags(decision.ledger),
         "What it stands on": "\n\n".join(
-            filter(None, (every_check.write_answers(decision.comparability), _write_changes(decision)))
+            filter(None, (every_check.write_answers(decision.comparability), write_changes(decision)))
         ),
         "Limits": write_list(list_limits(decision)),
     }
@@ -251,7 +253,7 @@ def _describe_cost(decision: Decision) -> str:
     return " ".join(sentences)
 
 
-def _write_changes(decision: Decision) -> str:
+def write_changes(decision: Decision | BudgetDecision) -> str:
     """Write which files and flags differ from the baseline; empty where that is not known."""
     if decision.changed_files is None:
         return ""

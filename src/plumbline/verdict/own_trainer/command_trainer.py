@@ -17,7 +17,7 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.core.formats import format_count
 from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, seed_effect, written_files
+from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, written_files
 from plumbline.verdict.own_trainer.fixed_files import list_fixed
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE, free_bytes
@@ -304,7 +304,7 @@ class CommandTrainer:
             self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
         if (broken := self._explain_no_effect(arm, result)) or result.exit_code in NO_COMMAND:
             if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
-                error = seed_effect.SeedWithoutEffectError if broken else PlumblineError
+                error = first_values.SeedWithoutEffectError if broken else PlumblineError
                 raise error(f"{self.file.path}: {broken or f'run.command: {why}'}")
             outcome, why = CRASHED, broken or why
         if outcome == FINISHED and (value is None or not math.isfinite(value)):
@@ -343,7 +343,7 @@ class CommandTrainer:
             return ""
         results = self._results(self.arms[arm].method)
         results[result.seed] = result
-        return seed_effect.explain_no_effect(self.file.run.seed, result, results)
+        return first_values.explain_no_effect(self.file.run.seed, result, results)
 
     def _read_banked(self, method: str) -> dict[int, Result]:
         """The finished runs of an arm that an earlier try made, by their seeds."""

@@ -38,14 +38,13 @@ from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIME
 from plumbline.verdict.own_trainer import (
     fingerprint,
     first_values,
-    measuring_files,
     metric,
     process_ends,
     ranks,
     run_end,
+    watched_files,
 )
 from plumbline.verdict.own_trainer.git_call import LEAST_FREE
-from plumbline.verdict.own_trainer.outside_files import read_outside_files
 from plumbline.verdict.own_trainer.processes import GRACE, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.verdict.own_trainer.requests import (
     NO_COMMAND,
@@ -176,8 +175,8 @@ class _Run:
         self.before = fingerprint.scan(request.shared)
         self.began = time.time()
         own, copy = Path(request.result).parent.parent, Path(request.copy)
-        fixed, records = measuring_files.hash_files(copy, request.fixed), measuring_files.read_stamps(own)
-        measuring_files.ask_for_readers(self.reports, request.fixed)
+        fixed, records = watched_files.hash_files(copy, request.fixed), watched_files.read_stamps(own)
+        watched_files.ask_for_readers(self.reports, request.fixed)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [bash or "/bin/sh", "-c", process_ends.note_parts(request.command, parts) if bash else request.command],
@@ -196,8 +195,8 @@ class _Run:
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
         self.touched = fingerprint.list_touched(self.before)
-        self.changed_fixed = measuring_files.list_differing(fixed, measuring_files.hash_files(copy, request.fixed))
-        self.changed_records = measuring_files.list_differing(records, measuring_files.read_stamps(own))
+        self.changed_fixed = watched_files.list_differing(fixed, watched_files.hash_files(copy, request.fixed))
+        self.changed_records = watched_files.list_differing(records, watched_files.read_stamps(own))
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -276,7 +275,7 @@ class _Run:
             shell=self.shell,
         )
         beside = [f"{process_ends.join_ends(ends.others)}, which counts for nothing"] if ends.others else []
-        outside = read_outside_files(self.reports, self.began)
+        outside = watched_files.read_outside_files(self.reports, self.began)
         return Result(
             run_id=request.run_id,
             seed=request.seed,
@@ -309,7 +308,7 @@ class _Run:
             began=self.began,
             read_outside=outside.read if outside else None,
             written_outside=outside.written if outside else None,
-            readers=measuring_files.list_readers(self.reports),
+            readers=watched_files.list_readers(self.reports),
             changed_fixed=self.changed_fixed,
             changed_records=self.changed_records,
         )

@@ -1,15 +1,23 @@
-"""Looks after the files that measure while a run runs: whether it changes them, and which programs of it read them.
+"""Watches files while a run runs: those that measure, Plumbline's own records, and what is outside of the run's copy.
 
-So are the files looked after in which Plumbline keeps its decisions, to which no run has to write.
+Of the first two, whether the run changes them; of those that measure, which programs of it read them; of the last,
+which it read and wrote, by the notes of its Python processes (`child/plumbline_fixed.py`, `plumbline_outside.py`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
+
 from plumbline.verdict.own_trainer.fingerprint import hash_data
+
+#: By how many seconds the clock of a file system may lag.
+LAG = 0.02
 
 #: In the folder of reports, the list of what the child notes (`child/plumbline_fixed.py`), and how its notes end.
 _LIST = "measures"
@@ -49,3 +57,41 @@ def list_readers(reports: Path) -> dict[str, list[str]]:
             program, _, file = line.partition("\t")
             readers.setdefault(program, set()).add(file)
     return {program: sorted(files) for program, files in sorted(readers.items())}
+
+
+class OutsideFiles(Struct, frozen=True):
+    """The files outside of its copy that a run opened.
+
+    Attributes:
+        read: path -> when it was last written before it was read (seconds since the epoch).
+        written: paths of those that it changed.
+    """
+
+    read: dict[str, float] = {}
+    written: list[str] = []
+
+
+def read_outside_files(folder: Path, began: float) -> OutsideFiles | None:
+    """Read the notes in a folder of reports of a run that began then; None where no Python of it reported anything."""
+    if not any(folder.glob("*.began")):
+        return None
+    read: dict[str, float] = {}
+    opened: set[str] = set()
+    for path in folder.glob("*.outside"):
+        for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+            with suppress(ValueError):  # the line of a process that was ended in it
+                kind, name, time = json.loads(line)
+                if kind in "ru" and time is not None:
+                    read[name] = min(time, read.get(name, time))
+                if kind in "wau":
+                    opened.add(name)
+    return OutsideFiles(
+        read=dict(sorted(read.items())), written=sorted(each for each in opened if _is_new(each, began))
+    )
+
+
+def _is_new(path: str, began: float) -> bool:
+    """Whether a file was changed since then; one that is gone was the run's own."""
+    with suppress(OSError):
+        return os.lstat(path).st_ctime >= began - LAG
+    return False
