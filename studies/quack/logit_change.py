@@ -61,13 +61,13 @@ class HeadUpdate:
         """The norms of W_Q and W_K, by kind of norm."""
         return {
             "frobenius": (float(np.linalg.norm(self.query_WD)), float(np.linalg.norm(self.key_WD))),
-            "spectral": (spectral(self.query_WD), spectral(self.key_WD)),
+            "spectral": (spectral_norm(self.query_WD), spectral_norm(self.key_WD)),
         }
 
     @cached_property
     def size(self) -> float:
         """D of the lemma: the larger operator norm of U_Q and U_K. (The lemma holds for any larger norm as well.)"""
-        return max(spectral(self.query_update_WD), spectral(self.key_update_WD))
+        return max(spectral_norm(self.query_update_WD), spectral_norm(self.key_update_WD))
 
     @cached_property
     def reach(self) -> float:
@@ -108,7 +108,7 @@ class HeadUpdate:
         return query_rate * key_rate * moved_q_TW @ moved_k_SW.T
 
 
-def spectral(matrix: np.ndarray) -> float:
+def spectral_norm(matrix: np.ndarray) -> float:
     """The largest singular value of a wide matrix, computed from its small Gram matrix."""
     return math.sqrt(max(float(np.linalg.eigvalsh(matrix @ matrix.T)[-1]), 0.0))
 
@@ -238,7 +238,7 @@ def draw_head(sizes: HeadSizes, weights: Weights, directions: Directions, seed: 
     updates = [draw.standard_normal(shape) for _ in range(2)]
     if directions == "muon":
         updates = [orthogonalise(torch.from_numpy(update), (QUINTIC,) * 5).numpy() for update in updates]
-    query_update_WD, key_update_WD = (update / spectral(update) for update in updates)
+    query_update_WD, key_update_WD = (update / spectral_norm(update) for update in updates)
     x_TD, y_SD = (root * _unit(draw.standard_normal((sizes.tokens, sizes.width))) for _ in range(2))
     return HeadUpdate(
         query_WD=query_WD,

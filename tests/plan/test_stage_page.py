@@ -68,7 +68,7 @@ def test_shards_wait_for_one_another_in_a_job_or_for_a_core(tmp_path: Path, mach
     """Of 256, as profiles/slurm packs them, or on two cores."""
     options = {"studies": ["transfer"], "preset": "paper", "work": str(tmp_path), "machine": machine}
     whole = load(load_config() | options)
-    assert data_stage.one_after_another(whole) == chained
+    assert data_stage.count_chained_shards(whole) == chained
     priced = estimator(whole)
     page = " ".join(stage_page.terminal(priced, make_table(priced)).split())
     texts = {16: "16 shards of `tokenize` one after another as profiles/slurm", 128: "128 shards of `tokenize` on each"}

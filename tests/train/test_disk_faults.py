@@ -552,6 +552,6 @@ def test_metrics_know_their_last_numbers() -> None:
     metrics = RunMetrics()
     assert metrics.last_finite_train() is None
     for step, loss, norm in ((1, 2.0, 1.0), (2, 1.5, np.inf), (3, np.nan, 1.0)):
-        metrics.train(step, loss, norm, 0.1, step)
-    metrics.validation(3, 1.0, 0.1, 3)
+        metrics.add_training(step, loss, norm, 0.1, step)
+    metrics.add_validation(3, 1.0, 0.1, 3)
     assert metrics.last_finite_train()[:3] == (1, "train", 2.0)  # type: ignore[index]

@@ -198,7 +198,7 @@ def test_numbers_that_find_no_room_are_told_with_their_file(tmp_path: Path, step
     """numpy by itself states that so many were "requested" and so many "written", or, where few are lost, nothing."""
     metrics = RunMetrics()
     for step in range(steps):
-        metrics.train(step, 1.0, 1.0, 0.1, step)
+        metrics.add_training(step, 1.0, 1.0, 0.1, step)
     written = SavedLoopState(metrics=metrics, online=OnlineProbes(run_spec()), loop="{}")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))

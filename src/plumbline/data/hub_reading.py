@@ -89,7 +89,7 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
         about["budget"] = _read_budget(options, read(), cache, hub_read_budget.data_set(collection))
     if cache is None:
         return read(), about, None
-    cache.ask(about["budget"]["bytes"] if options.token_budget else None)
+    cache.set_aside_longer(about["budget"]["bytes"] if options.token_budget else None)
     return read(start=cache.at), about, cache
 
 

@@ -135,7 +135,7 @@ class StreamCache:
         self.whole = {"folder": "", "splits": {}}
         self._files, self._saved = {}, 0
 
-    def ask(self, limit: int | None) -> None:
+    def set_aside_longer(self, limit: int | None) -> None:
         """Set the wanted number of bytes of text (None: all).
 
         Where more was read already, it is put aside and the data set is read from the beginning, because the documents

@@ -132,7 +132,7 @@ def _evaluate(
         "outcome": finished.outcome,
         "device": device,
         "torch": str(torch.__version__),
-        "weights_sha256": finished.recorded_sha256(MODEL) or NOT_RECORDED,
+        "weights_sha256": finished.look_up_sha256(MODEL) or NOT_RECORDED,
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
         "common_beginnings": "read once" if model.reader.shared else "read with each row",

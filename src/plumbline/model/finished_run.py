@@ -85,7 +85,7 @@ class FinishedRun:
                 f"trained with ({expected}); give a pack of the run's corpus"
             )
 
-    def recorded_sha256(self, name: str) -> str | None:
+    def look_up_sha256(self, name: str) -> str | None:
         """Look up the SHA-256 of one of the run's files; None if the manifest, of an earlier version, has none."""
         sha256: str | None = self.manifest.get("files", {}).get(name, {}).get("sha256")
         return sha256

@@ -14,12 +14,12 @@ from plumbline.verdict.page import list_implausible
 def watch(workflow: Any) -> None:
     """Have the sentence printed where the page is there and nothing is to be made; called once, with the rules."""
 
-    def built() -> None:
+    def print_if_made() -> None:
         if snakemake_internals.makes_files(workflow) and not snakemake_internals.list_needed_jobs(workflow):
             print_sentence(workflow)
 
     if snakemake_internals.is_main_process(workflow):
-        snakemake_internals.on_dag_built(workflow, built)
+        snakemake_internals.on_dag_built(workflow, print_if_made)
 
 
 def print_sentence(workflow: Any) -> None:

@@ -237,7 +237,7 @@ def rules(project: Project, name: str) -> list[DataRule]:
     return [
         DataRule("documents", 1, 1, documents(project, name)),
         DataRule("tokenizer", 1, 1, tokenizer(project, name)),
-        DataRule("tokenize", project.preset["tokenize_shards"], one_after_another(project), tokenize(project, name)),
+        DataRule("tokenize", project.preset["tokenize_shards"], count_chained_shards(project), tokenize(project, name)),
         *(DataRule("pack", 1, 1, pack(project, name, context)) for context in project.contexts[name]),
     ]
 
@@ -263,7 +263,7 @@ def bottleneck(rules: Sequence[DataRule]) -> DataRule | None:
     return None if None in walls or not rules else max(rules, key=lambda rule: rule.seconds or 0.0)
 
 
-def one_after_another(project: Project) -> int:
+def count_chained_shards(project: Project) -> int:
     """Count how many shards wait for one another: those that profiles/slurm packs into a job, or a core's share."""
     shards, machine = project.preset["tokenize_shards"], machines.load(project.config["machine"])
     return ceil(shards / machine.devices_at_once) if machine.device == "cpu" else min(TOGETHER, shards)

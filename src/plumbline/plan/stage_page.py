@@ -125,7 +125,7 @@ def _describe_data(priced: RunEstimator, making: list[_Corpus]) -> str:
                     share,
                 ]
             )
-    first, chained = making[0], data_stage.one_after_another(priced.project)
+    first, chained = making[0], data_stage.count_chained_shards(priced.project)
     shards = f"{chained} shards" if chained > 1 else "a shard"
     why = "on each core" if priced.machine.device == "cpu" else "one after another as profiles/slurm packs them"
     intro = _fill(_WHAT_DATA_IS.format(shards=shards, why=why))

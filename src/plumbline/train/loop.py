@@ -119,7 +119,7 @@ class TrainingLoop:
         for metrics in self.deferred.read(unread):
             step = metrics.step
             tokens = step * self.parts.spec.train.batch_tokens
-            self.state.metrics.train(step, metrics.loss, metrics.grad_norm, metrics.learning_rate, tokens)
+            self.state.metrics.add_training(step, metrics.loss, metrics.grad_norm, metrics.learning_rate, tokens)
             if not metrics.finite:
                 reason = f"step {step}: loss {metrics.loss}, gradient norm {metrics.grad_norm}"
                 self.state.divergence = {"step": step, "reason": reason}
@@ -169,7 +169,7 @@ class TrainingLoop:
         """The held-out loss after `step`."""
         loss = held_out_loss.loss(self.parts)
         rate = self.parts.spec.optimizer.learning_rate * self.factor(self.step)
-        self.state.metrics.validation(self.step, loss, rate, self.tokens)
+        self.state.metrics.add_validation(self.step, loss, rate, self.tokens)
         self.parts.progress.validation(self.step, loss)
 
     def _probe(self) -> None:

@@ -107,10 +107,10 @@ def test_scores_of_other_weights_or_another_tokenizer_stand_on_no_card(softpick:
     rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
     own = {"suite": "climb12", "tokenizer_sha256": run.manifest["tokenizer_sha256"]}
     frames.write(rows, "scores", path, own)
-    assert len(model_card.evaluation(path, run)) == 1
+    assert len(model_card.read_evaluation(path, run)) == 1
     frames.write(rows, "scores", path, own | {"tokenizer_sha256": "1" * 64})
     with pytest.raises(PlumblineError, match=rf"was made with tokenizer_sha256 1{{64}}, and {softpick} has "):
-        model_card.evaluation(path, run)
+        model_card.read_evaluation(path, run)
 
 
 def test_a_changed_folder_is_not_scored(
@@ -130,7 +130,7 @@ def test_a_model_of_the_documents_size_on_other_texts_says_so(finished: Path, so
     manifest = json.loads((finished / "manifest.json").read_text())
     manifest["spec"] |= {"preset": "paper", "data": manifest["spec"]["data"] | {"source": source}}
     run = replace(FinishedRun.read(finished), spec=RunSpec.from_dict(manifest["spec"]))
-    text = model_card.card(run, {"form": "llama", "checked": None}, requires=(), evaluation=None)
+    text = model_card.write_card(run, {"form": "llama", "checked": None}, requires=(), evaluation=None)
     assert sentence in text and ("no reproduction of the paper" in text) == bool(sentence)
 
 
@@ -148,7 +148,7 @@ def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
     run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
     for bears in (True, False):
         capable = capability_check.DecodingCapabilities(cache=bears, padding=bears, hidden_states=bears)
-        card = model_card.card(run, record, requires=(), evaluation=None, capabilities=capable)
+        card = model_card.write_card(run, record, requires=(), evaluation=None, capabilities=capable)
         for phrase in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
             assert (phrase in card) is not bears, phrase
 

@@ -21,7 +21,7 @@ from plumbline.studies.quack.logit_change import (
     draw_head,
     rates,
     rows,
-    spectral,
+    spectral_norm,
     worst,
 )
 
@@ -156,7 +156,7 @@ def test_updates_have_norm_one_and_muons_are_near_orthogonal() -> None:
         assert step.size == pytest.approx(1, abs=1e-9)
     values = np.linalg.svd(draw_head(SIZES, "drawn", "muon", 2).query_update_WD, compute_uv=False)
     assert values.min() > 0.5
-    assert spectral(np.diag([3.0, 4.0])) == pytest.approx(4.0)
+    assert spectral_norm(np.diag([3.0, 4.0])) == pytest.approx(4.0)
 
 
 def test_rates_that_go_by_their_own_norm_break_the_bound() -> None:

@@ -55,7 +55,7 @@ class ProbeResult:
             "run_id": spec.run_id,
             "outcome": self.run.outcome,
             "validation_fingerprint": self.validation.fingerprint,
-            "weights_sha256": self.run.recorded_sha256(MODEL) or NOT_RECORDED,
+            "weights_sha256": self.run.look_up_sha256(MODEL) or NOT_RECORDED,
             "probes": json.dumps({probe.name: code_class("probe", probe.name) for probe in spec.probes}),
             "end_read_at": "" if self.end is None else str(self.end),
             "never_reached": json.dumps([{key: point[key] for key in ("fraction", "step")} for point in self.missed]),

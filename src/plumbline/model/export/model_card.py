@@ -46,7 +46,7 @@ It is a Llama: transformers' own code runs it, and so does any other program for
 """
 
 
-def card(
+def write_card(
     run: FinishedRun,
     record: dict[str, Any],
     *,
@@ -89,7 +89,7 @@ def card(
     return "\n\n".join(parts) + "\n"
 
 
-def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
+def read_evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
     """The rows of a run's scores that count: each task's primary metric, and the average; and their `suite`.
 
     Raises:
@@ -104,7 +104,7 @@ def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
     others = sorted(set(scores["run_id"]) - {run.spec.run_id})
     if others:
         raise PlumblineError(f"--card-scores: {path} is of run {others[0]}, and this one is {run.spec.run_id}")
-    runs = {"weights_sha256": run.recorded_sha256(MODEL), "tokenizer_sha256": run.manifest.get(TOKENIZER)}
+    runs = {"weights_sha256": run.look_up_sha256(MODEL), "tokenizer_sha256": run.manifest.get(TOKENIZER)}
     for name, sha256 in runs.items():
         if sha256 is not None and labels.get(name) not in (None, NOT_RECORDED, sha256):
             raise PlumblineError(
@@ -115,7 +115,7 @@ def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
     return scores[scores["primary"] | (scores.index == scores.index.max())].assign(suite=suite)
 
 
-def licence_file() -> Path | None:
+def find_licence_file() -> Path | None:
     """The file with this package's licence, from the repository or the installed distribution; None without one."""
     repository = PACKAGE.parents[1]
     if all((repository / name).is_file() for name in ("pyproject.toml", "LICENSE")):

@@ -90,7 +90,7 @@ def export_hf(
         raise PlumblineError(f"--tokenizer: there is no file {tokenizer}")
     run.read_tokenizer(tokenizer)
     require_free(out, run.spec.run_id, force)
-    evaluation = model_card.evaluation(scores, run) if scores is not None else None
+    evaluation = model_card.read_evaluation(scores, run) if scores is not None else None
     model = run.model().eval()
     form = "code" if hf_export.beyond_llama(run.spec.model) else "llama"
     record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}
@@ -113,7 +113,7 @@ def export_hf(
         manifest = parse_json((folder / "manifest.json").read_bytes())
         atomic_write_json(written / model_card.MANIFEST, process_record.strip_local_facts(manifest))
         requires = code_sources.requires if code_sources is not None else ()
-        text = model_card.card(run, record, requires=requires, evaluation=evaluation, capabilities=capabilities)
+        text = model_card.write_card(run, record, requires=requires, evaluation=evaluation, capabilities=capabilities)
         atomic_write_text(written / "README.md", text)
     difference = None if record["checked"] is None else record["checked"]["largest_difference"]
     return ExportedFolder(folder=out, form=form, difference=difference)
@@ -137,7 +137,7 @@ def write_code(
         save_file(weights, file.name, metadata={"format": "pt"})
     for name, text in code_sources.files.items():
         atomic_write_text(folder / name, text)
-    if (licence := model_card.licence_file()) is not None:
+    if (licence := model_card.find_licence_file()) is not None:
         atomic_write_bytes(folder / "LICENSE", licence.read_bytes())
     end = next(iter(special.values()), None)
     capabilities = capability_check.find_capabilities(model)

@@ -26,12 +26,12 @@ def watch(workflow: Any, project: Project) -> None:
     Called once, when its rules are read.
     """
 
-    def built() -> None:
+    def check_built() -> None:
         if snakemake_internals.makes_files(workflow) and not dry_run.tell(workflow, project):
             check(project, snakemake_internals.list_needed_jobs(workflow))
 
     if snakemake_internals.is_main_process(workflow):
-        snakemake_internals.on_dag_built(workflow, built)
+        snakemake_internals.on_dag_built(workflow, check_built)
 
 
 def check(project: Project, jobs: list[Any]) -> None:

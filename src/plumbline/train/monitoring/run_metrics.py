@@ -34,13 +34,13 @@ class RunMetrics:
     def __init__(self, rows: list[tuple[Any, ...]] | None = None) -> None:
         self.rows: list[tuple[Any, ...]] = rows or []
 
-    def train(self, step: int, loss: float, grad_norm: float, learning_rate: float, tokens: int) -> None:
+    def add_training(self, step: int, loss: float, grad_norm: float, learning_rate: float, tokens: int) -> None:
         """Add a training step: its mean loss a token (nats), the gradient's norm before clipping, and the tokens read
         so far.
         """
         self.rows.append((step, "train", loss, grad_norm, learning_rate, tokens))
 
-    def validation(self, step: int, loss: float, learning_rate: float, tokens: int) -> None:
+    def add_validation(self, step: int, loss: float, learning_rate: float, tokens: int) -> None:
         """Add the validation loss (nats a token) after a step."""
         self.rows.append((step, "validation", loss, float("nan"), learning_rate, tokens))
 

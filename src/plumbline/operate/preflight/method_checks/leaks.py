@@ -43,7 +43,7 @@ def make_text_source(vocabulary: int) -> Source:
 
     weights_V = 1.0 / torch.arange(2, vocabulary + 2)
 
-    def drawn(rows: int, length: int, generator: torch.Generator) -> torch.Tensor:
+    def draw(rows: int, length: int, generator: torch.Generator) -> torch.Tensor:
         tokens_BT = torch.multinomial(weights_V, rows * length, replacement=True, generator=generator).view(rows, -1)
         start = 0
         for span in itertools.cycle(SPANS):
@@ -55,7 +55,7 @@ def make_text_source(vocabulary: int) -> Source:
             start += span
         return tokens_BT * 7919 % vocabulary  # a prime: frequent tokens are not the first of the vocabulary
 
-    return _fix_first_row(drawn)
+    return _fix_first_row(draw)
 
 
 def make_uniform_source(vocabulary: int) -> Source:
@@ -316,7 +316,7 @@ def _find_in_calls(
     alone: dict[Mode, torch.Tensor] = {}
     modes_cut: set[Mode] = set()
 
-    def asked(mode: Mode, rows: int, tokens: Source, many: int) -> Leak | torch.Tensor:
+    def look(mode: Mode, rows: int, tokens: Source, many: int) -> Leak | torch.Tensor:
         places = [next(place) for _ in range(many)]
         if mode not in modes_cut:
             places[0] = last
@@ -331,9 +331,9 @@ def _find_in_calls(
             if isinstance(plain, Leak):
                 return plain
             alone[mode] = plain
-        result = asked(mode, rows, source, 2 if long_pair and mode.gradients else max(1, rows // 2))
+        result = look(mode, rows, source, 2 if long_pair and mode.gradients else max(1, rows // 2))
         if not isinstance(result, Leak) and long_pair and not mode.gradients:
-            result = asked(mode, rows, again or source, 1)
+            result = look(mode, rows, again or source, 1)
         if isinstance(result, Leak):
             return result
         if rows == 1:

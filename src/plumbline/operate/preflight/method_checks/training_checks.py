@@ -342,7 +342,7 @@ def _guard_parameters(
     """Compare the parameters before and after `begin` and `end`; put noted decisions in place of a replayed one's."""
     begin, end = hook.begin, hook.end
 
-    def unchanged(call: Any, where: str, step: int) -> None:
+    def require_unchanged(call: Any, where: str, step: int) -> None:
         before = [value.detach().clone() for value in parameters]
         call(step)
         if _are_changed(before, parameters):
@@ -352,14 +352,14 @@ def _guard_parameters(
             )
 
     def begin_by_the_same_decisions(step: int) -> None:
-        unchanged(begin, "begin", step)
+        require_unchanged(begin, "begin", step)
         if replayed and hook.held_out != "none":
             hook.load_state(states[step - 1][place])
-            unchanged(begin, "begin", step)  # what it makes of its decisions there
+            require_unchanged(begin, "begin", step)  # what it makes of its decisions there
             hook.load_state(states[step - 1][place])
 
     hook.begin = begin_by_the_same_decisions  # type: ignore[method-assign]
-    hook.end = lambda step: unchanged(end, "end", step)  # type: ignore[method-assign]
+    hook.end = lambda step: require_unchanged(end, "end", step)  # type: ignore[method-assign]
 
 
 def _are_changed(before: list[Any], parameters: list[Any]) -> bool:

@@ -61,7 +61,7 @@ def _new(seed):
     return (seed.__index__() + _STEP * (int(_SHIFT) + 1)) % _RANGE
 
 
-def _wrapped(function, name, first):
+def _make_shifted(function, name, first):
     @functools.wraps(function)
     def shift(*arguments, **keywords):
         if getattr(_state, "inside", False):  # torch.manual_seed calls torch.cuda.manual_seed_all
@@ -88,10 +88,10 @@ def _wrap(module, path, first):
         module = getattr(module, name, None)
     function = getattr(module, last, None)
     if function is not None:
-        setattr(module, last, _wrapped(function, f"{module.__name__}.{last}", first))
+        setattr(module, last, _make_shifted(function, f"{module.__name__}.{last}", first))
 
 
-def _imported(name, module):
+def _treat_module(name, module):
     try:
         if _SHIFT:
             first, wrapped = _TARGETS[name]
@@ -127,7 +127,7 @@ class _Finder:
 
         def execute_and_wrap(module):
             execute(module)
-            _imported(name, module)
+            _treat_module(name, module)
 
         try:
             spec.loader.exec_module = execute_and_wrap
@@ -139,17 +139,17 @@ class _Finder:
 def _from_the_copy():
     """Look in the arm's copy for what is installed from the user's tree."""
 
-    def moved(path):
+    def move(path):
         if not isinstance(path, str) or not _of_the_tree(path):
             return path
         there = _COPY + os.path.realpath(path)[len(_TOP) :]
         return there if os.path.exists(there) else path
 
-    sys.path[:] = [moved(path) for path in sys.path]
+    sys.path[:] = [move(path) for path in sys.path]
     for finder in sys.meta_path:
         mapping = getattr(sys.modules.get(getattr(finder, "__module__", "")), "MAPPING", None)
         if isinstance(mapping, dict):  # an editable install of setuptools
-            mapping.update({name: moved(path) for name, path in mapping.items()})
+            mapping.update({name: move(path) for name, path in mapping.items()})
 
 
 def _of_the_tree(path):
@@ -164,7 +164,7 @@ def _of_the_tree(path):
     return ".plumbline" not in parts and "site-packages" not in parts and not python
 
 
-def _borrowed():
+def _list_borrowed():
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
     script = os.path.join(_BEGAN, (getattr(sys, "argv", None) or [""])[0])
     if os.path.isfile(script):  # the script's __file__ is gone when this is called at the end
@@ -172,7 +172,7 @@ def _borrowed():
     return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file))[:20]
 
 
-def _watched(event, arguments):
+def _watch(event, arguments):
     if event in ("open", "os.listdir", "os.scandir") and arguments and len(_opened) < 10000:
         path = arguments[0]
         if isinstance(path, (str, bytes)):
@@ -187,7 +187,7 @@ def _watched(event, arguments):
 def _report(**more):
     folder = os.environ.get("PLUMBLINE_REPORT", "")
     try:
-        report = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
+        report = {"versions": {}, "shifted": _shifted, "borrowed": _list_borrowed(), "problems": _problems}
         report.update(more)
         report.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
         report["left_alone"] = [name for name in _OTHERS if name in sys.modules]
@@ -248,10 +248,10 @@ if os.environ.get("PLUMBLINE_REPORT"):
         _problems.append(f"what measures: {_error!r}")
     _from_the_copy()
     if os.environ.get("PLUMBLINE_WATCH"):
-        sys.addaudithook(_watched)
+        sys.addaudithook(_watch)
     for _name in _TARGETS:
         if _name in sys.modules:
-            _imported(_name, sys.modules[_name])
+            _treat_module(_name, sys.modules[_name])
     sys.meta_path.insert(0, _Finder())
     atexit.register(_report_end)
 _next_one()
