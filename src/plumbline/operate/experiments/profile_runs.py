@@ -102,7 +102,7 @@ class ProfileRuns:
             raise PlumblineError(f"{self.profiles[-1]}: says no number of `jobs`; write how many may run at once")
         return min(int(number), self.file.where.at_once or int(number))
 
-    def settle(self) -> None:
+    def wait_for_killed_command(self) -> None:
         """Wait for the runs of a `try` that was killed, so that their results can be read."""
         with self._alone():
             pass

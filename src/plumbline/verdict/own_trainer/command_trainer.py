@@ -51,7 +51,7 @@ class ProfileJobs(Protocol):
     def at_once(self) -> int:
         """The number of runs that may run concurrently."""
 
-    def settle(self) -> None:
+    def wait_for_killed_command(self) -> None:
         """Wait for the jobs of a command that was killed, so that their results can be read."""
 
     def __call__(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
@@ -386,7 +386,7 @@ class CommandTrainer:
         Jobs of a profile are waited for, and what they gave is read.
         """
         if self._jobs:
-            self._jobs.settle()
+            self._jobs.wait_for_killed_command()
         elif ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
             self.tell(f"{format_count(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
         self.folder.remove_copies(self.repository)
