@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.core.formats import clock, rough_duration
+from plumbline.core.formats import format_clock, format_rough_duration
 from plumbline.operate.console import forecast
 from plumbline.operate.console.job_log import JobCounts, JobLog, StartedJob
 
@@ -103,7 +103,7 @@ def test_without_a_forecast_every_job_counts_the_same() -> None:
 
 
 def test_times_in_words() -> None:
-    assert [rough_duration(seconds) for seconds in (0.2, 45, 89, 91, 540, 9000, 36000, 400000)] == [
+    assert [format_rough_duration(seconds) for seconds in (0.2, 45, 89, 91, 540, 9000, 36000, 400000)] == [
         "1 s", "45 s", "89 s", "2 min", "9 min", "2 h", "10 h", "5 days"
     ]  # fmt: skip
-    assert clock(3671.9) == "1:01:11" and clock(None) == ""
+    assert format_clock(3671.9) == "1:01:11" and format_clock(None) == ""

@@ -83,7 +83,7 @@ def test_an_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path
     both = 2 * max(priced.pretrain_seconds(run) for run in runs) + stage
     sentence = fit_to_time.describe_expected(whole, study, runs)
     assert sentence.startswith("At most 4 runs are to be trained (0 of 4 are there): about ")
-    assert f"about {formats.duration(both)} on one CPU core, speed stated" in sentence, "two at once, twice"
+    assert f"about {formats.format_duration(both)} on one CPU core, speed stated" in sentence, "two at once, twice"
     cluster = load_project(tmp_path, experiment=experiment, preset="paper", machine="h100")
     paper = fit_to_time.describe_expected(cluster, cluster.study("transfer"), list(cluster.experiment.runs.values()))
     assert " h on NVIDIA H100 SXM" in paper
@@ -92,7 +92,7 @@ def test_an_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path
     later = fit_to_time.describe_expected(whole, study, runs)
     assert later.startswith("At most 1 run is to be trained (3 of 4 are there): about ")
     slower = estimator(whole, calibrate_on=runs).pretrain_seconds(runs[3]) + stage
-    assert f"about {formats.duration(slower)} on one CPU core, speed measured on finished runs" in later
+    assert f"about {formats.format_duration(slower)} on one CPU core, speed measured on finished runs" in later
     finish(whole, runs[3], seconds=500.0)
     assert fit_to_time.describe_expected(whole, study, runs) == "Nothing is to be trained: all runs are there."
 
@@ -103,7 +103,7 @@ def test_an_experiment_takes_as_long_as_its_slower_method_whichever_comes_first(
     runs, priced = list(whole.experiment.runs.values()), estimator(whole)
     fast, slow = sorted(priced.pretrain_seconds(run) for run in runs)
     assert slow > 1.1 * fast and machines.load("core").devices_at_once == 2
-    took = formats.duration(slow + data_stage.seconds(whole, runs))
+    took = formats.format_duration(slow + data_stage.seconds(whole, runs))
     for order in (runs, runs[::-1]):
         assert f"about {took} on one CPU core" in fit_to_time.describe_expected(whole, whole.study("transfer"), order)
 

@@ -12,12 +12,12 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"(\d+\.?\d*|\.\d+) *(s|seconds?|m|min|minutes?|h|hours?|d|days?)(?![a-z]) *")
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Write a number with three digits, or whole from a hundred on."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Write a time as minutes, hours or days: ``4.2 min``, ``1.5 h``, ``2.0 days``."""
     hours = seconds / 3600
     if hours >= 48:
@@ -42,7 +42,7 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def rough_duration(seconds: float) -> str:
+def format_rough_duration(seconds: float) -> str:
     """Write a time that is not known exactly: ``40 s``, ``9 min``, ``5 h``, ``3 days``."""
     for unit, size, most in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
         if seconds < most * size:
@@ -50,7 +50,7 @@ def rough_duration(seconds: float) -> str:
     return f"{round(seconds / 86400)} days"
 
 
-def clock(seconds: float | None) -> str:
+def format_clock(seconds: float | None) -> str:
     """Write a time as ``h:mm:ss``; empty if nothing is known."""
     if seconds is None:
         return ""
@@ -59,13 +59,13 @@ def clock(seconds: float | None) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}"
 
 
-def byte_size(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Write a number of bytes with three digits: ``12 B``, ``3.4 kB``, ``71.2 GB``."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 999.5:
-            return f"{number(size)} {unit}"
+            return f"{format_number(size)} {unit}"
         size /= 1000
-    return f"{number(size)} TB"
+    return f"{format_number(size)} TB"
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:

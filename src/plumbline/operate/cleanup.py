@@ -38,7 +38,7 @@ from plumbline.core import locks, process_record, temporary_files
 from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.core.formats import byte_size
+from plumbline.core.formats import format_bytes
 from plumbline.data import copies, read_cache
 from plumbline.data.split import SHUFFLES
 from plumbline.train.checkpoint import state_records
@@ -216,8 +216,8 @@ def main() -> None:
     else:
         for entry in leftovers:
             owner = f"  ({entry.owner})" if entry.owner else ""
-            print(f"{entry.kind:<10}{byte_size(entry.bytes):>10}  {entry.path}{owner}")
-        print(f"{len(leftovers)} leftovers, {byte_size(sum(entry.bytes for entry in leftovers))}")
+            print(f"{entry.kind:<10}{format_bytes(entry.bytes):>10}  {entry.path}{owner}")
+        print(f"{len(leftovers)} leftovers, {format_bytes(sum(entry.bytes for entry in leftovers))}")
     for entry in leftovers:
         if entry.kind in options.remove:
             why = remove(entry)

@@ -15,7 +15,7 @@ from typing import Any
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
-from plumbline.core.formats import clock
+from plumbline.core.formats import format_clock
 from plumbline.operate.console.job_log import read_events
 from plumbline.train.checkpoint import state_records
 from plumbline.train.monitoring import peak_memory
@@ -132,8 +132,8 @@ def render_rows(rows: list[dict[str, Any]]) -> Any:
         figures = _format_figures(
             f"{entry['step']}/{entry['steps']}",
             "" if loss is None else f"{loss:.4f}",
-            clock(entry.get("eta_seconds")),
-            clock(entry.get("checkpoint_age_seconds")),
+            format_clock(entry.get("eta_seconds")),
+            format_clock(entry.get("checkpoint_age_seconds")),
         )
         text.append(f"{figures.rstrip()}\n")
         for line in textwrap.wrap(_format_details(entry), WIDTH - 4, break_long_words=False, break_on_hyphens=False):

@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
-from plumbline.core.formats import duration, number, parse_duration
+from plumbline.core.formats import format_duration, format_number, parse_duration
 from plumbline.plan import data_stage, machines, model_counts
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import Project
@@ -87,7 +87,7 @@ def fit_budget(
     ]
     if not budgets:
         raise PlumblineError(
-            f"--time-budget: {duration(seconds)} is too short for {runs} runs: give more time, smaller "
+            f"--time-budget: {format_duration(seconds)} is too short for {runs} runs: give more time, smaller "
             "--baseline-runs and --max-runs, a smaller scale (--scale) or preset (--preset)"
         )
     budgets.sort(key=lambda budget: -budget.per_parameter)
@@ -113,9 +113,9 @@ def _fit_scale(
     train = price.runs[0].spec.train
     all_runs, tokens = stage + rounds * (price.fixed + steps * price.step), steps * train.batch_tokens
     message = (
-        f"{duration(seconds)} on {prices.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens "
-        f"a run ({number(tokens / price.parameters)} a parameter); all {runs} runs take {duration(all_runs)}, "
-        f"{_describe_speed(prices)}."
+        f"{format_duration(seconds)} on {prices.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M "
+        f"tokens a run ({format_number(tokens / price.parameters)} a parameter); all {runs} runs take "
+        f"{format_duration(all_runs)}, {_describe_speed(prices)}."
     )
     options = {"scale": scale} | _budget(prices.project, study, scale, steps)
     return FittedBudget(options=options, seconds=all_runs, per_parameter=tokens / price.parameters, message=message)
@@ -138,8 +138,8 @@ def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> st
     about, are = "" if prices.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
     there = f"{len(runs) - len(to_do)} of {len(runs)} are there"
     return (
-        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{duration(training + (stage or 0.0))} on "
-        f"{prices.machine.label}, {_describe_speed(prices)}{data}."
+        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{format_duration(training + (stage or 0.0))} "
+        f"on {prices.machine.label}, {_describe_speed(prices)}{data}."
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pandas as pd
 from tabulate import tabulate
 
-from plumbline.core.formats import duration, number
+from plumbline.core.formats import format_duration, format_number
 from plumbline.plan import job_needs
 from plumbline.plan.run_estimate import RunEstimator
 from plumbline.plan.target_costs import NODE, compare_published, describe_memory, describe_speed
@@ -28,12 +28,12 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "measurements": ("measurements_to_do", str),
     "tokens": ("tokens", lambda tokens: _format_tokens(tokens)),
     "training FLOPs": ("training_flops", lambda operations: f"{operations:.2e}" if operations else "0"),
-    "device-hours": ("device_hours", number),
-    "of these evaluation": ("evaluation_device_hours", number),
-    "data, CPU-hours": ("data_cpu_hours", number),
-    "longest path": ("longest_path_hours", lambda hours: duration(3600 * hours)),
-    "wall time": ("wall_hours", lambda hours: duration(3600 * hours)),
-    "disk, GB": ("disk_gb", number),
+    "device-hours": ("device_hours", format_number),
+    "of these evaluation": ("evaluation_device_hours", format_number),
+    "data, CPU-hours": ("data_cpu_hours", format_number),
+    "longest path": ("longest_path_hours", lambda hours: format_duration(3600 * hours)),
+    "wall time": ("wall_hours", lambda hours: format_duration(3600 * hours)),
+    "disk, GB": ("disk_gb", format_number),
 }
 
 
@@ -99,11 +99,13 @@ def _describe_preparation(frame: pd.DataFrame) -> str:
         return f"{beginning}."
     most = frame.iloc[int(cpu_hours.argmax())]
     before = (
-        f", {duration(3600 * most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
+        f", {format_duration(3600 * most['data_hours'])} before the first training"
+        if pd.notna(most["data_hours"])
+        else ""
     )
     return (
-        f"{beginning}: about {number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that take "
-        f"{most['data_memory_gb']:.2g} GB of memory at most, and {number(most['data_disk_gb'])} GB of disk."
+        f"{beginning}: about {format_number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that "
+        f"take {most['data_memory_gb']:.2g} GB of memory at most, and {format_number(most['data_disk_gb'])} GB of disk."
         + (_describe_limits() if most["data_extrapolated"] else "")
     )
 
@@ -130,10 +132,10 @@ def _select_narrow(frame: pd.DataFrame) -> pd.DataFrame:
         "target": frame["target"],
         "to do": frame["runs_to_do"],
         "done": frame["runs_done"],
-        "device-hours": _mark_estimated(frame, frame["device_hours"].map(number)),
-        "wall time": (3600 * frame["wall_hours"]).map(duration),
+        "device-hours": _mark_estimated(frame, frame["device_hours"].map(format_number)),
+        "wall time": (3600 * frame["wall_hours"]).map(format_duration),
     }
-    return pd.DataFrame(columns | (_price_column(frame) or {"disk, GB": frame["disk_gb"].map(number)}))
+    return pd.DataFrame(columns | (_price_column(frame) or {"disk, GB": frame["disk_gb"].map(format_number)}))
 
 
 def _price_column(frame: pd.DataFrame) -> dict[str, pd.Series]:

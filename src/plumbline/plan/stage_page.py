@@ -12,7 +12,7 @@ from math import ceil
 import pandas as pd
 from tabulate import tabulate
 
-from plumbline.core.formats import duration, number
+from plumbline.core.formats import format_duration, format_number
 from plumbline.plan import data_stage, job_needs, step_memory, target_costs
 from plumbline.plan.data_stage import DataRule
 from plumbline.plan.machines import group
@@ -247,7 +247,7 @@ def _tabulate_studies(frame: pd.DataFrame) -> str:
         "training": whole["training_device_hours"].map(_format_figure),
         "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_format_figure),
         "all": whole["device_hours"].map(_format_figure),
-        "wall time": (3600 * whole["wall_hours"]).map(duration),
+        "wall time": (3600 * whole["wall_hours"]).map(format_duration),
     }
     if whole["price"].notna().any():
         columns["price"] = whole["price"].map(lambda value: f"{value:,.0f}")
@@ -301,7 +301,7 @@ def _describe_runs(priced: RunEstimator) -> str:
 def _format_figure(value: float) -> str:
     if 0 < value < 0.01:
         return "<0.01"
-    return f"{value / 1e6:.3g} M" if value >= 1e6 else number(value)
+    return f"{value / 1e6:.3g} M" if value >= 1e6 else format_number(value)
 
 
 def _hours(seconds: float | None) -> str:

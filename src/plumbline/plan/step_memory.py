@@ -15,7 +15,7 @@ from typing import Any
 
 from plumbline.core import package_data
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.core.formats import byte_size
+from plumbline.core.formats import format_bytes
 from plumbline.plan import machines, model_counts
 from plumbline.plan.machines import Machine
 from plumbline.project import profiles
@@ -105,7 +105,7 @@ def describe_sent(machine: Machine, runs: Iterable[tuple[Run, float]]) -> str:
     most: dict[str, int] = {}
     for run, parameters in runs:
         most[run.size] = max(most.get(run.size, 0), count_sent_bytes(ceil(parameters), machine.devices_of(run)))
-    sizes = [f"{size} {byte_size(most[size])}" for size in machine.devices if most.get(size)]
+    sizes = [f"{size} {format_bytes(most[size])}" for size in machine.devices if most.get(size)]
     return ", ".join(sizes) if machine.device == "cuda" else ""
 
 
@@ -181,7 +181,7 @@ def describe(machine: Machine, runs: Iterable[Run]) -> list[str]:
         if memory.bytes is not None and memory.fits:
             most[run.size] = max(most.get(run.size, 0), memory.bytes)
     peaks = [
-        f"{size} {byte_size(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most
+        f"{size} {format_bytes(most[size])} ({stated})" for size, stated in machine.micro_batch.items() if size in most
     ]
     lines = []
     if peaks:
@@ -190,7 +190,7 @@ def describe(machine: Machine, runs: Iterable[Run]) -> list[str]:
         )
     for run, memory in memories:
         if not memory.fits and memory.bytes is not None:
-            problem = f"{run.key}, {byte_size(memory.bytes)} with {memory.micro_batch}, does not fit"
+            problem = f"{run.key}, {format_bytes(memory.bytes)} with {memory.micro_batch}, does not fit"
             lines.append(f"{problem}: {REMEDIES[memory.sharded].format(size=run.size, machine=machine.name)}.")
     unknown = sum(memory.bytes is None for _, memory in memories)
     if unknown:
@@ -208,7 +208,7 @@ def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
             peaks.setdefault((run.size, count.sequences), []).append(whole)
     each = []
     for (size, sequences), bytes_ in sorted(peaks.items()):
-        text = f"{size} {byte_size(min(bytes_))} to {byte_size(max(bytes_))} with {sequences} sequences"
+        text = f"{size} {format_bytes(min(bytes_))} to {format_bytes(max(bytes_))} with {sequences} sequences"
         over = sum(peak > room for peak in bytes_)
         each.append(f"{text}, too much for {over} of {len(bytes_)} runs" if over else text)
     if not each:

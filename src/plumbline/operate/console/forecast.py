@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sys import maxsize
 from typing import Any
 
-from plumbline.core.formats import rough_duration
+from plumbline.core.formats import format_rough_duration
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 from plumbline.plan import data_stage
 from plumbline.plan.run_estimate import RunEstimator
@@ -47,7 +47,7 @@ def announce(workflow: Any, estimator: RunEstimator) -> None:
     except Exception as problem:
         logger.warning(f"how long this will take is not known: {type(problem).__name__}: {problem}")
         return
-    time_text = "not known" if forecast.wall is None else f"about {rough_duration(forecast.wall)}"
+    time_text = "not known" if forecast.wall is None else f"about {format_rough_duration(forecast.wall)}"
     logger.info(f"Time that this will take: {time_text}", extra={ATTRIBUTE: forecast})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from plumbline.core.errors import visible
-from plumbline.core.formats import clock, format_count, rough_duration
+from plumbline.core.formats import format_clock, format_count, format_rough_duration
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.console.forecast import ATTRIBUTE
 from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
@@ -64,7 +64,7 @@ class JobDisplay:
         wall = self.job_log.forecast.wall
         self.say(f"To do: {', '.join(amounts) or 'copies of what is there'}.")
         if wall is not None:
-            self.say(f"That takes about {rough_duration(wall)}.")
+            self.say(f"That takes about {format_rough_duration(wall)}.")
         if self.terminal:
             from rich.console import Console as Terminal
             from rich.live import Live
@@ -148,7 +148,7 @@ class JobDisplay:
         self.abandon()
         total, done = sum(self.job_log.total.values()), sum(self.job_log.done.values())
         failed = len(self.job_log.failed)
-        passed = clock(time.monotonic() - self.job_log.began)
+        passed = format_clock(time.monotonic() - self.job_log.began)
         if failed or done < total:
             first = f"{format_count(failed, 'job')} failed (see above), " if failed else "Stopped: "
             self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
@@ -209,7 +209,9 @@ class JobDisplay:
         lines = [format_running_line(job, steps[job.number], width) for job in runs[:SHOWN]]
         if len(runs) > SHOWN:
             lines.append(f"  and {len(runs) - SHOWN} more")
-        times = ", ".join([f"{clock(time.monotonic() - now.began)} passed", *filter(None, [now.describe_time_left()])])
+        times = ", ".join(
+            [f"{format_clock(time.monotonic() - now.began)} passed", *filter(None, [now.describe_time_left()])]
+        )
         return Group(bars, *(Text(line, no_wrap=True, overflow="ellipsis") for line in [*lines, times]))
 
     def _amount(self, name: str, number: int) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import parse_json, read_json
-from plumbline.core.formats import rough_duration
+from plumbline.core.formats import format_rough_duration
 from plumbline.operate.console.forecast import Forecast
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, order, stage
 
@@ -138,7 +138,7 @@ class JobCounts:
         Empty if nothing gives it, and when nearly nothing is left.
         """
         seconds = self.seconds_left()
-        return "" if seconds is None or seconds < 1 else f"about {rough_duration(seconds)} left"
+        return "" if seconds is None or seconds < 1 else f"about {format_rough_duration(seconds)} left"
 
     def seconds_left(self) -> float | None:
         """Estimate the seconds left, by the forecast at first and more and more by the pace so far.

@@ -21,7 +21,7 @@ from typing import Any
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.core.formats import format_count, rough_duration
+from plumbline.core.formats import format_count, format_rough_duration
 from plumbline.operate.experiments.carry_out_experiment import (
     ExperimentSource,
     RunGain,
@@ -221,7 +221,7 @@ def print_plan(source: BudgetSource, seconds: float | None, expected: str = "") 
     took = None if seconds is None else seconds * sum(missing)
     how_long = expected or "how long one takes is not known yet."
     if took is not None:
-        how_long = f"{rough_duration(took)}, if a run takes as long as its budget says."
+        how_long = f"{format_rough_duration(took)}, if a run takes as long as its budget says."
     budgets = "; ".join(f"{label}: {budget}" for label, budget in zip(terms.labels, terms.budgets))
     text = (
         f"{terms.candidate} against {terms.baseline} at {budgets}. {describe_rule(terms)} "

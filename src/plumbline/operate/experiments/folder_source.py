@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import command_line
-from plumbline.core.formats import format_count, rough_duration
+from plumbline.core.formats import format_count, format_rough_duration
 from plumbline.operate.experiments import arm_evidence, independent_runs
 from plumbline.operate.experiments.carry_out_experiment import (
     RunGain,
@@ -137,7 +137,8 @@ class FolderSource:
             return f"{text}; how long one takes is known when the first has been made.", missing, None
         took = statistics.median(past) * math.ceil(missing / trainer.at_once)
         return (
-            f"{text}: {rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline.",
+            f"{text}: {format_rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the "
+            "baseline.",
             missing,
             took,
         )

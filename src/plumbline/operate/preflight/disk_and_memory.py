@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from plumbline.core.formats import byte_size
+from plumbline.core.formats import format_bytes
 from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
@@ -41,7 +41,7 @@ def check_disk(dry_run: DryRun) -> CheckResult:
     there += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
     takes = max(0.0, takes - sum(_count_bytes(place) for place in there))
     free = shutil.disk_usage(folder).free
-    message = f"{where}: about {byte_size(takes)} to write, {byte_size(free)} free"
+    message = f"{where}: about {format_bytes(takes)} to write, {format_bytes(free)} free"
     if unknown:
         message += f" (not counted: {', '.join(unknown)})"
     if takes <= free:
@@ -50,7 +50,7 @@ def check_disk(dry_run: DryRun) -> CheckResult:
     spare = sum(entry.bytes for entry in leftovers if entry.kind != "fetched")  # which may be what is to be written
     remedy = "name a folder on a larger disk: --config work=/scratch/..."
     if spare:
-        remedy += f"; {byte_size(spare)} are leftovers: plumbline cleanup"
+        remedy += f"; {format_bytes(spare)} are leftovers: plumbline cleanup"
     return CheckResult(state=STOP, subject="disk", message=f"{message}; {remedy}")
 
 
@@ -61,14 +61,16 @@ def check_memory(dry_run: DryRun) -> list[CheckResult]:
         return []
     here = psutil.virtual_memory()
     total, free = here.total / 1e6, here.available / 1e6
-    message = f"the largest job ({largest.rule}) asks for {byte_size(largest.memory * 1e6)} of {byte_size(here.total)}"
+    message = (
+        f"the largest job ({largest.rule}) asks for {format_bytes(largest.memory * 1e6)} of {format_bytes(here.total)}"
+    )
     if largest.memory > total:
         remedy = "use a machine with more, or a smaller preset"
         return [CheckResult(state=STOP, subject="memory", message=f"{message}, all of it; {remedy}")]
     at_once = dry_run.memory_limit
     if at_once is not None and at_once > free:
         message += (
-            f"; jobs may ask for {byte_size(1e6 * at_once)} together, {byte_size(1e6 * free)} are free now: "
+            f"; jobs may ask for {format_bytes(1e6 * at_once)} together, {format_bytes(1e6 * free)} are free now: "
             f"--resources mem_mb={int(free)}"
         )
         return [CheckResult(state=NOTE, subject="memory", message=message)]

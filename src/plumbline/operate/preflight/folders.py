@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.core.formats import byte_size, format_count
+from plumbline.core.formats import format_bytes, format_count
 from plumbline.data import copies
 from plumbline.data.document import key
 from plumbline.data.sources import local
@@ -155,4 +155,4 @@ def _require_content(where: str, folder: Path, files: list[Path]) -> None:
 
 def _describe_files(where: str, folder: Path, files: list[Path]) -> str:
     size = sum(path.stat().st_size for path in files)
-    return f"{where}: {folder}, {format_count(len(files), 'file')}, {byte_size(size)}"
+    return f"{where}: {folder}, {format_count(len(files), 'file')}, {format_bytes(size)}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from plumbline.core.formats import byte_size
+from plumbline.core.formats import format_bytes
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import pool_spreads
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
@@ -149,4 +149,4 @@ def format_amount(measure: str, amount: float) -> str:
     """Write what runs took by a measure, with its unit."""
     if measure == "seconds":
         return format_seconds(amount)
-    return byte_size(amount) if measure == "memory_bytes" else f"{amount:,.0f}"
+    return format_bytes(amount) if measure == "memory_bytes" else f"{amount:,.0f}"
