@@ -28,7 +28,7 @@ from scipy import special
 
 from plumbline.core.files import atomic_write_text
 from plumbline.stats.gain_by_budget import GainCourse, measure_gains, weigh_slope
-from plumbline.verdict.decision.outcome import MOST
+from plumbline.verdict.decision.experiment import MOST
 
 ALPHA, DOUBLINGS = 0.05, (0.0, 1.0, 2.0)
 TRAINER = Path(__file__).with_name("short_runs_trainer.py")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.evidence import RunEvidence
 
 Value = Callable[[str, int], float | str]

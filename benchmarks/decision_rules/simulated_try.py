@@ -18,6 +18,7 @@ from decision_rules.rates_page import RatesPage, rng_of
 from plumbline.stats.sequential import Plan
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.bank import Bank, BankedRun
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, ExperimentQuestion
 from plumbline.verdict.decision.fix_design import (
     count_runs_at_last_keep,
     find_session_level,
@@ -26,7 +27,6 @@ from plumbline.verdict.decision.fix_design import (
     write_rule,
 )
 from plumbline.verdict.decision.loop import Experiment
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun, ExperimentQuestion
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 

@@ -22,7 +22,7 @@ def _runs(gains: Mapping[str, float | None]) -> Callable[..., Iterator[Any]]:
     """What runs the arms: `BASE` less the arm's gain, and noise by the seed; None is an arm that diverges."""
 
     def run(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
-        from plumbline.verdict.decision.outcome import DIVERGED, FINISHED, ArmRun
+        from plumbline.verdict.decision.experiment import DIVERGED, FINISHED, ArmRun
 
         for arm, seed in wanted:
             gain = gains.get(arm, 0.0)

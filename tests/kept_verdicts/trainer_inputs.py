@@ -102,7 +102,7 @@ def _stand_in_trainer(gain: Callable[[str, int], float]) -> dict[str, object]:
     """What stands in for the trainer where only its numbers matter: gains by the label of an arm, and the seed."""
 
     def run(self: Any, wanted: Sequence[tuple[str, int]]) -> Iterator[Any]:
-        from plumbline.verdict.decision.outcome import FINISHED, ArmRun
+        from plumbline.verdict.decision.experiment import FINISHED, ArmRun
 
         runs = self.folder.bank().runs
         for arm, seed in wanted:

@@ -16,7 +16,7 @@ from plumbline.project import arms as arms_
 from plumbline.project.arms import StudyArms
 from plumbline.project.config_arguments import change_config
 from plumbline.specs.yaml_files import load_config
-from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
+from plumbline.verdict.decision.experiment import BASELINE, CRASHED, DIVERGED, FINISHED
 from plumbline.verdict.evidence import CRASH
 
 ASKED = {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}

@@ -25,7 +25,7 @@ from plumbline.specs import experiment_runs
 from plumbline.specs.experiment_runs import BOTH
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
-from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.page import describe_budget, describe_size, list_differences
 from plumbline.verdict.sources.study_runs import run_evidence

@@ -16,8 +16,8 @@ from plumbline.operate.experiments import __main__ as experiment_verbs
 from plumbline.operate.experiments import past_experiments, study_verbs
 from plumbline.operate.experiments.carry_out_experiment import decide, settle_try, with_own_page
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, ExperimentQuestion, Session
 from plumbline.verdict.decision.fix_design import write_rule
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentQuestion, Session
 from plumbline.verdict.evidence import Evidence, RunEvidence
 from tests.verdict.decision.test_loop import QUESTION, NumbersTrainer, noisy
 

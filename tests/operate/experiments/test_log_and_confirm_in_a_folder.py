@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.core import process_record
 from plumbline.verdict import implausible_gain
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from tests.operate.experiments.trainer_folder import Done, banked, change, plumbline
 
 

@@ -11,7 +11,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments.rule_noise import print_rule
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 
 RULE = """\
 def decide(baseline, candidate):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from tests.operate.experiments.trainer_folder import banked, change, plumbline
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import folder_baseline, setup_trainer
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.requests import only_a_seed
 from plumbline.verdict.own_trainer.snapshot import Repository

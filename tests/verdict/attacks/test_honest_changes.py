@@ -15,7 +15,7 @@ from plumbline.operate.experiments.folder_arguments import open_baseline
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.decision.outcome import BASELINE, ExperimentQuestion
+from plumbline.verdict.decision.experiment import BASELINE, ExperimentQuestion
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.own_trainer.trainer_file import load
 from tests.operate.experiments.trainer_folder import git

@@ -28,9 +28,9 @@ from plumbline.verdict.decision.as_good_as import (
 )
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_page import make_page
+from plumbline.verdict.decision.experiment import BASELINE, ExperimentQuestion
 from plumbline.verdict.decision.fix_design import fix_design, write_rule
 from plumbline.verdict.decision.loop import Experiment
-from plumbline.verdict.decision.outcome import BASELINE, ExperimentQuestion
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.seed_values import compute_accident

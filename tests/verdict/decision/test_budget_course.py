@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.verdict.decision import budget_page
 from plumbline.verdict.decision.budget_course import BudgetTerms, RunsAtBudget, decide_course
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.outcome import Outcome
 
 TERMS = BudgetTerms(

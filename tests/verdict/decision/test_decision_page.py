@@ -23,7 +23,7 @@ from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision import decision_page, decision_records
 from plumbline.verdict.decision.decision_page import print_decision
 from plumbline.verdict.decision.decision_sentences import write_sentence
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.picture_parts import LEFT, RIGHT
 

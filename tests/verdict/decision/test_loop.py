@@ -24,6 +24,7 @@ from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision import loop
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_page import make_page
+from plumbline.verdict.decision.experiment import BASELINE, CRASHED, DIVERGED, ArmRun, Decision, ExperimentQuestion
 from plumbline.verdict.decision.fix_design import (
     count_runs_at_last_keep,
     find_session_level,
@@ -33,7 +34,6 @@ from plumbline.verdict.decision.fix_design import (
     write_rule,
 )
 from plumbline.verdict.decision.loop import Experiment
-from plumbline.verdict.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision, ExperimentQuestion
 from plumbline.verdict.ledger import LedgerEntry
 
 QUESTION = ExperimentQuestion(name="x", baseline="base", candidate="new", metric="loss", higher=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer import process_ends, run_end
 from plumbline.verdict.own_trainer.process_ends import PartEnd, ProcessEnds
 from plumbline.verdict.own_trainer.requests import Result, read_result

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer.first_values import are_one_run, read_first_values
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 from tests.verdict.own_trainer.trainers import make, trainer

@@ -12,7 +12,7 @@ import pytest
 from plumbline.core import locks
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.own_trainer import fingerprint
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.snapshot import Repository

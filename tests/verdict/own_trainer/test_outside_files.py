@@ -13,7 +13,7 @@ import pytest
 from plumbline.verdict.comparability import carried_state
 from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.own_trainer.run_environment import COMPILED, TEMPORARY
 from tests.verdict.own_trainer.trainers import TRAIN, make, trainer, write_toml

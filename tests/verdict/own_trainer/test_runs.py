@@ -21,7 +21,7 @@ import pytest
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.own_trainer import fingerprint, processes, run_one
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import REPORT, list_carriers

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline.operate.experiments.profile_runs import ProfileRuns
+from plumbline.verdict.decision.experiment import BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.decision.fix_design import fix_design
 from plumbline.verdict.decision.loop import Experiment
-from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.own_trainer import trainer_file
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder

@@ -12,7 +12,7 @@ from plumbline.verdict.comparability import fixed_files
 from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.outcome import BASELINE, ExperimentQuestion
+from plumbline.verdict.decision.experiment import BASELINE, ExperimentQuestion
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import name_some
 from plumbline.verdict.own_trainer import written_files

@@ -43,8 +43,8 @@ from plumbline.verdict.decision.budget_course import (
     decide_course,
     end_without_verdict,
 )
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.decision.loop import Trainer
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
 from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.ledger import BUDGETS
 from plumbline.verdict.outcome import Outcome

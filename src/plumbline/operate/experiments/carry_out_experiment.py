@@ -30,8 +30,8 @@ from plumbline.verdict.decision.as_good_as import decide_by_equal_seeds, explain
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.budget_course import BudgetTerms
 from plumbline.verdict.decision.decision_sentences import describe_session, write_sentence
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.guard_limit import write_guards

@@ -14,7 +14,7 @@ from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.margin_arguments import add_margin
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
-from plumbline.verdict.decision.outcome import ExperimentQuestion
+from plumbline.verdict.decision.experiment import ExperimentQuestion
 from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle

@@ -26,8 +26,8 @@ from plumbline.operate.experiments.carry_out_experiment import describe_run
 from plumbline.operate.experiments.profile_runs import ProfileRuns
 from plumbline.verdict.decision import fix_design
 from plumbline.verdict.decision.bank import LOOP, TRIED_AGAIN, Bank
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision
 from plumbline.verdict.decision.loop import decide_by_fresh_runs
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.own_trainer import fingerprint
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer

@@ -39,7 +39,7 @@ from plumbline.verdict.comparability import guards
 from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
-from plumbline.verdict.decision.outcome import BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.decision.experiment import BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric

@@ -14,7 +14,7 @@ from plumbline.verdict.comparability import carried_state, every_check, seed_bes
 from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import first_values

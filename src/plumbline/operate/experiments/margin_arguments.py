@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.core.errors import UsageError
 from plumbline.verdict.decision import as_good_as
-from plumbline.verdict.decision.outcome import Decision, ExperimentQuestion, ExperimentTerms
+from plumbline.verdict.decision.experiment import Decision, ExperimentQuestion, ExperimentTerms
 
 
 def add_margin(question: ExperimentQuestion, options: argparse.Namespace, order: str) -> ExperimentQuestion:

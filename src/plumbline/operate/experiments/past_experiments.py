@@ -23,7 +23,7 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import budget_page, decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
-from plumbline.verdict.decision.outcome import Decision
+from plumbline.verdict.decision.experiment import Decision
 from plumbline.verdict.formatting import format_value
 from plumbline.verdict.ledger import BUDGETS, Ledger
 from plumbline.verdict.outcome import Outcome

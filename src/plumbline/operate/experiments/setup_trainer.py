@@ -27,7 +27,7 @@ from plumbline.operate.experiments.folder_arguments import place_of, remember_tr
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer import first_values, metric, run_end, written_files
 from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
 from plumbline.verdict.own_trainer.processes import pool

@@ -14,7 +14,7 @@ from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
-from plumbline.verdict.decision.outcome import BANK, BASELINE, MOST, ExperimentQuestion
+from plumbline.verdict.decision.experiment import BANK, BASELINE, MOST, ExperimentQuestion
 from plumbline.verdict.evidence import parse_measures
 
 

@@ -15,7 +15,7 @@ from plumbline.plan import fit_to_time
 from plumbline.project.arms import StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.verdict.decision.budget_course import BudgetTerms
-from plumbline.verdict.decision.outcome import BASELINE, MOST
+from plumbline.verdict.decision.experiment import BASELINE, MOST
 from plumbline.verdict.own_trainer.run_budget import format_multiple, multiply_whole, parse_multiples
 
 

@@ -26,7 +26,7 @@ from plumbline.project.arms import METRIC, StudyArms
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.yaml_files import load_config
-from plumbline.verdict.decision.outcome import APART, BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.decision.experiment import APART, BASELINE, Decision, ExperimentQuestion
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 

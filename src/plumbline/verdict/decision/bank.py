@@ -19,7 +19,7 @@ from plumbline.core import locks, process_record
 from plumbline.core.append_only_log import AppendOnlyLog, BrokenLogError, LogContent
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
-from plumbline.verdict.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.verdict.decision.experiment import CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.outcome import Outcome
 
 #: The form of a record; a reader refuses any other one.

@@ -23,7 +23,7 @@ from plumbline.stats.gain_by_budget import (
 )
 from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.comparison_terms import LOOP, Terms
-from plumbline.verdict.decision.outcome import BASELINE, MOST, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, MOST, ArmRun
 from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
 

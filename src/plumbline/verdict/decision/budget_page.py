@@ -23,7 +23,7 @@ from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.decision.budget_course import BudgetDecision, BudgetTerms, format_change, format_ends
 from plumbline.verdict.decision.decision_page import write_changes
-from plumbline.verdict.decision.outcome import BASELINE
+from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.formatting import format_p, format_percent, format_seconds, format_value, quote, write_grid
 from plumbline.verdict.page import VerdictPage, escape_tags, write_list
 from plumbline.verdict.picture import PicturedGain

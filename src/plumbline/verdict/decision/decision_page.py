@@ -28,7 +28,7 @@ from plumbline.verdict.decision.decision_sentences import (
     format_interval,
     name_next_step,
 )
-from plumbline.verdict.decision.outcome import BASELINE, ArmRun, Decision
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote, write_grid
 from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.outcome import Outcome

@@ -13,7 +13,7 @@ from plumbline.core.files import read_json
 from plumbline.stats.after_stopping import GainAfterStopping
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign
 from plumbline.verdict.comparability import every_check
-from plumbline.verdict.decision.outcome import ArmRun, Decision, ExperimentTerms
+from plumbline.verdict.decision.experiment import ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.outcome import Outcome
 
 #: Key of an earlier version -> the one that it has now.

@@ -17,8 +17,8 @@ from plumbline.stats.sequential import SequentialDesign
 from plumbline.stats.sessions import fwer_level
 from plumbline.verdict.decision.as_good_as import FUTILITY, write_margin_rule
 from plumbline.verdict.decision.bank import CLAIM, LOOP, Bank
+from plumbline.verdict.decision.experiment import APART, BASELINE, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.decision.loop import RunOrder, Trainer, schedule
-from plumbline.verdict.decision.outcome import APART, BASELINE, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.outcome import Outcome

@@ -27,7 +27,7 @@ from plumbline.verdict.decision.decision_sentences import (
     name_next_step,
     write_sentence,
 )
-from plumbline.verdict.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
+from plumbline.verdict.decision.experiment import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import format_seconds, format_value
 from plumbline.verdict.outcome import Outcome

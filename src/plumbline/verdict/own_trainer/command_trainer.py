@@ -15,7 +15,7 @@ import msgspec
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.core.formats import format_count
-from plumbline.verdict.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, written_files
 from plumbline.verdict.own_trainer.fixed_files import list_fixed

@@ -34,7 +34,7 @@ from plumbline.core import command_line, locks, process_record
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, atomic_write_json, find_disk_error, read_json
-from plumbline.verdict.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
+from plumbline.verdict.decision.experiment import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.verdict.own_trainer import (
     fingerprint,
     first_values,

@@ -17,7 +17,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.formats import parse_duration
 from plumbline.core.structs import convert
 from plumbline.core.toml_keys import check_keys
-from plumbline.verdict.decision.outcome import Session
+from plumbline.verdict.decision.experiment import Session
 from plumbline.verdict.evidence import MEASURES, parse_measures
 from plumbline.verdict.guard_limit import parse_guard_limit
 from plumbline.verdict.own_trainer.run_budget import ENVIRONMENT, explain_wrong_budget
