@@ -124,12 +124,12 @@ def profile_words(path: Path, key: str = "config") -> list[str]:
 
     read_yaml(path)
     try:
-        words = snakemake_internals.read_profile(path).get(key, [])
+        arguments = snakemake_internals.read_profile(path).get(key, [])
     except ConfigFileParserException as error:
         # Snakemake keeps our message and not the error: what stands after its name is the remedy.
         _, ours, remedy = str(error).partition("PlumblineError: ")
         raise PlumblineError(remedy if ours else f"--profile {path}: {error}; fix that file") from error
-    return [words] if isinstance(words, str) else [str(word) for word in words]
+    return [arguments] if isinstance(arguments, str) else [str(word) for word in arguments]
 
 
 def _read_option(argv: Sequence[str], option: str, *others: str) -> list[list[str]]:

@@ -124,9 +124,9 @@ def _keep_facts() -> None:
         return
     _read_kept.cache_clear()
     facts = {key: value for key, value in _read_kept().items() if key not in _new} | _new
-    kept = dict(list(facts.items())[-_MOST:])
+    latest = dict(list(facts.items())[-_MOST:])
     with suppress(OSError, PlumblineError):
-        atomic_write_bytes(file, msgspec.json.encode(_KeptFacts(_reader(), kept)))
+        atomic_write_bytes(file, msgspec.json.encode(_KeptFacts(_reader(), latest)))
 
 
 @cache
@@ -134,9 +134,9 @@ def _read_kept() -> dict[str, CodeFacts]:
     """The facts that processes with the same code before this one kept; none if their file is damaged."""
     file = _kept_file()
     with suppress(OSError, msgspec.MsgspecError):
-        kept = msgspec.json.decode(file.read_bytes(), type=_KeptFacts) if file else None
-        if kept is not None and kept.reader == _reader():
-            return kept.facts
+        content = msgspec.json.decode(file.read_bytes(), type=_KeptFacts) if file else None
+        if content is not None and content.reader == _reader():
+            return content.facts
     return {}
 
 

@@ -298,7 +298,7 @@ class Evidence:
             }
             for method, runs in self.runs.items()
         }
-        return {method: words for method, words in by_method.items() if words}
+        return {method: by_seed for method, by_seed in by_method.items() if by_seed}
 
 
 def _median(amounts: Iterable[float | None]) -> float | None:

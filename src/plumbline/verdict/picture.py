@@ -130,8 +130,8 @@ class DecisionPicture:
             values = f" with {self.metric} {', '.join(label(value) for _, value in arm.values)}" if arm.values else ""
             sentences.append(f"{arm.name}: {arm.runs_text}{values}.")
         if runs := self.runs_in_order:
-            made = groupby(runs, key=lambda run: run[1].name)
-            phrases = [f"{name} {', '.join(label(arm.values[n][1]) for _, arm, n in own)}" for name, own in made]
+            groups = groupby(runs, key=lambda run: run[1].name)
+            phrases = [f"{name} {', '.join(label(arm.values[n][1]) for _, arm, n in own)}" for name, own in groups]
             order = self.order_name if self.listed_by else "in which they were made"
             sentences.append(f"In the order {order}: {'; '.join(phrases)}.")
         sentences += [f"{gain.name}: {_describe_gain(gain, self.interval)}." for gain in self.gains]
@@ -154,7 +154,7 @@ class DecisionPicture:
         """
         if any(len(arm.places) != len(arm.values) for arm in self.arms):
             return []
-        runs = [(place, arm, which) for arm in self.arms for which, place in enumerate(arm.places)]
+        runs = [(place, arm, number) for arm in self.arms for number, place in enumerate(arm.places)]
         return sorted(runs, key=lambda run: run[0]) if len(runs) > 1 else []
 
     def _lay_out_order(self, top: int) -> dict[str, Any]:

@@ -117,10 +117,10 @@ def load_rule(text: str, *, metric: str, higher: bool) -> tuple[Rule, bool]:
     if match := re.fullmatch(r"([\w./-]+?):([A-Za-z_]\w*)", text.strip()):
         return partial(_call_function, _load_function(*match.groups()), text), True
     try:
-        words = shlex.split(text)
+        command = shlex.split(text)
     except ValueError as error:
         raise PlumblineError(f"--rule {text!r}: has {str(error).lower()}") from None
-    if not words:
+    if not command:
         raise PlumblineError("--rule: names no command; write --rule 'python rule.py' or --rule module:function")
     return partial(_run_command, text, metric, higher), False
 
@@ -134,7 +134,7 @@ def measure_single(
         PlumblineError: the rule failed, or answered neither keep nor discard.
     """
     rng, until = np.random.default_rng(48), time.monotonic() + seconds
-    kept, tried = dict.fromkeys(GAINS, 0), 0
+    keeps, tried = dict.fromkeys(GAINS, 0), 0
     with ThreadPoolExecutor(at_once) as pool:
         while tried < most and (not tried or time.monotonic() < until):
             rounds = min(at_once, most - tried)
@@ -147,9 +147,9 @@ def measure_single(
                 pool.map(lambda arm: rule(arm[1], arm[2]), arms) if at_once > 1 else (rule(*arm[1:]) for arm in arms)
             )
             for (gain, _, _), is_kept in zip(arms, answers):
-                kept[gain] += is_kept
+                keeps[gain] += is_kept
             tried += rounds
-    return {gain: Share(kept[gain], tried) for gain in GAINS}
+    return {gain: Share(keeps[gain], tried) for gain in GAINS}
 
 
 def measure_lines(command: str, runs: MadeUpRuns, *, metric: str, most: int = MOST_OF_LINES) -> dict[float, Share]:
@@ -174,8 +174,8 @@ def measure_lines(command: str, runs: MadeUpRuns, *, metric: str, most: int = MO
             f"after {len(words):,} answers{f', of which {wrong!r} is neither keep nor discard' if wrong else ''}"
             f"{f': {why}' if why else ''}. Nothing is counted"
         )
-    kept = {gain: sum(bool(answer) for each, answer in zip(gains, answers) if each == gain) for gain in GAINS}
-    return {gain: Share(kept[gain], most) for gain in GAINS}
+    keeps = {gain: sum(bool(answer) for each, answer in zip(gains, answers) if each == gain) for gain in GAINS}
+    return {gain: Share(keeps[gain], most) for gain in GAINS}
 
 
 def measure_sessions(rule: Rule, runs: MadeUpRuns, *, most: int = SESSIONS, seconds: float = SECONDS) -> SessionRates:

@@ -29,8 +29,8 @@ def add_margin(question: ExperimentQuestion, options: argparse.Namespace, order:
             f"--as-good-as {margin}: values of equal seeds are compared first, and the others are no pairs; leave out "
             "--paired (or decide.paired)"
         )
-    named = bool(options.baseline_runs or options.max_runs)
-    return replace(question, as_good_as=margin, sizes_named=named)
+    sizes_named = bool(options.baseline_runs or options.max_runs)
+    return replace(question, as_good_as=margin, sizes_named=sizes_named)
 
 
 def describe_plan(question: ExperimentQuestion) -> str:

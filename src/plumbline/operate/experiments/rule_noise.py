@@ -48,9 +48,9 @@ def print_rule(options: argparse.Namespace, bank: Bank, *, metric: str, higher: 
     ]
     for gain in GAINS:
         (low, high), share = shares[gain].interval, shares[gain]
-        what = f"a gain of {gain:g} sigma" if gain else "a change that does nothing"
+        change = f"a gain of {gain:g} sigma" if gain else "a change that does nothing"
         lines.append(
-            f"{what} is kept in {100 * share.value:.1f} % ({share.kept:,} of {share.tried:,}; 95 % interval "
+            f"{change} is kept in {100 * share.value:.1f} % ({share.kept:,} of {share.tried:,}; 95 % interval "
             f"{100 * low:.1f} to {100 * high:.1f} %)"
         )
     if sessions is not None:

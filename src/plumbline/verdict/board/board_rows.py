@@ -114,13 +114,13 @@ def _make_row(judgement: Judgement, rules: Rules) -> BoardRow:
     again = rules.board.again.get(record.name, "")
     tier: Tier = "logs checked" if examined.is_checked else "claimed"
     claimed = record.step if record.step is not None else record.headline.value if record.headline else None
-    shown = f"{record.step:,}" if record.step is not None else str(record.headline or "")
+    headline = f"{record.step:,}" if record.step is not None else str(record.headline or "")
     return BoardRow(
         name=record.name,
         description=record.description,
         date=record.date,
         claimed=None if claimed is None else float(claimed),
-        shown=shown,
+        shown=headline,
         marked=record.marked,
         runs=len(examined.values),
         tier="run again" if again and examined.is_checked else tier,

@@ -124,10 +124,10 @@ def _list_told(answers: Any) -> list[str]:
     """The sentences that the checks of comparability put next to a verdict: on one thing, or by method."""
     answers = answers or {}
     by_method = {"": answers} if all("answer" in each for each in answers.values()) else answers
-    told = every_check.list_told_of_methods(
+    sentences = every_check.list_told_of_methods(
         {method: every_check.answers_from_json(each) for method, each in by_method.items()}
     )
-    return [sentence[:2000] for sentence in told]
+    return [sentence[:2000] for sentence in sentences]
 
 
 def _first_sentence(page: Path) -> str | None:

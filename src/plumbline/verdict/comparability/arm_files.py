@@ -12,15 +12,15 @@ def check(arms: ComparedArms) -> CheckAnswer:
     evidence = arms.evidence
     if evidence.left_out_files is None:
         return not_known("what belongs to the arms besides their source")
-    told = []
+    sentences = []
     if evidence.left_out_files:
-        told.append(
+        sentences.append(
             f"{name_some(evidence.left_out_files)} {'are' if len(evidence.left_out_files) > 1 else 'is'} no part of "
             "the candidate, since runs write files of that name: git add FILE, if it is source"
         )
     if evidence.replaced_modules:
-        told.append(
+        sentences.append(
             f"{name_some(evidence.replaced_modules)}: new in the candidate, and imported in place of a module of that "
             "name that is installed, by what measures too"
         )
-    return tell("; ".join(told)) if told else holds("the candidate has no untracked file that runs write")
+    return tell("; ".join(sentences)) if sentences else holds("the candidate has no untracked file that runs write")

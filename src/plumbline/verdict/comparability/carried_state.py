@@ -55,9 +55,9 @@ def _find_writers(reader: RunEvidence, arms: ComparedArms) -> Iterator[tuple[str
                 if other is reader:
                     continue
                 from_, until = _read_times(other)
-                left = written < began and from_ - _LAG <= written <= until
+                is_earlier = written < began and from_ - _LAG <= written <= until
                 wrote = path in (other.written_outside or ()) and path not in (reader.written_outside or ())
-                if left or (wrote and from_ < ended):
+                if is_earlier or (wrote and from_ < ended):
                     yield path, arm, other
 
 

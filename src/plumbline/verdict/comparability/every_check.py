@@ -101,13 +101,13 @@ def write_answers_of_methods(answers: Mapping[str, Answers]) -> str:
         for method, of_method in answers.items():
             parts += [*([f"{quote(method)}:"] if len(answers) > 1 else []), write_answers(of_method)]
         return "\n\n".join(filter(None, parts))
-    shown, not_known = [], Counter[tuple[str, str]]()
+    rows, not_known = [], Counter[tuple[str, str]]()
     for method, of_method in answers.items():
         for name, each in of_method.items():
             if each.answer in (Answer.TOLD, Answer.REFUSES):
-                shown.append((quote(method), name, str(each.answer), _as_sentence(each.text)))
+                rows.append((quote(method), name, str(each.answer), _as_sentence(each.text)))
             not_known[name, each.text] += each.answer == Answer.NOT_KNOWN
-    table = write_grid(("method", "check", "answer", "what it says"), shown) if shown else ""
+    table = write_grid(("method", "check", "answer", "what it says"), rows) if rows else ""
     unknown = [
         f"{name}{'' if number == len(answers) else f' of {number} methods'} ({text})"
         for (name, text), number in not_known.items()

@@ -73,8 +73,8 @@ def _list_measures(answers: Mapping[str, CheckAnswer]) -> tuple[list[EvidenceRow
     budget = answers.get("equal budget")
     if budget is None:
         return [], []
-    made = {name: _make_measure_row(measure, f"{name}, median", budget.numbers) for measure, name in MEASURES.items()}
-    return [row for row in made.values() if row is not None], [name for name, row in made.items() if row is None]
+    rows = {name: _make_measure_row(measure, f"{name}, median", budget.numbers) for measure, name in MEASURES.items()}
+    return [row for row in rows.values() if row is not None], [name for name, row in rows.items() if row is None]
 
 
 def _join_sides(row: EvidenceRow) -> str:

@@ -34,7 +34,7 @@ def check(arms: ComparedArms) -> CheckAnswer:
             "metric.fixed of plumbline.toml, commit that alone and set up again (rm .plumbline/baseline.json)"
         )
     own, theirs = (_list_readings(arms, arm) for arm in (arms.candidate, arms.baseline))
-    told = []
+    sentences = []
     if own is not None and theirs is not None:
         read = {file for _, file in own[0]}
         if unread := sorted({file for _, file in theirs[1]} - read):
@@ -43,16 +43,16 @@ def check(arms: ComparedArms) -> CheckAnswer:
                 f"{arms.label(arms.baseline)} do (metric.fixed of plumbline.toml): something else measures it; have "
                 "the same files read, or commit that alone and set up again (rm .plumbline/baseline.json)"
             )
-        told += [
+        sentences += [
             f"{program} read {file}, which no run of {arms.label(arms.baseline)} does"
             for program, file in sorted(own[0] - theirs[0])
         ]
-        told += [
+        sentences += [
             f"no {program} read {file}, as all runs of {arms.label(arms.baseline)} do"
             for program, file in sorted(theirs[1] - own[0])
         ]
-    if told:
-        return tell(f"of what measures: {'; '.join(told)}")
+    if sentences:
+        return tell(f"of what measures: {'; '.join(sentences)}")
     return holds(f"both arms have {name_some(evidence.fixed_files)} of the baseline")
 
 

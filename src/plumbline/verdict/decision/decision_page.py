@@ -347,13 +347,13 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
 
     looks = [describe_look(look, decision.boundary) for look in decision.looks]
     changes = [line] if (line := describe_changes(decision)) else []
-    told = (
+    sentences = (
         *changes,
         *decision.notes,
         *list_implausible(decision.checks),
         *every_check.list_told(decision.comparability),
     )
-    notes = [Text(visible(note), style="dim") for note in told]
+    notes = [Text(visible(note), style="dim") for note in sentences]
     sentence = Text(visible(decision.sentence), style="bold")
     lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]
     everything, file = Group(_runs_in_terminal(decision), *lines), file or sys.stdout

@@ -188,8 +188,8 @@ def _describe_as_good(decision: Decision) -> str:
 def describe_margin(decision: Decision) -> str:
     """State the margin by which a candidate may be worse, in the metric's units: ``0.01 (1 sigma)``."""
     terms = decision.terms
-    asked = f" ({terms.as_good_as})" if "sigma" in terms.as_good_as else ""
-    return f"{-terms.minimum_gain:.3g}{_format_unit(decision)}{asked}"
+    in_sigmas = f" ({terms.as_good_as})" if "sigma" in terms.as_good_as else ""
+    return f"{-terms.minimum_gain:.3g}{_format_unit(decision)}{in_sigmas}"
 
 
 def _write_implausible(decision: Decision) -> str:

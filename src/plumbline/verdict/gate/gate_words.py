@@ -96,17 +96,18 @@ def _describe_predecessor(judgement: Judgement, rules: Rules) -> str:
     saved = ""
     if step is not None and earlier is not None and earlier != step:
         saved = f" with {abs(earlier - step):,} steps {'fewer' if step < earlier else 'more'}"
-    told = _describe_told(judgement.comparability, without=("finished", *(("equal budget",) if saved else ())))
+    sentences = _describe_told(judgement.comparability, without=("finished", *(("equal budget",) if saved else ())))
     if judgement.before is None or judgement.predecessor is None:
         against = f"{quote(judgement.before.record.name)}: " if judgement.before is not None else ""
-        return against + (judgement.why_not_predecessor or "no run to test") + told
+        return against + (judgement.why_not_predecessor or "no run to test") + sentences
     test = judgement.predecessor
     additions = f"; Welch's p = {format_p(test.welch.p_greater)}" if not math.isnan(test.welch.p_greater) else ""
     additions += "" if judgement.before.pools else "; its own logs do not hold what it says"
     additions += "" if rules.predecessor.required else "; not required"
     additions += _describe_one_more(judgement) if rules.goal is None else ""
     size = f"{'better' if test.gain >= 0 else 'worse'} by {format_value(abs(test.gain), test.sigma)}"
-    return f"{size} than {quote(judgement.before.record.name)}{saved}: {_describe_p(judgement, test)}{additions}{told}"
+    comparison = f"{size} than {quote(judgement.before.record.name)}{saved}"
+    return f"{comparison}: {_describe_p(judgement, test)}{additions}{sentences}"
 
 
 def _describe_told(answers: Answers, *, without: Sequence[str]) -> str:

@@ -135,13 +135,13 @@ def write_texts(
     if size := strip_markup(request.size):
         shared["size"] = size
         sentence = f"At {size}, {sentence[:1].lower()}{sentence[1:]}"
-    told = (*notes, *every_check.list_told_of_methods(answers))
+    sentences = (*notes, *every_check.list_told_of_methods(answers))
     return VerdictTexts(
         sentence=visible(sentence),
-        page=visible(join_sections([title, sentence, *told, *more, *ends])),
+        page=visible(join_sections([title, sentence, *sentences, *more, *ends])),
         numbers={**numbers, **shared},
         outcomes=outcomes,
-        told=tuple(map(visible, told)),
+        told=tuple(map(visible, sentences)),
         picture=picture,
     )
 

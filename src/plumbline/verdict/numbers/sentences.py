@@ -60,9 +60,9 @@ def write_sentence(
 
 def _write_as_good(comparison: BaselineComparison, baseline: str, metric: str, gain_seen: str) -> str:
     terms, subject = comparison.terms, quote(comparison.name)
-    asked = f" ({terms.as_good_as})" if terms.margin_sigmas is not None else ""
+    in_sigmas = f" ({terms.as_good_as})" if terms.margin_sigmas is not None else ""
     other = quote(baseline) if comparison.n_baseline else f"the value {comparison.mean_baseline:g}"
-    within = f"{other} in {quote(metric)} by a margin of {-terms.minimum_gain:.3g}{asked}"
+    within = f"{other} in {quote(metric)} by a margin of {-terms.minimum_gain:.3g}{in_sigmas}"
     if comparison.has_equal_values:
         equal = f"its {comparison.n} values are equal to all digits"
         return f"{subject} is as good as {within}: {equal} to those of the same seeds."

@@ -206,7 +206,7 @@ class CommandTrainer:
         rerun = self._result_of(name_rerun(run.run_id))
         began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
         written = None if result.written_outside is None else tuple(result.written_outside)
-        seen = {
+        files = {
             "step": result.place.get("step"),
             "rerun_value": None if rerun is None else rerun.value,
             "started": began,
@@ -219,7 +219,7 @@ class CommandTrainer:
             file=Path(result.log),
             changed_fixed=(*result.changed_fixed, *result.changed_records),
             readers=result.readers,
-            **{**seen, **printed},  # type: ignore[arg-type]
+            **{**files, **printed},  # type: ignore[arg-type]
         )
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:

@@ -115,8 +115,8 @@ def fill_budget(budget: str, multiple: Fraction, place: str) -> RunBudget:
     def multiply(match: re.Match[str]) -> str:
         return str(multiply_whole(int(match[1]), multiple, place))
 
-    words = _NUMBER.sub(multiply, budget)
-    return RunBudget(label=format_multiple(multiple), words=words, times=float(multiple))
+    filled = _NUMBER.sub(multiply, budget)
+    return RunBudget(label=format_multiple(multiple), words=filled, times=float(multiple))
 
 
 def explain_wrong_budget(budget: str) -> str:

@@ -59,8 +59,8 @@ def read_table(
     by_method: dict[str, dict[str, RunEvidence]] = {}
     cells, without_measures = {row.line: row.cells for row in chosen}, frozenset((column, columns.step))
     picked = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
-    made = [cells[run.line] for run in picked.values() if run.line is not None and run.value is not None]
-    start, *seeming = find_start_column(made, without=without_measures)
+    cells_of_runs = [cells[run.line] for run in picked.values() if run.line is not None and run.value is not None]
+    start, *seeming = find_start_column(cells_of_runs, without=without_measures)
     for (method, seed), run in picked.items():
         of_row = cells[run.line] if run.line is not None else {}
         measures: dict[str, Any] = {

@@ -166,11 +166,11 @@ class RunStatuses:
         """State what a column that was not read says of runs that count; empty if it is none of their end."""
         if any(quote(column) in note for note in self._notes):
             return ""
-        words = self._first_rows(column)
+        texts = self._first_rows(column)
         cells = {row.cells.get(column, "") for row in self._rows.rows}
-        is_of_an_end = failure_columns.names_an_end(column) or failure_columns.may_hold_exit_codes(column, words)
+        is_of_an_end = failure_columns.names_an_end(column) or failure_columns.may_hold_exit_codes(column, texts)
         if is_of_an_end and len(cells) > 1:
-            return self._write_unread(column, list(words), [row.line for row in words.values()])
+            return self._write_unread(column, list(texts), [row.line for row in texts.values()])
         if self._method and not self._varies(column):
             return ""  # a configuration
         failed = [
@@ -256,10 +256,10 @@ class RunStatuses:
             return False
         if len(parts) == 1 or parts[-2] in _OF_A_RUN:
             return True
-        words = self._first_rows(column)
-        if parts[-1] == "state" and not any(self._translate(word) for word in words):
+        texts = self._first_rows(column)
+        if parts[-1] == "state" and not any(self._translate(word) for word in texts):
             return False  # of the country (`us_state`), of the optimizer
-        return not all(map(_is_number, words))
+        return not all(map(_is_number, texts))
 
     def _holds_statuses(self, column: str, *, others: bool) -> bool:
         """Whether a column holds statuses by its words; `others`: the name of another column states that it does.
