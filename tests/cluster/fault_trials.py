@@ -23,7 +23,7 @@ from plumbline.core.files import sha256_file
 STEPS = 400
 UNDER_WAY = 80  # at this step there are checkpoints to lose
 RUN = "transfer/{scale}/baseline/s42"
-OPTIONS = "--checkpoint-steps 25 --report-seconds 0 --stale-lock-seconds 20"
+OPTIONS = "--checkpoint-steps 25 --report-every 0.001s --stale-lock-after 20s"
 PACKS = [f"work/smoke/corpora/climbmix/packs/context64/{split}" for split in ("train", "validation")]
 #: The trainer's messages that show what became of a fault.
 NOISE = r"slurmstepd|srun: error|\brule\b"

@@ -137,7 +137,7 @@ def test_a_run_of_each_size_class_goes_through_the_profile(workspace: Workspace,
     driver = workspace.snakemake(
         target, "--config", "preset=smoke", "machine=h100",
         profiles=overlay(workspace, size),
-        environment={"TRAIN_PAUSE": str(size.pause), "TRAIN_OPTIONS": "--report-seconds 0"} | UNCOMPILED,
+        environment={"TRAIN_PAUSE": str(size.pause), "TRAIN_OPTIONS": "--report-every 0.001s"} | UNCOMPILED,
     )  # fmt: skip
     try:
         assert driver.wait(1500) == 0, driver.output()[-4000:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import parse_duration
 
@@ -19,3 +20,12 @@ def test_times(text: str, seconds: float) -> None:
 def test_no_times(text: str) -> None:
     with pytest.raises(PlumblineError, match="write 90s, 30 min, 2 hours, 1d"):
         parse_duration(text)
+
+
+def test_an_option_takes_a_time_and_names_the_grammar(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = command_line.Parser("")
+    parser.add_argument("--every", type=command_line.duration)
+    assert parser.parse_args(["--every", "1h30m"]).every == 5400
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--every", "90"])
+    assert "--every" in (message := capsys.readouterr().err) and "'90'" in message and "90s" in message

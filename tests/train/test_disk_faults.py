@@ -520,7 +520,7 @@ def test_a_second_ctrl_c_gives_no_traceback_and_is_no_kill(packs: Path, tmp_path
     """It comes while the checkpoint is written that the first one requested."""
     args = command(packs, tmp_path, run_spec(train__steps=100000).to_json())[3:]
     stderr_file = tmp_path / "said"
-    process = PROCESSES.Process(target=of_a_terminal, args=([*args, "--report-seconds", "0"], str(stderr_file)))
+    process = PROCESSES.Process(target=of_a_terminal, args=([*args, "--report-every", "0.001s"], str(stderr_file)))
     process.start()
     for line in (" step 3/", "writing"):
         deadline = time.monotonic() + 120

@@ -110,7 +110,7 @@ def test_ctrl_c_saves_before_it_ends(packed: Project) -> None:
     expected = sha256_file(packed.root / WEIGHTS)
     for folder in (f"work/smoke/runs/{RUN}", STATE):
         shutil.rmtree(packed.root / folder)
-    process = packed.start_snakemake(*COMMAND[:-1], "pretrain:trainer_flags='--checkpoint-seconds 600'")
+    process = packed.start_snakemake(*COMMAND[:-1], "pretrain:trainer_flags='--checkpoint-every 10min'")
     progress = packed.root / STATE / "progress.jsonl"
     while not (progress.exists() and '"event": "start"' in progress.read_text()):
         assert process.poll() is None, "Snakemake ended before its trainer had begun"

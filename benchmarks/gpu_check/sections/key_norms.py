@@ -79,7 +79,7 @@ def _arm(spec: RunSpec, read: dict[str, Path] | None, setting: SectionCall) -> d
     out, state = folder / "out", folder / "state"
     command = [sys.executable, "-m", "plumbline.train", "--spec", spec.to_json(), "--device", setting.device]
     command += ["--training-pack", str(read["train"]), "--validation-pack", str(read["validation"])]
-    command += ["--state", str(state), "--out", str(out), "--checkpoint-seconds", "60"]
+    command += ["--state", str(state), "--out", str(out), "--checkpoint-every", "1min"]
     code = _train(command, seconds_left)
     if code == EXIT_RUN_AGAIN:
         return {"status": GOES_ON, "reason": f"stopped at step {_step(state)}; on this machine it goes on from there"}

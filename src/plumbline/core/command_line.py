@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
+from plumbline.core.formats import parse_duration
 from plumbline.core.pipeline_packages import explain_missing_package
 from plumbline.core.terminal_lines import fold_lines
 
@@ -115,6 +116,18 @@ def not_negative(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
     return int(text)
+
+
+def duration(text: str) -> float:
+    """Parse an option's value as a time, in seconds (for argparse's `type`).
+
+    Raises:
+        argparse.ArgumentTypeError: the text is not a time.
+    """
+    try:
+        return parse_duration(text)
+    except PlumblineError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(main: Callable[[], int | None]) -> None:

@@ -5,6 +5,7 @@ diverged), 75 asked to stop and saved, anything else a fault.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from plumbline.core import command_line
@@ -30,7 +31,13 @@ def arguments() -> command_line.Parser:
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     interval = parser.add_mutually_exclusive_group()
-    interval.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
+    interval.add_argument(
+        "--checkpoint-every",
+        type=command_line.duration,
+        metavar="TIME",
+        dest="checkpoint_seconds",
+        help="default: 15s on a CPU, 10 min on a GPU",
+    )
     interval.add_argument("--checkpoint-steps", type=command_line.positive, metavar="N")
     add(
         "--keep-checkpoints",
@@ -72,14 +79,13 @@ def arguments() -> command_line.Parser:
         help="read losses so many steps after they were computed; no number changes (default: 0 on a CPU; on a GPU 8, "
         "among several 2)",
     )
-    add("--report-seconds", type=float, default=5.0, help="shortest time between two progress lines")
-    add(
-        "--stale-lock-seconds",
-        type=float,
-        default=120.0,
-        help="a trainer without a heartbeat counts as dead after this time",
-    )
-    add("--lock-wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")
+    add_time = partial(add, type=command_line.duration, metavar="TIME")
+    text = "shortest time between two progress lines (default: 5s)"
+    add_time("--report-every", dest="report_seconds", default=5.0, help=text)
+    text = "a trainer without a heartbeat counts as dead after this time (default: 2 min)"
+    add_time("--stale-lock-after", dest="stale_lock_seconds", default=120.0, help=text)
+    text = "how long to wait for another trainer of this run (default: 3 min)"
+    add_time("--lock-wait", dest="lock_wait_seconds", default=180.0, help=text)
     add("--max-starts-without-progress", type=int, default=3, metavar="K",
         help="give up after K faults in the loop from the same step; 0: never (default: %(default)s)")  # fmt: skip
     return parser
