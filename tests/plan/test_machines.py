@@ -74,7 +74,8 @@ def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
         ({"mfu": None}, "'mfu' is missing; add it"),
         ({"mfu": 40}, r"h100\.mfu: 40 is not a number <= 1"),
         ({"price": -1}, r"h100\.price: -1 is not a number >= 0"),
-        ({"slice_hours": 0}, r"h100\.slice_hours: 0 is not a number > 0"),
+        ({"slice": "0 h"}, r"h100\.slice: '0 h' must be above 0"),
+        ({"slice": "24"}, r"h100\.slice: '24' is not a time"),
         ({"devices": {"node": 0}}, r"h100\.devices\.node: 0 is not a whole number >= 1"),
         ({"devices": {"nodes": 8}}, r"h100\.devices: unknown key 'nodes'; did you mean 'node'?"),
         (

@@ -94,9 +94,9 @@ def test_time_limits_are_positive_and_at_most_a_slice(paper: Project, demo: Proj
                 assert isinstance(minutes, int)
                 assert 1 <= minutes <= priced.machine.slice_hours * 60
     run = paper.runs[BASELINE]
-    short = structs.replace(machines.load("h100"), slice_hours=0.5)
+    short = structs.replace(machines.load("h100"), slice="30 min")
     assert estimator(paper, short).pretrain_minutes(run) == 30
-    long = structs.replace(machines.load("h100"), slice_hours=1000)
+    long = structs.replace(machines.load("h100"), slice="1000 hours")
     priced = estimator(paper, long)
     assert 60 * priced.pretrain_minutes(run) > priced.pretrain_seconds(run)
 

@@ -93,10 +93,10 @@ def test_a_run_is_chained_over_slices_that_each_start_and_stop(paper: Project) -
     run = paper.runs[BASELINE]
     assert training_jobs(day, run) == 1, "16 hours on eight H100"
     assert training_jobs(day, run, 1.5) == 2, "a slice too short for it"
-    quarter = estimator(paper, structs.replace(machines.load("h100"), slice_hours=6))
+    quarter = estimator(paper, structs.replace(machines.load("h100"), slice="6 hours"))
     seconds = quarter.pretrain_seconds(run)
     assert training_jobs(quarter, run) == ceil((seconds - 120) / (6 * 3600 - 300 - 120)) == 3
-    tight = structs.replace(machines.load("h100"), slice_hours=(seconds + 200) / 3600)
+    tight = structs.replace(machines.load("h100"), slice=f"{seconds + 200}s")
     assert training_jobs(estimator(paper, tight), run) == 2, "it would not be saved in time"
 
 

@@ -15,6 +15,7 @@ from msgspec import Meta, structs
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError, nearest, warn_once, warn_unread
+from plumbline.core.formats import parse_duration
 from plumbline.core.permissions import explain_denial
 from plumbline.core.structs import Absent, ClosedStruct, Fault, unknown_key
 from plumbline.plan.job_needs import amount, inside_evaluation
@@ -76,7 +77,7 @@ class MachineEntry(ClosedStruct, frozen=True, kw_only=True):
     disk_mb_per_second: Positive
     devices: Annotated[dict[Size, Count], Meta(min_length=1)]
     devices_at_once: Count
-    slice_hours: Positive
+    slice: Text
     memory_gib: Positive
     micro_batch: dict[Size, Count]
     price: NotNegative
@@ -84,6 +85,15 @@ class MachineEntry(ClosedStruct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _require_slots(self.relative_step_time, "relative_step_time")
+        try:
+            parse_duration(self.slice)
+        except PlumblineError as error:
+            raise Fault(str(error), "slice") from None
+
+    @property
+    def slice_hours(self) -> float:
+        """The longest time limit to ask for, in hours."""
+        return parse_duration(self.slice) / 3600
 
 
 class Machine(MachineEntry, frozen=True, kw_only=True):
