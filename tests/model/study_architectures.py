@@ -39,7 +39,7 @@ KEY_NORMS: Overlay = RMS_NORM | {
 }
 
 #: The nanoGPT of the query_free study (5), and the same without a query matrix, with the scale that goes with it, and
-#: with the queries of its section 6; then what its theorem 4.2 is about.
+#: with the queries of its section 6; what its theorem 4.2 is about; and the same without keys' or values' matrix.
 NANO_GPT: Overlay = {
     "positions": {"name": "learned"},
     "norm": {"name": "layer_norm", "bias": False},
@@ -54,6 +54,8 @@ QUERY_FREE: dict[str, Overlay] = {
     # Without norms and FFN skips a stream of the others' initial values fades, and nothing is learned.
     "norm_free": NANO_GPT | {"norm": {"name": "none"}, "residual": {"name": "attention_skip"}, "init_std": 0.1},
     "query_free_in_a_layer": NANO_GPT | {"projections": {"name": "partial_identity_query", "layers": "1"}},
+    "key_free": NANO_GPT | HALF_SCALE | {"key_value_heads": 8, "projections": {"name": "identity_key"}},
+    "value_free": NANO_GPT | {"key_value_heads": 8, "projections": {"name": "identity_value"}},
 }
 
 #: Multi-head latent attention (quack study, algorithm 2) with the blocks of a Qwen3, and with norms on the latents.
@@ -65,6 +67,7 @@ LATENT_NORM: Overlay = LATENT | {"projections": LATENT["projections"] | {"latent
 
 #: What the universal tests run over in addition to the methods. (`llama` is those tests' baseline.)
 BLOCKS: dict[str, Overlay] = {name: slots for name, slots in PREMATURE.items() if name != "llama"} | {
+    "tanh_cap": {"mixer": {"name": "tanh_cap", "cap": 1.0}},
     "gpt_unbiased_norm": {"norm": {"name": "layer_norm", "bias": False}, "ffn": {"name": "gelu", "gelu": "tanh"}},
     "key_norms": KEY_NORMS,
     **QUERY_FREE,

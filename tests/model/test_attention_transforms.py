@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from plumbline.core.errors import PlumblineError
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder, create
-from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, plain, with_scores
+from tests.model.attention_cases import GROUPS, HEADS, WIDTH, inputs, mixer, plain, scores, with_scores
 from tests.model_specs import small
 
 QK_NORM = {"query_key": {"name": "qk_norm"}}
@@ -59,6 +60,34 @@ def test_the_cap_is_softmax_inside_and_level_outside() -> None:
     # No gradient where the clamp holds.
     (gradient,) = torch.autograd.grad(row[0], q)
     assert not gradient[0, 0, -1, :2].any()
+
+
+def test_a_tanh_bounds_scores_and_lets_gradients_through() -> None:
+    q, k, v = inputs(9, spread=6.0)
+    z, cap = scores(q, k), 2.0
+    assert (z.abs() > 2 * cap).any() and (z.abs() < cap / 2).any()
+    visible = torch.ones(9, 9, dtype=torch.bool).tril()
+    # e^(2x) = (1 + tanh x) / (1 - tanh x), so that the formula is written without a tanh; softmax by its own sums.
+    bounded = cap * (1 - 2 / (1 + torch.exp(2 * z / cap)))
+    terms = torch.exp(bounded) * visible
+    built = mixer("tanh_cap", cap=cap)
+    expected = terms / terms.sum(-1, keepdim=True)
+    torch.testing.assert_close(built.weights(q, k, plain(9)), expected)
+    values = v.repeat_interleave(HEADS // GROUPS, dim=1)
+    (ours, theirs) = (
+        torch.autograd.grad(out.square().sum(), (q, k, v), retain_graph=True)
+        for out in (built(q, k, v, plain(9)), expected @ values)
+    )
+    for gradient, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(gradient, other)
+    # Where the clamp of `softmax_cap` holds and gives no gradient, there is one.
+    z = torch.zeros(HEADS, 3, 3, dtype=torch.float64)
+    z[:, -1] = torch.tensor([6.0, 5.0, 0.0])
+    q, k = (x.requires_grad_() for x in with_scores(z))
+    (gradient,) = torch.autograd.grad(built.weights(q, k, plain(3))[0, 0, -1, 0], q)
+    assert gradient[0, 0, -1, :2].all()
+    with pytest.raises(PlumblineError, match=r"model\.mixer\.cap \(0\)"):
+        mixer("tanh_cap", cap=0.0)
 
 
 def test_value_residual_blends_with_the_first_layers_values() -> None:

@@ -27,13 +27,13 @@ def model(slots: Overlay, **sizes) -> Decoder:
     return decoder.eval()
 
 
-def with_query(source: Decoder, slots: Overlay, query: torch.Tensor) -> Decoder:
-    """The same weights in a model with a query matrix (outputs x inputs), which is this one in every layer."""
+def with_identity(source: Decoder, slots: Overlay, role: str) -> Decoder:
+    """The same weights in a model that has one matrix of attention more, which is the identity in every layer."""
     other = model(slots)
     weights = dict(source.named_parameters())
     with torch.no_grad():
         for name, value in other.named_parameters():
-            value.copy_(query if name.endswith("projections.query.weight") else weights[name])
+            value.copy_(torch.eye(64) if name.endswith(f"projections.{role}.weight") else weights[name])
     return other
 
 
@@ -49,15 +49,21 @@ def test_counts_of_the_query_free_study(name, total, without_embeddings):
     assert sum(counted) == without_embeddings
 
 
-def test_without_a_query_matrix_three_of_four_matrices_of_attention_are_left():
-    decoder = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE["query_free"]))
+@pytest.mark.parametrize("name", ["query_free", "key_free", "value_free"])
+def test_without_one_matrix_three_of_four_matrices_of_attention_are_left(name):
+    decoder = on_meta(ModelSpec.from_dict(BASELINE | QUERY_FREE[name] | NANO_GPT_SIZES))
     assert sum(value.numel() for value in decoder.blocks[0].attention.parameters()) == 3 * 768**2
 
 
+@pytest.mark.parametrize(
+    ("name", "role", "scale"),
+    [("query_free", "query", HALF_SCALE), ("key_free", "key", HALF_SCALE), ("value_free", "value", {})],
+)
 @torch.no_grad()
-def test_no_projection_is_a_projection_by_the_identity():
-    own = model(QUERY_FREE["query_free"])
-    other = with_query(own, QUERY_FREE["nano_gpt"] | HALF_SCALE, torch.eye(64))
+def test_no_projection_is_a_projection_by_the_identity(name, role, scale):
+    own = model(QUERY_FREE[name])
+    assert role not in {role.role for role in collect_roles(own).values()}
+    other = with_identity(own, QUERY_FREE["nano_gpt"] | scale, role)
     torch.testing.assert_close(own(TOKENS), other(TOKENS), rtol=1e-5, atol=1e-5)
 
 
@@ -133,6 +139,15 @@ def test_an_ffn_without_a_skip_replaces_the_stream():
 def test_heads_that_do_not_fill_the_stream_are_refused():
     spec = ModelSpec.from_dict(BASELINE | {"head_width": 4} | QUERY_FREE["query_free"])
     with pytest.raises(PlumblineError, match=r"'identity_query'.*\(8 x 4\) must be model.width \(64\)"):
+        on_meta(spec)
+
+
+@pytest.mark.parametrize("name", ["identity_key", "identity_value"])
+def test_key_value_heads_that_do_not_fill_the_stream_are_refused(name):
+    spec = ModelSpec.from_dict(BASELINE | {"key_value_heads": 2, "projections": {"name": name}})
+    with pytest.raises(
+        PlumblineError, match=rf"'{name}'.*model.key_value_heads .*\(2 x 8\) must be model.width \(64\)"
+    ):
         on_meta(spec)
 
 

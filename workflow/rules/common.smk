@@ -45,7 +45,7 @@ def one_of(names):
     return "|".join(sorted(re.escape(name) for name in set(names))) or "(?!)"
 
 
-SPECS = [run.spec for run in PROJECT.runs.values()]
+SPECS = [run.spec for run in PROJECT.every_run.values()]
 # What products are made of is asked for each of their jobs, and computed once.
 of_corpus, of_items, of_scores = (
     cache(PROJECT.fingerprints.corpus),
@@ -146,7 +146,8 @@ def target_files(kind):
     def files(wildcards):
         study, target = wildcards.study, getattr(wildcards, kind)
         PROJECT.targets.entry(study, target, kind)
-        return PROJECT.targets.files(study, target)
+        packs = [shards(*place) for place in PROJECT.targets.packs(study, target)]
+        return PROJECT.targets.files(study, target) + packs
 
     return files
 

@@ -121,6 +121,7 @@ WEIGHTS: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
     "selective": lambda mixer, z: z.softmax(-1),
     "scaled_softmax": lambda mixer, z: z.softmax(-1),
     "softmax_cap": lambda mixer, z: torch.where(z.isneginf(), z, z.clamp(-mixer.cap, mixer.cap)).softmax(-1),
+    "tanh_cap": lambda mixer, z: torch.where(z.isneginf(), z, mixer.cap * (z / mixer.cap).tanh()).softmax(-1),
     "sigmoid": lambda mixer, z: z.sigmoid() / (1 if mixer.bias is None else mixer.context),
     "softpick": lambda mixer, z: (z.softmax(-1) - 1 / z.isfinite().sum(-1, keepdim=True)).relu(),
     "differential": lambda mixer, z: _difference(mixer, z.softmax(-1)),
