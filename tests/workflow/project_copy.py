@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ import yaml
 from tests import warm_processes
 
 STUDY = "studies/transfer/study.yaml"
+#: What `pip --python PYTHON` has another Python run: this environment's pip, started once.
+PIP_ELSEWHERE = Path(sysconfig.get_path("purelib")) / "pip/__pip-runner__.py"
 #: What a copy leaves out: made things at the root, caches everywhere.
 MADE = {".git", ".venv", ".snakemake", "work", "logs", "results", ".hypothesis", ".mirror"}
 CACHES = shutil.ignore_patterns("__pycache__", ".*_cache", "*.egg-info")

@@ -28,6 +28,7 @@ from packaging.version import Version
 
 from plumbline.core.pipeline_packages import MODULES
 from plumbline.operate.preflight.environment import PYTHON
+from tests.workflow.project_copy import PIP_ELSEWHERE
 
 #: What comes along with a CUDA build of the pinned torch; a CPU build has none of it.
 OF_CUDA = ("nvidia-", "cuda-")
@@ -97,7 +98,7 @@ def install(
     shell = f"""
         [ "$3" = check ] && exec test ! -e lacking
         shift 2
-        exec {sys.executable} -m pip --python there/bin/python "$@"
+        exec there/bin/python {PIP_ELSEWHERE} "$@"
     """
     (folder / "python").write_text(f"#!/bin/sh\n{shell}\n")
     (folder / "python").chmod(0o755)

@@ -16,7 +16,7 @@ import pytest
 from plumbline import __version__
 from plumbline.cli import ls
 from plumbline.core import package_data
-from tests.workflow.project_copy import CACHES, jobs_by_rule
+from tests.workflow.project_copy import CACHES, PIP_ELSEWHERE, jobs_by_rule
 
 pytestmark = pytest.mark.workflow
 
@@ -68,8 +68,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _pip(python: Path, *arguments: str | Path) -> str:
     """What this environment's pip does in another one."""
-    pip = (sys.executable, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check")
-    return _run(*pip, *arguments, cwd=python.parent)
+    return _run(python, PIP_ELSEWHERE, "--quiet", "--disable-pip-version-check", *arguments, cwd=python.parent)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +171,7 @@ wide_is_fast = ["**/*"]
 
 
 def _query_project(installed: Callable[..., str], project: Path) -> dict[str, object]:
-    """What a project states about the sixth study: in its list, its audit, a table without runs, and a plan."""
+    """What a project states about the sixth study: in its list, its audit, and a table without runs."""
     listed, runs, _ = _carry_out(
         installed, project,
         ("ls", "studies", "--json"),
@@ -181,14 +180,11 @@ def _query_project(installed: Callable[..., str], project: Path) -> dict[str, ob
     )  # fmt: skip
     table = ("-m", "plumbline.results", "table", "widths", "losses", "--preset", "smoke", "--expected-runs", "found")
     installed(*table, "--out", "losses.csv", cwd=project)
-    arguments = ("results/smoke/widths/losses.csv", "results/smoke/widths/claims.csv", "--config", "preset=smoke")
-    planned = jobs_by_rule(installed("-m", "snakemake", "-n", *arguments, cwd=project))
     return {
         "paper": {row["study"]: row["paper"] for row in json.loads(listed)}["widths"],
         "runs": json.loads(runs),
         "audit": (project / "audit.csv").read_text(),
         "table": (project / "losses.md").read_text(),
-        "jobs": {rule: planned[rule] for rule in ("pretrain", "measure", "table", "claims")},
     }
 
 
@@ -201,9 +197,7 @@ def test_a_sixth_paper_from_the_wheel(
     assert listing["paper"] == '"Wide Is Fast" (Author and Other)' and 'Study `widths`: "Wide Is' in str(
         listing["table"]
     )
-    assert listing["jobs"] == {"pretrain": 4, "measure": 1, "table": 1, "claims": 1} and "mismatch" in str(
-        listing["audit"]
-    )
+    assert "mismatch" in str(listing["audit"])
 
     package.mkdir()
     shutil.move(project / "studies/widths", package / "wide_is_fast")
@@ -212,6 +206,9 @@ def test_a_sixth_paper_from_the_wheel(
     _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", package)
     try:
         assert _query_project(installed, project) == listing, "wherever it lies"
+        targets = ("results/smoke/widths/losses.csv", "results/smoke/widths/claims.csv", "--config", "preset=smoke")
+        planned = jobs_by_rule(installed("-m", "snakemake", "-n", *targets, cwd=project))
+        assert {"pretrain": 4, "measure": 1, "table": 1, "claims": 1}.items() <= planned.items()
         shutil.copytree(SIXTH, project / "studies/widths", ignore=CACHES)
         with pytest.raises(AssertionError) as both:
             installed("-m", "plumbline", "ls", "studies", cwd=project)

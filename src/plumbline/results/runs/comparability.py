@@ -138,14 +138,17 @@ class ComparabilityCheck:
             return
         self._require_finite(key, scores)
         self._once(key, scores)
-        tasks = scores[scores["primary"] & (scores["task"] != average)].set_index("task")
+        rows = zip(*(scores[name] for name in ("task", "primary", "metric", "items")))
+        tasks = [
+            (task, str(metric), str(items)) for task, primary, metric, items in rows if primary and task != average
+        ]
         corpus = _describe_corpus(manifest)
         for label, name in LABELS.items():
             self._record_required("scores", name, key, self._read_label("scores", key, labels, label))
         for label, name in LABELS_OF_CORPUS.items():
             self._record_required("scores", name, key, self._read_label("scores", key, labels, label), corpus)
-        self._record_required("scores", "the tasks and their metrics", key, tasks["metric"].astype(str).to_dict())
-        self._record_required("scores", "the number of items", key, tasks["items"].astype(str).to_dict(), corpus)
+        self._record_required("scores", "the tasks and their metrics", key, {task: metric for task, metric, _ in tasks})
+        self._record_required("scores", "the number of items", key, {task: items for task, _, items in tasks}, corpus)
         self._record_required("scores", "the harness", key, _join_in_order(scores["harness_version"].unique()))
         for label, name in NOTED_LABELS.items():
             self._record_noted("scores", name, key, labels.get(label))
@@ -271,21 +274,25 @@ class ComparabilityCheck:
 
     def _once(self, key: str, scores: pd.DataFrame) -> None:
         """Refuse two values of one task, of which a table could show either."""
-        twice = scores.duplicated(["task", "metric"]) | (scores["primary"] & scores.duplicated(["task", "primary"]))
-        for row in scores[twice].itertuples():
-            raise PlumblineError(
-                f"the scores of {key}: {row.task} is given more than once ({row.metric}, {row.value:g}), and which of "
-                f"its values counts is unknown: remove {self.work / 'scores' / key} and run the command again to "
-                "evaluate it"
-            )
+        seen: set[tuple[str, str | bool]] = set()
+        for task, metric, primary, value in zip(*(scores[name] for name in ("task", "metric", "primary", "value"))):
+            values = {(task, metric), (task, True)} if primary else {(task, metric)}
+            if values & seen:
+                raise PlumblineError(
+                    f"the scores of {key}: {task} is given more than once ({metric}, {value:g}), and which of "
+                    f"its values counts is unknown: remove {self.work / 'scores' / key} and run the command again to "
+                    "evaluate it"
+                )
+            seen |= values
 
     def _require_finite(self, key: str, scores: pd.DataFrame) -> None:
         """Refuse scores that are not finite; an accuracy next to them is wrong too, since it is their argmax."""
-        for row in scores[~scores["value"].map(math.isfinite)].itertuples():
-            raise PlumblineError(
-                f"the scores of {key}: {row.metric} of {row.task} is {row.value}, and no score next to it means "
-                f"anything: remove {self.work / 'scores' / key} and run the command again to evaluate it"
-            )
+        for task, metric, value in zip(scores["task"], scores["metric"], scores["value"]):
+            if not math.isfinite(value):
+                raise PlumblineError(
+                    f"the scores of {key}: {metric} of {task} is {value}, and no score next to it means "
+                    f"anything: remove {self.work / 'scores' / key} and run the command again to evaluate it"
+                )
 
 
 def _weights_digest(manifest: Mapping[str, Any]) -> str | None:

@@ -99,9 +99,18 @@ class FinishedRunReader:
         return Evidence(metric=metric.name, runs=runs)
 
     def _run(self, metric: ComparedMetric, key: str) -> RunEvidence:
-        value, folder = self._value(metric, key), self.frames.work / "runs" / key
-        finite = value if math.isfinite(value) else None
-        return run_evidence(folder, self.frames.outcomes[key], self.frames.manifests[key], finite)
+        known = self._known_runs.get((metric.name, key))
+        if known is None:
+            value, folder = self._value(metric, key), self.frames.work / "runs" / key
+            finite = value if math.isfinite(value) else None
+            known = run_evidence(folder, self.frames.outcomes[key], self.frames.manifests[key], finite)
+            self._known_runs[metric.name, key] = known
+        return known
+
+    @cached_property
+    def _known_runs(self) -> dict[tuple[str, str], RunEvidence]:
+        """(metric, key) -> what is known of a run: a page asks for each some forty times."""
+        return {}
 
     def values(self, metric: ComparedMetric, scale: str, method: str) -> dict[str, float]:
         """Collect seed -> value of a metric, of the runs that completed and have one."""
