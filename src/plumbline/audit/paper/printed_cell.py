@@ -74,7 +74,7 @@ class PrintedCell:
         sd: the number after a ±, or None.
         bracket: the number in brackets after the number, or None; its unit; whether it has a sign or an arrow.
         interval: the ends of a range in brackets that holds the number, or None.
-        listed: the numbers of a list, which a cell has in place of one number.
+        values: the numbers of a list, which a cell has in place of one number.
         bold, underlined: how it is marked; `stars`: how many stars stand after the number.
         colour: the colour of the text, or of the part in brackets, as the paper names it.
         arrow: 1 or -1 where an arrow points up or down next to the number, else 0; in a difference it is the sign.
@@ -91,7 +91,7 @@ class PrintedCell:
     bracket_unit: str = ""
     bracket_signed: bool = False
     interval: tuple[str, str] | None = None
-    listed: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
     bold: bool = False
     underlined: bool = False
     stars: int = 0
@@ -147,7 +147,7 @@ def read_cell(text: str) -> PrintedCell:
     number = _parse_decimal(parts["sign"] + parts["number"]) if match else None
     if number is None or (interval and not Decimal(interval[0]) <= Decimal(number) <= Decimal(interval[1])):
         several = _LIST.fullmatch(bare) and tuple(re.findall(r"[+-]?\d+\.\d+", bare.replace("+", "")))
-        return PrintedCell(text=plain, listed=several or (), bold=bold, underlined=underlined)
+        return PrintedCell(text=plain, values=several or (), bold=bold, underlined=underlined)
     sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"]
     bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after']}{parts['bracket']}")
     return PrintedCell(
