@@ -60,7 +60,7 @@ class PaperSource(Struct, forbid_unknown_fields=True, kw_only=True):
     """A paper's sources: its tables by the name of their CSV, and of all that is in it, what was read.
 
     Attributes:
-        tables_there: how many tables the sources have: those read, and `unread`.
+        tables_there: how many tables with numbers the sources have: those read, and `unread`.
         passages: captions and running text.
         not_read: places that were not read, in tables and outside of them.
     """

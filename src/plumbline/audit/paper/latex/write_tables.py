@@ -21,8 +21,8 @@ from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
 
-#: Most places that are named as not read, and characters of a line that is kept.
-NOT_READ, LINE = 1_000, 300
+#: Most places that are named as not read, and characters of a line that is kept, and of a cell that is no sentence.
+NOT_READ, LINE, SHORT = 1_000, 300, 60
 
 
 def write_tables(path: Path, folder: Path) -> None:
@@ -34,7 +34,7 @@ def write_tables(path: Path, folder: Path) -> None:
     source = read_source(path)
     tokens = read_tokens(source)
     tables, unread = find_tables(tokens, source)
-    kept = PaperSource(paper=path.name, tables_there=len(tables) + len(unread))
+    kept = PaperSource(paper=path.name)
     texts: dict[str, str] = {}
     numbers = {table.label: table.floating for table in tables if table.label and table.floating}
     captions: list[Passage] = []
@@ -49,10 +49,11 @@ def write_tables(path: Path, folder: Path) -> None:
             captions.append(Passage("caption", table.section[:200], table.where, table.caption[:4_000], name))
             entry.section, entry.sha256 = table.section[:200], sha256_text(text)
             texts[name], kept.tables[name] = text, entry
-        else:
+        elif table.problem:
             unread.append(UnreadTable(table.where, table.kind, table.problem))
     kept.passages = [*passages, *(each for each in captions if each.text)]
     _keep_lines(kept, source)
+    kept.tables_there = len(texts) + len(unread)
     kept.unread = unread[:NOT_READ]
     kept.not_read = _shorten([*(f"{each.where}: {each.kind}: {each.why}" for each in unread), *not_read])
     if not texts:
@@ -122,8 +123,10 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     width = len(grid[0]) if grid else 0
     body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
     if len(grid) <= head or width < 2 or not any(map(_prints_number, body)):
-        table.problem = f"a tabular of {size} without numbers to compare"
-        return "", []
+        short = [text for text in body if text and len(text) < SHORT]
+        if 3 * sum(any(map(str.isdigit, text)) for text in short) > len(short) and width > 1:
+            table.problem = f"a tabular of {size} in which no cell is a number in full"
+        return "", [] if table.problem else [f"{table.where}: a tabular of {size} without numbers to compare"]
     names = _name_columns(grid[:head], width)
     names[0] = names[0] or "name"
     text, problems = io.StringIO(), []
