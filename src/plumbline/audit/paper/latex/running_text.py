@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from plumbline.audit.paper.latex.cell_text import REFERENCES, cell_text
+from plumbline.audit.paper.latex.cell_text import REFERENCES, plain_text
 from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.tokens import Token, group, option
 from plumbline.audit.paper.paper_source import Passage
@@ -28,7 +28,7 @@ def read_sections(tokens: Sequence[Token]) -> list[tuple[int, str]]:
         if token.kind == "command" and token.text in SECTIONS:
             _, begin = option(tokens, place + 1)
             title, _ = group(tokens[begin : begin + 100], 0)
-            sections.append((place, visible(cell_text(title).text)[:200]))
+            sections.append((place, visible(plain_text(title))[:200]))
         elif token[:2] == ("command", "begin") and place + 2 < len(tokens) and tokens[place + 2].text == "abstract":
             sections.append((place, "Abstract"))
     return sections
@@ -55,7 +55,7 @@ def read_passages(tokens: Sequence[Token], source: Source, numbers: Mapping[str,
         if len(passages) == PARAGRAPHS:
             source.not_read.append(f"{where}: after {PARAGRAPHS} paragraphs no text is read")
             break
-        text = visible(cell_text(_write_references(part, numbers)).text)
+        text = visible(plain_text(_write_references(part, numbers)))
         passages.append(Passage("abstract" if section == "Abstract" else "text", section, where, text))
     return passages
 
