@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from plumbline.audit.paper.latex.conditions import OpenCondition, settle_conditions
 from plumbline.audit.paper.latex.environments import COMMANDS, FLOATS, Environment, find_environments
-from plumbline.audit.paper.latex.running_text import read_sections
+from plumbline.audit.paper.latex.running_text import Sections
 from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.table_cells import COLUMNS, ReadCell, find_columns, read_cell
 from plumbline.audit.paper.latex.tokens import NAME, TOKENS, Token, after_space, group, option
@@ -70,11 +70,10 @@ class ReadTable:
     problem: str = ""
 
 
-def find_tables(tokens: list[Token], source: Source) -> tuple[list[ReadTable], list[UnreadTable]]:
+def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tuple[list[ReadTable], list[UnreadTable]]:
     """Every tabular of a paper that is not inside another one's cell, in the order of its text; and each table of it
     that has no tabular that could be read."""
     environments, tables, unread = find_environments(tokens), [], []
-    sections = [*read_sections(tokens), (len(tokens) + 1, "")]
     section, following, end, work, floats = "", 0, 0, 0, set()
 
     def refuse(each: Environment, why: str) -> None:

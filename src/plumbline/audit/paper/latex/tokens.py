@@ -63,7 +63,9 @@ def read_tokens(source: Source) -> list[Token]:
         if len(tokens) > TOKENS:
             source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
             break
-    return _expand_macros(_without_false(tokens), source)
+    if any("\\iffalse" in line.text for line in source.lines):
+        tokens = _without_false(tokens)
+    return _expand_macros(tokens, source)
 
 
 def group(tokens: Sequence[Token], start: int) -> tuple[list[Token], int]:
