@@ -12,10 +12,15 @@ from plumbline.audit.paper.latex.source_files import Source
 #: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
 TOKENS, DEPTH, BODY = 600_000, 20, 2_000
 
+#: Most tokens of an environment's name.
+NAME = 40
+
 #: Most tokens of a macro with its arguments.
 FILLED = 100_000
 
 _TOKEN = re.compile(r"\\([a-zA-Z@]+\*?)[ \t]*\n?|\\(.|\n)|([{}&$^_~#])|([^\\{}&$^_~#\s]+)|(\s+)", re.DOTALL)
+#: Kind of a token, by the group of the pattern.
+_KINDS = ("", "command", "command", "sign", "text", "space")
 _DEFINES = (
     "newcommand",
     "renewcommand",
@@ -53,21 +58,14 @@ def read_tokens(source: Source) -> list[Token]:
     tokens: list[Token] = []
     for number, line in enumerate(source.lines):
         for match in _TOKEN.finditer(line.text):
-            command, escaped, sign, text, space = match.groups()
-            if command is not None:
-                tokens.append(Token("command", command, number))
-            elif escaped is not None:
-                tokens.append(Token("command", escaped, number))
-            elif sign is not None:
-                tokens.append(Token("sign", sign, number))
-            elif text is not None:
-                tokens.append(Token("text", text, number))
-            else:
-                tokens.append(Token("space", space, number))
+            place = match.lastindex or 0
+            tokens.append(Token(_KINDS[place], match[place], number))
         if len(tokens) > TOKENS:
             source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
             break
-    return _expand_macros(_without_false(tokens), source)
+    if any("\\iffalse" in line.text for line in source.lines):
+        tokens = _without_false(tokens)
+    return _expand_macros(tokens, source)
 
 
 def group(tokens: Sequence[Token], start: int) -> tuple[list[Token], int]:
@@ -114,6 +112,14 @@ def after_space(tokens: Sequence[Token], start: int) -> int:
     while start < len(tokens) and tokens[start].kind == "space":
         start += 1
     return start
+
+
+def read_name(tokens: list[Token], place: int) -> tuple[str, int]:
+    """The name in braces that begins at `place`, such as that of an environment; and where it ends."""
+    # Only so far: a brace that does not close would be looked for in all of the paper, again and again.
+    begin = after_space(tokens, place)
+    inner, after = group(tokens[begin : begin + NAME], 0)
+    return "".join(token.text for token in inner), begin + after
 
 
 def _without_false(tokens: list[Token]) -> list[Token]:
