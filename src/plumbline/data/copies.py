@@ -24,7 +24,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically
-from plumbline.data.document import key
+from plumbline.data.document import name_key
 from plumbline.data.split import read_lines
 
 #: What is done about copies: nothing but to count them, or each text stays once, one that is on both sides on this one.
@@ -83,10 +83,12 @@ def describe(corpus: str, facts: dict[str, Any]) -> str:
     )
     if copies["rule"] != "keep":
         left_out = train["left_out"] + held_out["left_out"]
-        return f"{message}; {left_out:,} were left out ({key(corpus, 'copies')}: {copies['rule']})"
+        return f"{message}; {left_out:,} were left out ({name_key(corpus, 'copies')}: {copies['rule']})"
     if not train["repeated_on_this_side"] + held_out["repeated_on_this_side"] + held_out["also_on_the_other_side"]:
         return message
-    return f"{message}; all are kept ({key(corpus, 'copies')}: once_in_train or once_in_validation leaves them out)"
+    return (
+        f"{message}; all are kept ({name_key(corpus, 'copies')}: once_in_train or once_in_validation leaves them out)"
+    )
 
 
 def count(hash_files: Mapping[str, Path], rule: CopyRule) -> CopyCount:
@@ -135,8 +137,8 @@ def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, An
             if both:
                 remedy = "each text is on both sides: give more texts, or keep the copies (keep)"
             raise PlumblineError(
-                f"{key(corpus, 'copies')}: {copies.rule}: every document of {split} is on the other side as well, and "
-                f"none would be left; {remedy}"
+                f"{name_key(corpus, 'copies')}: {copies.rule}: every document of {split} is on the other side as well, "
+                f"and none would be left; {remedy}"
             )
     for split, leaves in copies.left_out.items():
         if not leaves.any():

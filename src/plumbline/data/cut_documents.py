@@ -72,15 +72,15 @@ class CutBatch:
     rule: CutRule
     joined: bool
 
-    def results(self, at: Callable[[int], None]) -> Iterator[list[CutDocument]]:
-        """Yield all of them, cut; `at` is told how many are."""
+    def results(self, report: Callable[[int], None]) -> Iterator[list[CutDocument]]:
+        """Yield all of them, cut; `report` is told how many are."""
         cut = []
         for count, row in enumerate(self.rows, 1):
             document = self.rule.cut(row.read())
             if self.joined:
                 document.pieces[:] = [_join(piece) for piece in document.pieces]
             cut.append(document)
-            at(count)
+            report(count)
         yield cut
 
     def describe(self, count: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 
-def key(corpus: str, name: str) -> str:
+def name_key(corpus: str, name: str) -> str:
     """Name a key of a corpus's file as messages do."""
     return f"config/corpora/{corpus}.yaml: {name}"
 

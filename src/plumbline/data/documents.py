@@ -32,7 +32,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically, path_or_none, sha256_file
 from plumbline.data import copies, hub_read_budget, hub_reading, shard_writer, token_files
 from plumbline.data.cut_documents import CutBatch, CutRule, DocumentSplitter, make_batches
-from plumbline.data.document import Document, Row, key
+from plumbline.data.document import Document, Row, name_key
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.read_cache import LocalReadCache, StreamCache, StreamTotals
@@ -90,7 +90,7 @@ def gather(
         for split, shuffle in splitter.shuffles.items():
             if not tally.taken[split]:
                 raise PlumblineError(
-                    f"{key(corpus, 'held_out.percent')}: {rule.validation_percent:g}: of {tally.taken.total()} "
+                    f"{name_key(corpus, 'held_out.percent')}: {rule.validation_percent:g}: of {tally.taken.total()} "
                     f"documents none is left for {split}; give more documents or another percentage"
                 )
             with open(hash_folder / split, "wb") as hashes:
@@ -253,7 +253,7 @@ def _open_source(options: argparse.Namespace) -> tuple[Iterator[Row], dict[str, 
     if options.documents_source == "local":
         if options.local_texts_folder is None:
             raise PlumblineError(
-                f"{key(options.corpus, 'local.folder')}: missing; source local needs a folder of yours"
+                f"{name_key(options.corpus, 'local.folder')}: missing; source local needs a folder of yours"
             )
         paths = local.files(options.local_texts_folder, options.corpus)
         holds_tokens = paths[0].suffix in token_files.SUFFIXES
@@ -346,7 +346,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not 0 < options.validation_percent < 100:
         raise PlumblineError(
-            f"{key(options.corpus, 'held_out.percent')}: {options.validation_percent:g} is not between 0 and 100"
+            f"{name_key(options.corpus, 'held_out.percent')}: {options.validation_percent:g} is not between 0 and 100"
         )
     whole = options.documents_source in ("local", "hub")
     piece_bytes = (

@@ -20,7 +20,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text
-from plumbline.data.document import key
+from plumbline.data.document import name_key
 
 SHORT = "hub.short"
 MARGIN_PERCENT = 10
@@ -53,7 +53,7 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
 
     sample = list(_take_first(texts, SAMPLE_BYTES))
     if not sample:
-        raise PlumblineError(f"{key(corpus, 'hub')}: no row of the data set has text")
+        raise PlumblineError(f"{name_key(corpus, 'hub')}: no row of the data set has text")
     parts = [part for text in sample for part in spans(text, tokenizer.PART)]
     if kind == "gpt2":
         assert wheel is not None
@@ -119,7 +119,7 @@ def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
     """
     read = f"{spent['read_bytes'] / 1e6:,.1f} MB of text were read"
     if not spent["stream_ended"]:
-        return f"{key(corpus, 'hub')}: {read}, as budgeted"
+        return f"{name_key(corpus, 'hub')}: {read}, as budgeted"
     there = spent["read_bytes"] / spent["bytes_per_token"]
     if there >= spent["tokens"]:
         enough = "which is enough by the measured figure, without the margin"
@@ -128,7 +128,7 @@ def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
             f"which are about {there:,.0f} tokens where {spent['tokens']:,} are wanted: what was read is kept; ask for "
             "fewer sequences, or `all`, under `packs`, or name a larger data set"
         )
-    message = f"{key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
+    message = f"{name_key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
     if there * (100 + MARGIN_PERCENT) / 100 < spent["tokens"]:
         raise PlumblineError(message)
     return message

@@ -12,7 +12,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
 from plumbline.data import hub_read_budget
-from plumbline.data.document import Document, key
+from plumbline.data.document import Document, name_key
 from plumbline.data.read_cache import StreamCache
 from plumbline.data.sources import hub
 
@@ -46,7 +46,7 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
         PlumblineError: as `hub.documents`, `hub.pin_revision`, `StreamCache`, `budget.measure`; two flags that clash.
     """
     if not options.hub_dataset:
-        raise PlumblineError(f"{key(options.corpus, 'hub.path')}: missing; source hub needs a data set")
+        raise PlumblineError(f"{name_key(options.corpus, 'hub.path')}: missing; source hub needs a data set")
     collection, revision = (
         {"configuration": options.hub_configuration, "split": options.hub_split, "licence": licence},
         "",
@@ -117,7 +117,7 @@ def _read_budget(
             cache.measured = measured
     budget = hub_read_budget.set_budget(options.token_budget, measured, options.out, data_set)
     print(
-        f"{key(options.corpus, 'packs')}: {budget['tokens']:,} tokens at {budget['bytes_per_token']:.3f} bytes "
+        f"{name_key(options.corpus, 'packs')}: {budget['tokens']:,} tokens at {budget['bytes_per_token']:.3f} bytes "
         f"(measured on the first {budget['sample_bytes'] / 1e6:,.1f} MB) and {budget['margin_percent']} % more: "
         f"{budget['bytes'] / 1e6:,.1f} MB of text are read",
         file=sys.stderr,

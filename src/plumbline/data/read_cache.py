@@ -33,7 +33,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
-from plumbline.data.document import START, StreamPosition, key
+from plumbline.data.document import START, StreamPosition, name_key
 from plumbline.data.split import DocumentShuffle, Sizes
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.
@@ -146,7 +146,7 @@ class StreamCache:
         aside = free_name(self.folder, "larger")
         os.replace(self.folder, aside)
         print(
-            f"{key(self.corpus, 'packs')}: {limit / 1e6:,.1f} MB of text are needed now, and "
+            f"{name_key(self.corpus, 'packs')}: {limit / 1e6:,.1f} MB of text are needed now, and "
             f"{self.tally.bytes / 1e6:,.1f} MB were read before, which is another corpus: reading starts again, and "
             f"the old text is kept as {aside}, until you delete it",
             file=sys.stderr,

@@ -240,8 +240,8 @@ class ShuffleFile:
     write_bytes: int
     sort_bytes: int
 
-    def results(self, at: Callable[[int], None]) -> Iterator[LineBlock]:
-        """Yield its lines in order, a block at a time; `at` is told how many have come.
+    def results(self, report: Callable[[int], None]) -> Iterator[LineBlock]:
+        """Yield its lines in order, a block at a time; `report` is told how many have come.
 
         Raises:
             PlumblineError: two documents share an id.
@@ -251,7 +251,7 @@ class ShuffleFile:
             waiting.append(line)
             hashes += hash_text(line)
             size += len(line)
-            at(count)
+            report(count)
             if size >= _BLOCK:
                 yield self._join(waiting, hashes, last=False)
                 waiting, hashes, size = [], bytearray(), 0

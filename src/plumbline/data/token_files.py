@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.data.document import key
+from plumbline.data.document import name_key
 
 SUFFIXES = (".bin", ".npy")
 #: What a `.bin` without a header may hold.
@@ -71,12 +71,12 @@ def require(
     Raises:
         PlumblineError: naming the key and what to write there.
     """
-    tokenizer_key = key(corpus, f"presets.{preset}.tokenizer.kind")
+    tokenizer_key = name_key(corpus, f"presets.{preset}.tokenizer.kind")
     if not files:
         if dtype or document_end is not None:
             name = "dtype" if dtype else "document_end"
             raise PlumblineError(
-                f"{key(corpus, f'local.{name}')}: {folder} holds no token files (*.bin, *.npy), to which alone it "
+                f"{name_key(corpus, f'local.{name}')}: {folder} holds no token files (*.bin, *.npy), to which alone it "
                 "applies; remove the key, or give the folder that holds them"
             )
         if kind == "given":
@@ -88,8 +88,8 @@ def require(
     first = files[0].relative_to(folder)
     if document_end is None:
         raise PlumblineError(
-            f"{key(corpus, 'local.document_end')}: missing; {folder} holds token files ({first}), and no file says "
-            "which id ends its documents: write `document_end: <id>` there (GPT-2's is 50256)"
+            f"{name_key(corpus, 'local.document_end')}: missing; {folder} holds token files ({first}), and no file "
+            "says which id ends its documents: write `document_end: <id>` there (GPT-2's is 50256)"
         )
     if kind not in ("given", "gpt2"):
         raise PlumblineError(
@@ -104,6 +104,6 @@ def require(
     for path in files:
         if not dtype and path.suffix == ".bin" and header(path) is None:
             raise PlumblineError(
-                f"{key(corpus, 'local.dtype')}: missing; {path.relative_to(folder)} in {folder} has no header, and "
-                "its name ends without a type: write `dtype: uint16` or `dtype: uint32` there"
+                f"{name_key(corpus, 'local.dtype')}: missing; {path.relative_to(folder)} in {folder} has no header, "
+                "and its name ends without a type: write `dtype: uint16` or `dtype: uint32` there"
             )

@@ -24,7 +24,7 @@ from plumbline.core.command_line import HIDDEN, Parser, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, name_in_errors, parse_json, sha256_file
 from plumbline.data import jsonl
-from plumbline.data.document import key
+from plumbline.data.document import name_key
 from plumbline.data.long_words import LONGEST_WORD, WordCutter
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.text_cleaning import spans
@@ -222,8 +222,8 @@ def check_own_tokenizer(file: Path, vocabulary: int, corpus: str) -> str:
         raise PlumblineError(f"{file}: {error}") from error
     if size != vocabulary:
         raise PlumblineError(
-            f"{key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {size} entries; write "
-            f"{size} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
+            f"{name_key(corpus, 'tokenizer.vocabulary')} of the preset: {vocabulary}, but {file} has {size} entries; "
+            f"write {size} there (models need at least as many: model.vocabulary), or give the tokenizer that is meant"
         )
     return content
 

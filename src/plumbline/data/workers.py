@@ -2,6 +2,9 @@
 
 Job i goes to process i modulo their number, and each has one job at a time: what waits in memory is what they work on.
 With one there is no process but this one. They are forked when they are made, so that is to be before any thread is.
+
+`concurrent.futures` has no such pool: where a process is killed it fails every job and names none, a job's results come
+together, and its processes go on when this one is killed.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ _END = None
 class Job(Protocol[Result_co]):
     """What a process is given to do; it, and what it makes, go between processes."""
 
-    def results(self, at: Callable[[int], None]) -> Iterator[Result_co]:
-        """Yield what it makes, telling `at` how many of its documents are done."""
+    def results(self, report: Callable[[int], None]) -> Iterator[Result_co]:
+        """Yield what it makes, telling `report` how many of its documents are done."""
         ...
 
     def describe(self, count: int) -> str:
@@ -136,7 +139,7 @@ def _serve(end: Connection, others: list[Connection], done: memoryview, number: 
     for other in others:
         other.close()
 
-    def at(count: int) -> None:
+    def report(count: int) -> None:
         done[number] = count
 
     while True:
@@ -145,16 +148,16 @@ def _serve(end: Connection, others: list[Connection], done: memoryview, number: 
         except (EOFError, OSError):  # the other process is gone, in the middle of a job that it sent perhaps
             return
         try:
-            for result in _finish(job, at, done, number):
+            for result in _finish(job, report, done, number):
                 end.send(result)
         except (BrokenPipeError, ConnectionResetError):  # the other process is gone
             return
 
 
-def _finish(job: Job[Any], at: Callable[[int], None], done: memoryview, number: int) -> Iterator[Any]:
+def _finish(job: Job[Any], report: Callable[[int], None], done: memoryview, number: int) -> Iterator[Any]:
     """What a job makes, and its end, or an error of its."""
     try:
-        yield from job.results(at)
+        yield from job.results(report)
         yield _END
     except (PlumblineError, OSError) as error:
         yield error

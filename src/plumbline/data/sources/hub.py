@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
-from plumbline.data.document import START, Document, StreamPosition, key
+from plumbline.data.document import START, Document, StreamPosition, name_key
 
 #: Next to a corpus's documents: the commit that an empty revision was resolved to, of which data set.
 LOCK = "hub.lock"
@@ -49,13 +49,13 @@ def documents(
         number = end.number - 1
         if text_column not in row:
             raise PlumblineError(
-                f"{key(corpus, 'hub.text_column')}: {path} has no column {text_column!r}; its columns are "
+                f"{name_key(corpus, 'hub.text_column')}: {path} has no column {text_column!r}; its columns are "
                 f"{', '.join(row)}"
             )
         text = row[text_column]
         if not isinstance(text, str):
             raise PlumblineError(
-                f"{key(corpus, 'hub.text_column')}: {text_column!r} in row {number} of {path} is not a string"
+                f"{name_key(corpus, 'hub.text_column')}: {text_column!r} in row {number} of {path} is not a string"
             )
         if text.strip():
             identity = f"{name}/{number:012d}"
@@ -73,7 +73,7 @@ def pin_revision(*, corpus: str, path: str, configuration: str, revision: str, o
         PlumblineError: a revision that is no full commit hash (a branch or tag can move), a hub out of reach, a lock
             that cannot be read.
     """
-    where, lock = key(corpus, "hub.revision"), out / LOCK
+    where, lock = name_key(corpus, "hub.revision"), out / LOCK
     if revision and not _is_commit(revision):
         raise PlumblineError(
             f"{where}: {revision!r} is not a full commit hash (40 hex digits); branches and tags can move"
@@ -168,14 +168,14 @@ def _stream_rows(
             done = 0
     except ValueError as error:  # no such configuration or split
         raise PlumblineError(
-            f"{key(corpus, 'hub')}: path {path}, configuration {configuration!r}, split {split!r}: {error}"
+            f"{name_key(corpus, 'hub')}: path {path}, configuration {configuration!r}, split {split!r}: {error}"
         ) from error
     except Exception as error:
         if not _is_unreachable(error):
             raise
         at_revision = f" at revision {revision}" if revision else ""
         raise PlumblineError(
-            f"{key(corpus, 'hub.path')}: cannot read {path}{at_revision} ({_reason(error)}). "
+            f"{name_key(corpus, 'hub.path')}: cannot read {path}{at_revision} ({_reason(error)}). "
             f"Check the network, the name and hub.revision, or {_OTHERWISE}"
         ) from error
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data import jsonl, token_files
-from plumbline.data.document import START, Document, Row, StreamPosition, key
+from plumbline.data.document import START, Document, Row, StreamPosition, name_key
 
 #: What is read of a folder; everything else in it is left alone.
 SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)
@@ -28,7 +28,7 @@ def files(folder: Path, corpus: str) -> list[Path]:
         PlumblineError: there is no such folder, no such file in it, or files of two kinds: a README.txt next to JSONL
             is hardly a document, and leaving texts out silently would be worse.
     """
-    where = key(corpus, "local.folder")
+    where = name_key(corpus, "local.folder")
     if not folder.is_dir():
         raise PlumblineError(f"{where}: there is no folder {folder}")
     paths = list_readable(folder)

@@ -22,7 +22,7 @@ import numpy as np
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.data import npy, token_files
-from plumbline.data.document import Document, key
+from plumbline.data.document import Document, name_key
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.tokenizer import Tokenizer
 
@@ -52,7 +52,7 @@ def open_ids(path: Path, dtype: str, corpus: str) -> np.ndarray:
         raise PlumblineError(f"{path}: holds no ids; delete it, or write it again")
     if dtype and ids.dtype.newbyteorder("=") != np.dtype(dtype):
         raise PlumblineError(
-            f"{key(corpus, 'local.dtype')}: {dtype}, but {path} states that its ids are {ids.dtype.name}; "
+            f"{name_key(corpus, 'local.dtype')}: {dtype}, but {path} states that its ids are {ids.dtype.name}; "
             "remove the key if all files state their type, or give files of one type"
         )
     return ids
@@ -63,12 +63,12 @@ def _open_bin(path: Path, dtype: str, corpus: str) -> np.ndarray:
     if header is not None:
         return _map_ids(path, header[0], token_files.HEADER_BYTES)
     if not dtype:
-        raise PlumblineError(f"{key(corpus, 'local.dtype')}: missing; {path} has no header that says its type")
+        raise PlumblineError(f"{name_key(corpus, 'local.dtype')}: missing; {path} has no header that says its type")
     size = path.stat().st_size
     if size % np.dtype(dtype).itemsize:
         raise PlumblineError(
             f"{path}: {size:,} bytes are not a whole number of ids of {dtype} ({np.dtype(dtype).itemsize} bytes each): "
-            f"truncated, or {key(corpus, 'local.dtype')} is another"
+            f"truncated, or {name_key(corpus, 'local.dtype')} is another"
         )
     return _map_ids(path, dtype, 0)
 
@@ -127,8 +127,8 @@ def source(
                 "on: rename some (docs/your-own-data.md)"
             )
         print(
-            f"{key(corpus, 'held_out.percent')} is not used: {', '.join(held_out)} of {folder} are held out by their "
-            "names, and the other files are trained on completely",
+            f"{name_key(corpus, 'held_out.percent')} is not used: {', '.join(held_out)} of {folder} are held out by "
+            "their names, and the other files are trained on completely",
             file=sys.stderr,
         )
         about |= {"validation_percent": None, "held_out_by": "file"}
@@ -143,8 +143,8 @@ def _check_files(names: dict[str, Path], tokenizer: Tokenizer, dtype: str, corpu
     """Read every file through; what there is of each one."""
     if tokenizer.eot >= tokenizer.vocabulary:
         raise PlumblineError(
-            f"{key(corpus, 'local.document_end')}: {tokenizer.eot} is not an entry of {tokenizer.path}, whose ids go "
-            f"to {tokenizer.vocabulary - 1}"
+            f"{name_key(corpus, 'local.document_end')}: {tokenizer.eot} is not an entry of {tokenizer.path}, whose ids "
+            f"go to {tokenizer.vocabulary - 1}"
         )
     counted, ends = {}, 0
     # What lies beyond 16 bits of an id; where a file of uint32 is read as uint16, every second id is that.
@@ -161,14 +161,14 @@ def _check_files(names: dict[str, Path], tokenizer: Tokenizer, dtype: str, corpu
                         f"{path}: id {block[wrong]} at position {start + wrong} is not an entry of {tokenizer.path}, "
                         "whose ids "
                         f"go to {tokenizer.vocabulary - 1}: give the tokenizer that made the file, or check whether "
-                        f"{key(corpus, 'local.dtype')} is right"
+                        f"{name_key(corpus, 'local.dtype')} is right"
                     )
                 ends += int(np.count_nonzero(block == tokenizer.eot))
                 even, odd = max(even, int(block[::2].max())), max(odd, int(block[1::2].max(initial=0)))
             typed = path.suffix == ".npy" or token_files.header(path) is not None
             if dtype == "uint16" and not typed and len(ids) >= _TELLING and odd <= beyond < even:
                 raise PlumblineError(
-                    f"{key(corpus, 'local.dtype')}: uint16, but every second id of {path} is "
+                    f"{name_key(corpus, 'local.dtype')}: uint16, but every second id of {path} is "
                     f"{f'{beyond} at most' if beyond else 0}, as in uint32 ids read as uint16: write "
                     "`dtype: uint32` there"
                 )
@@ -176,7 +176,7 @@ def _check_files(names: dict[str, Path], tokenizer: Tokenizer, dtype: str, corpu
             progress.add()
     if not ends:
         raise PlumblineError(
-            f"{key(corpus, 'local.document_end')}: {tokenizer.eot} ({tokenizer.decode([tokenizer.eot])!r}) never "
+            f"{name_key(corpus, 'local.document_end')}: {tokenizer.eot} ({tokenizer.decode([tokenizer.eot])!r}) never "
             f"occurs in the token files of {corpus}: documents could not be separated, held out or shuffled; give the "
             "id that ends a document there, or write the files again with one after each document"
         )

@@ -9,7 +9,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.core.formats import format_bytes, format_count
 from plumbline.data import copies
-from plumbline.data.document import key
+from plumbline.data.document import name_key
 from plumbline.data.sources import local
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun
@@ -76,7 +76,7 @@ def _check_texts(corpus: Corpus) -> CheckResult:
     Raises:
         PlumblineError: no folder, or nothing in it that can be read; OSErrors likewise.
     """
-    where, folder = key(corpus.name, "local.folder"), Path(corpus.require_folder())
+    where, folder = name_key(corpus.name, "local.folder"), Path(corpus.require_folder())
     _require_readable(where, folder)
     files = local.files(folder, corpus.name)
     _require_content(where, folder, files)
@@ -86,7 +86,7 @@ def _check_texts(corpus: Corpus) -> CheckResult:
 
 
 def _check_layout(corpus: Corpus) -> CheckResult:
-    where, folder = key(corpus.name, "hub.path"), Path(corpus.hub.path)
+    where, folder = name_key(corpus.name, "hub.path"), Path(corpus.hub.path)
     _require_readable(where, folder)
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     if not files:

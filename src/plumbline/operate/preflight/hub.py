@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.data.document import key
+from plumbline.data.document import name_key
 from plumbline.data.sources import hub
 from plumbline.operate.preflight import folders
 from plumbline.operate.preflight.check_result import OK, STOP, UNKNOWN, CheckResult, at_once
@@ -139,7 +139,7 @@ def _list_data_sets(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
         data_sets.append(
             HubDataset(
                 subject=f"texts of {name}",
-                where=key(name, "hub.revision" if revision else "hub.path"),
+                where=name_key(name, "hub.revision" if revision else "hub.path"),
                 path=read.hub.path,
                 revision=revision,
                 otherwise=otherwise,

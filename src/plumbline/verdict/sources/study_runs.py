@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.data.document import key
+from plumbline.data.document import name_key
 from plumbline.data.manifest import fingerprint, pack_folder, read_documents, read_pack
 from plumbline.verdict.evidence import CRASH, FINISHED, RunEvidence, SharedTexts
 
@@ -70,7 +70,7 @@ def read_shared_texts(folder: Path, manifest: Mapping[str, Any]) -> SharedTexts 
         held_out=held_out[unit] - held_out["left_out"],
         shared=held_out["also_on_the_other_side"] if copies["rule"] == "keep" else 0,
         unit=unit,
-        option=key(name, "copies"),
+        option=name_key(name, "copies"),
         items=items.get("compared"),
         items_shared=items.get("shared"),
     )
