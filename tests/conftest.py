@@ -92,6 +92,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """Look for none among all that the tests have left: pytest and Python would on the way out, seconds each time."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _nobody_waits_for_the_disk() -> Iterator[None]:
     """No test cuts the power: that a file is synced before it is renamed is seen by who asks for it."""
