@@ -2,13 +2,13 @@
 
 import gc
 import os
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from plumbline.specs.study_parts import FINDER
 
@@ -23,6 +23,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("many", deadline=None, derandomize=True, max_examples=200)
 settings.load_profile("few")
+# And draw the same whatever else is imported: for constants to try, Hypothesis would parse every module of ours.
+providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined]  # noqa: SLF001
 
 #: Where the tests of a kind lie: the Makefile runs them from this folder, so that no others are imported for them.
 FOLDERS = {"cluster": ("tests/cluster/",)}
@@ -84,14 +86,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage again, less often, and never among what was there before the first test. And let Hypothesis
-    draw the same whatever else is imported: for constants to try it would parse every module of ours, 16 seconds."""
-    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
-    if providers is not None:
-        providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined]  # noqa: SLF001
+    """Look for garbage again, less often, and never among what was there before the first test."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Look for none among all that the tests have left: pytest and Python would on the way out, seconds each time."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

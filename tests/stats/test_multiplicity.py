@@ -1,6 +1,8 @@
 """Corrections against statsmodels and their definitions."""
 
+import gc
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,6 +14,14 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _look_for_no_garbage() -> Iterator[None]:
+    """Each call of statsmodels has Python look for it: for seconds, among what all tests before these have left."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "collect", lambda: 0)
+        yield
 
 
 @settings(max_examples=8)

@@ -33,7 +33,7 @@ class Loop:
 
     def __init__(self, repository: Path, root: Path) -> None:
         self.folder, self.files = root / "there", repository / "examples/loop"
-        self.environment = set_up(self.folder, "[decide]\nbaseline_runs = 3\nmax_runs = 5\n")
+        self.environment = set_up(self.folder, "[decide]\nbaseline_runs = 2\nmax_runs = 4\n")
 
     def call(self, command: str, stdin: str = "") -> Done:
         setup = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
@@ -46,11 +46,11 @@ class Loop:
 
 def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> None:
     decide = f"sh {loop.files}/decide.sh"
-    loop.change("0.06")
+    loop.change("0.2")
     done = loop.call(f"{decide} 'much better' --trust")
     assert done.returncode == Outcome.KEEP.exit_code, done.stderr
-    assert "CHANGES = [0.06, ]" in loop.call("git show HEAD:train.py").stdout
-    loop.change("-0.06")
+    assert "CHANGES = [0.2, ]" in loop.call("git show HEAD:train.py").stdout
+    loop.change("-0.2")
     assert loop.call(f"{decide} 'much worse'").returncode == Outcome.DISCARD.exit_code
     loop.change("1 / 0")
     assert loop.call(f"{decide} 'a slip'").returncode == Outcome.CRASHED.exit_code
@@ -69,7 +69,7 @@ def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> No
 def test_hooks_of_pi_autoresearch_block_a_keep_that_was_not_decided(loop: Loop) -> None:
     (loop.folder / ".auto").mkdir()
     (loop.folder / ".gitignore").write_text(".auto/\n")
-    loop.change("-0.05")
+    loop.change("-0.2")
     measured = loop.call(f"sh {loop.files}/pi/measure.sh --trust")
     assert measured.returncode == 0 and re.search(r"^METRIC val_bpb=\d\.\d+$", measured.stdout, re.M), measured.stderr
     checked = loop.call(f"sh {loop.files}/pi/checks.sh")
