@@ -89,7 +89,7 @@ def test_each_part_of_a_float_has_its_caption_and_its_label(tmp_path: Path) -> N
 
 
 def test_titles_colours_and_lines_go_with_the_table(tmp_path: Path) -> None:
-    body = "\\multicolumn{3}{l}{\\textit{Small}} \\\\ x & \\textcolor{red}{1} & 2 \\\\ \\midrule"
+    body = "\\multicolumn{3}{l}{\\textit{Small}} \\\\ & & \\\\ x & \\textcolor{red}{1} & 2 \\\\ \\midrule"
     body += "\\multicolumn{3}{l}{Large} \\\\\n y & 3 {\\color{blue}(+1)} & \\textbf{4} \\\\\n"
     text = "\\begin{table}\\begin{tabular}{lrr} M & A & B \\\\ \\midrule " + body + "\\end{tabular}\\end{table}"
     _, source = read(tmp_path, text)
