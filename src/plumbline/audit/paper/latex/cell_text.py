@@ -87,7 +87,7 @@ _WAY = re.compile(
 )
 #: What parts a cell's number from what stands beside it.
 _BESIDE = re.compile(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_")
-RAISED = ("textsuperscript", "tss")
+RAISED = ("textsuperscript", "textsubscript")
 #: Beginnings of what is raised or lowered and stands next to a number without a sign for that.
 _ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")
 #: References, which are shown as a sign that something stands there.
