@@ -69,6 +69,10 @@ onstart:
     forecast.announce(workflow, ESTIMATOR)
     snakemake_internals.without_default_rate_limit(workflow)
     snakemake_internals.count_other_processes(prefork_client.forks)
+    prefork_client.announce_jobs(
+        job.resources.get("launch")
+        for job in snakemake_internals.list_needed_jobs(workflow)
+    )
     before_first_job.enter_planned_runs(workflow, PROJECT)
 
 

@@ -92,9 +92,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def environment(folder: Path) -> dict[str, str]:
     source = Path(client.__file__).parents[3]
-    own = {"PLUMBLINE_WARM", "PYTEST_CURRENT_TEST"}  # the latter changes all the time
-    clean = {key: value for key, value in os.environ.items() if key not in own}
-    return clean | {"PYTHONPATH": f"{folder / 'packages'}:{source}", "WORD": str(folder), "OMP_NUM_THREADS": "1"}
+    clean = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}  # which changes
+    return clean | {
+        "PYTHONPATH": f"{folder / 'packages'}:{source}",
+        "WORD": str(folder),
+        "OMP_NUM_THREADS": "1",
+        "PLUMBLINE_WARM": "1",
+    }
 
 
 def start(
@@ -146,8 +150,6 @@ def job(folder: Path) -> Iterator[Job]:
     def begun(*args: str, **more: Any) -> subprocess.Popen[str]:
         return start(folder, *args, **more)
 
-    assert [outcome(begun("seen"))[1].splitlines()[1] for _ in range(client.WORTH)] == ["cold []"] * client.WORTH
-    until(lambda: "warm []" in outcome(begun("seen"))[1], "a job that starts warm")
     yield begun
     for server in servers(folder):
         os.kill(server, signal.SIGKILL)
@@ -179,11 +181,40 @@ def test_a_job_ends_as_it_would_by_itself(job: Job, folder: Path, way: str) -> N
     assert forked[0] == {"code": 3, "text": 1, "none": 0, "error": 1}[way]
 
 
-def test_what_differs_in_its_environment_starts_cold(job: Job) -> None:
-    assert "cold []" in outcome(job("seen", WORD="another"))[1]
-    assert "cold []" in outcome(job("seen", PLUMBLINE_WARM="0"))[1]
-    assert "cold []" in outcome(job("seen", launch=["ionice", "-c3"]))[1]
+def test_what_differs_in_its_environment_is_forked_from_another_process(job: Job, folder: Path) -> None:
     assert "warm []" in outcome(job("seen"))[1]
+    before = servers(folder)
+    assert " another __main__\nwarm []" in outcome(job("seen", WORD="another"))[1]
+    assert "warm []" in outcome(job("seen", launch=["ionice", "-c3"]))[1]
+    assert len(servers(folder)) == len(before) + 2
+    assert "cold []" in outcome(job("seen", PLUMBLINE_WARM="0"))[1]
+
+
+def test_jobs_that_start_at_once_wait_for_one_process(job: Job, folder: Path) -> None:
+    before = servers(folder)
+    jobs = [job("seen", WORD="at once") for _ in range(3)]
+    assert all("warm []" in outcome(begun)[1] for begun in jobs)
+    assert len(servers(folder)) == len(before) + 1
+
+
+def test_jobs_start_cold_where_the_process_ends_and_it_is_not_started_again(
+    job: Job, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / f"{PRELOADED[0]}.py").write_text(
+        f"import os\nopen({str(tmp_path / 'tries')!r}, 'a').write('.')\nos._exit(1)"
+    )
+    path = f"{tmp_path}:{environment(folder)['PYTHONPATH']}"
+    assert ["cold []" in outcome(job("seen", PYTHONPATH=path))[1] for _ in range(2)] == [True, True]
+    assert (tmp_path / "tries").read_text() == "."
+
+
+def test_a_few_jobs_are_not_forked_unless_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    warm, cold = f"python -m {client.__name__}", "python"
+    for launches, value in (([warm] * client.WORTH, "1"), ([warm] * (client.WORTH - 1) + [cold, None], "0")):
+        monkeypatch.setattr(os, "environ", {})
+        client.announce_jobs(launches)
+        client.announce_jobs([warm] * client.WORTH)  # what is set stays
+        assert os.environ == {"PLUMBLINE_WARM": value}
 
 
 def test_a_job_has_what_its_launch_gives_it(job: Job, folder: Path, tmp_path: Path) -> None:
@@ -195,15 +226,7 @@ def test_a_job_has_what_its_launch_gives_it(job: Job, folder: Path, tmp_path: Pa
     nice = os.nice(0) + 5  # beside that of who runs the tests
     assert alone.startswith(f"['0o27', {nice}, [0], (200, 300), (0, 0), (4194304, 8388608), ")
     assert "said to the job" in alone
-    for _ in range(client.WORTH):
-        assert outcome(job("has", **how))[1] == alone
-
-    def warm() -> bool:
-        output = outcome(job("has", **how))[1]
-        assert output.replace("\nwarm", "\ncold") == alone
-        return output != alone
-
-    until(warm, "a job that starts warm with what its launch gives it")
+    assert outcome(job("has", **how))[1] == alone.replace("\ncold", "\nwarm")
 
 
 def _install(folder: Path, version: str) -> None:
@@ -224,8 +247,7 @@ def test_what_is_installed_meanwhile_is_not_said_to_be_used(job: Job, folder: Pa
     _install(folder, "9.1")
     (tmp_path / "installed").touch()
     assert outcome(begun)[1] == "9.0\n9.0\n"
-    assert outcome(job("uses"))[1] == "cold\n9.1\n9.1\n"
-    until(lambda: outcome(job("uses"))[1] == "warm\n9.1\n9.1\n", "a job that starts warm with what is there now")
+    assert outcome(job("uses"))[1] == "warm\n9.1\n9.1\n"
 
 
 def _pid(place: Path) -> int:
@@ -261,11 +283,11 @@ def test_a_job_that_is_killed_is_said_to_be(job: Job, tmp_path: Path) -> None:
 
 
 def test_it_ends_with_what_it_is_for_and_loses_no_job(folder: Path, tmp_path: Path) -> None:
-    """A "Snakemake" that is killed while its fourth job runs: the job goes on to its end, then nothing is left."""
+    """A "Snakemake" that is killed while its second job runs: the job goes on to its end, then nothing is left."""
     driver = f"""
-import subprocess, sys, time
+import subprocess, sys
 words = [sys.executable, "-m", "plumbline.operate.prefork.client", "-m"]
-while "warm []" not in subprocess.run([*words, "seen"], capture_output=True, text=True).stdout: time.sleep(0.05)
+assert "warm []" in subprocess.run([*words, "seen"], capture_output=True, text=True).stdout
 subprocess.run([*words, "sleeps", "saves", {str(tmp_path / "pid")!r}])
 """
     mine = tmp_path / "elsewhere"

@@ -5,22 +5,19 @@ punctuation). A word is a run of letters and digits, in lower case. Each text of
 answers) is compared by itself; an item of which none has `GRAM` words cannot be compared, and is counted apart. That a
 text is found says that the words were seen, not that the answer was.
 
-Of the items a hash of each `GRAM` words is held, and of each the two neighbouring words that are rarest among the
-items; the training texts are streamed past. So memory depends on the items alone, some 3 MB a thousand of them. A
-gigabyte of text takes some two minutes of a processor: of a larger corpus the first `MOST_BYTES` are read, which are a
-sample, since documents are shuffled.
+Of the items a hash of each `GRAM` words is held; the training texts are streamed past. So memory depends on the items
+alone. A gigabyte of text takes a processor two minutes: of a larger corpus the first `MOST_BYTES` are read, which are
+a sample, since documents are shuffled.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,12 @@ import numpy as np
 #: Words in a row that count as the same text, and bytes of training texts that are read, at most.
 GRAM, MOST_BYTES = 13, 1 << 30
 _WORD = re.compile(r"[^\W_]+")
+#: What a word is that no item has, and what stands between texts.
+_NONE = -1
+#: An odd number, by which a row's hash is multiplied before each word's number is added, modulo 2 ** 64.
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+#: So many first bits of a hash are looked up before the hash itself, which most hashes of a text do not get to.
+_FIRST_BITS = 24
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,47 +85,48 @@ def count(items: Sequence[Any], documents: Path, most_bytes: int = MOST_BYTES) -
 
 
 class _ItemIndex:
-    """Where words of items are looked up: hashes of `GRAM` words in order, the item of each, and the anchors.
+    """Where rows of `GRAM` words are looked up: the hash of each row of an item, in order, and whose it is.
 
     Attributes:
-        anchors: two neighbouring words -> the places that they have in such a row of words.
         compared: how many items have so many words.
     """
 
     def __init__(self, items: Sequence[Any]) -> None:
-        texts = [(number, _share(split_words(text))) for number, item in enumerate(items) for text in _list_texts(item)]
-        frequency = Counter(hash(pair) for _, words in texts for pair in pairwise(words))
-        hashes, owners = array("q"), array("q")
-        self.anchors: dict[tuple[str, str], set[int]] = {}
-        for number, words in texts:
-            rareness = [frequency[hash(pair)] for pair in pairwise(words)]
-            for start in range(len(words) - GRAM + 1):
-                row, of_row = words[start : start + GRAM], rareness[start : start + GRAM - 1]
-                place = of_row.index(min(of_row))
-                self.anchors.setdefault((row[place], row[place + 1]), set()).add(place)
-                hashes.append(hash(tuple(row)))
-                owners.append(number)
-        order = np.argsort(np.frombuffer(hashes, dtype=np.int64), kind="stable") if hashes else np.zeros(0, np.int64)
-        self._hashes, self._owners = np.array(hashes, np.int64)[order], np.array(owners, np.int64)[order]
+        self._places: dict[str, int] = {}
+        words, owners = array("q"), array("q")
+        for number, item in enumerate(items):
+            for text in _list_texts(item):
+                words.extend([self._places.setdefault(word, len(self._places)) for word in split_words(text)])
+                words.append(_NONE)
+                owners.extend(repeat(number, len(words) - len(owners)))
+        self._numbers = np.random.default_rng(0).integers(2**64, size=len(self._places) + 1, dtype=np.uint64)
+        starts, hashes = self._hash_rows(np.array(words, np.int64))
+        order = np.argsort(hashes, kind="stable")
+        self._hashes, self._owners = hashes[order], np.array(owners, np.int64)[starts[order]]
+        self._first_bits = np.zeros(1 << _FIRST_BITS, bool)
+        self._first_bits[hashes >> np.uint64(64 - _FIRST_BITS)] = True
         self.compared = len(np.unique(self._owners))
 
     def find_items(self, words: list[str]) -> list[int]:
         """List the items that share a row of words with a text."""
-        anchors, last, rows = self.anchors, len(words) - GRAM, array("q")
-        for position, pair in enumerate(pairwise(words)):
-            if pair in anchors:
-                for place in anchors[pair]:
-                    if 0 <= (start := position - place) <= last:
-                        rows.append(hash(tuple(words[start : start + GRAM])))
-        if not rows:
-            return []
-        begins, ends = (np.searchsorted(self._hashes, np.array(rows, np.int64), side) for side in ("left", "right"))
+        _, hashes = self._hash_rows(np.fromiter(map(self._places.get, words, repeat(_NONE)), np.int64, len(words)))
+        hashes = hashes[self._first_bits[hashes >> np.uint64(64 - _FIRST_BITS)]]
+        begins, ends = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
         places = [np.arange(begin, end) for begin, end in zip(begins, ends) if end > begin]
         return np.unique(self._owners[np.concatenate(places)]).tolist() if places else []
 
-
-def _share(words: list[str]) -> list[str]:
-    return [sys.intern(word) for word in words]
+    def _hash_rows(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where rows begin that have no `_NONE` among their `GRAM` words, and their hashes."""
+        count = len(words) - GRAM + 1
+        if count <= 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        missing = np.concatenate([[0], np.cumsum(words == _NONE)])
+        starts = np.flatnonzero(missing[GRAM:] == missing[:-GRAM])
+        numbers, hashes = self._numbers[words], np.zeros(count, np.uint64)
+        for place in range(GRAM):
+            hashes *= _FACTOR
+            hashes += numbers[place : place + count]
+        return starts, hashes[starts]
 
 
 def _list_texts(value: Any) -> Iterator[str]:

@@ -3,23 +3,25 @@
     python -m plumbline.operate.prefork.client -m plumbline.train ...
 
 An interpreter with torch takes two seconds of a processor before a job's first own line, and a table at demo size has
-hundreds of jobs. The third job of a Snakemake starts a process next to it (`plumbline.operate.prefork.server`), which
-imports the packages once, nothing of Plumbline's among them, and each job after that is a fork of it: a process of its
-own, with its own streams, that ends as it would have ended by itself, signals and the death of this one included.
-profiles/default launches jobs through this where no other profile is named.
+hundreds of jobs. Where a Snakemake has three or more of them to do, the first one starts a process next to it
+(`plumbline.operate.prefork.server`), which imports the packages once, nothing of Plumbline's among them, and each job
+is a fork of it: a process of its own, with its own streams, that ends as it would have ended by itself, signals and the
+death of this one included. profiles/default launches jobs through this where no other profile is named.
 
-A job starts cold, as the same command by itself, where there is no such process yet, or none of the same Snakemake,
-folder, interpreter and environment, down to the last variable, or where a package begins CUDA when it is imported; and
-always with PLUMBLINE_WARM=0. Nor is it a fork of a process that began with another umask, other limits, another
-niceness, another class for disks or on other processors, as `nice`, `ionice`, `taskset` and `ulimit` in a job's
-`launch` have it, or before a package was installed: three such jobs have a process of their own. To Snakemake a job is
-this process, which is called `job PID` after the fork; `forks` finds that one for Snakemake's benchmark files.
+A job starts cold, as the same command by itself, where PLUMBLINE_WARM is not 1 (a Snakemake sets it, by how many jobs
+there are to do, unless it is set already), and where the process could not start, or imported a package that begins
+CUDA. It is a fork of a process of the same Snakemake, folder, interpreter and environment, down to the last variable,
+with the same umask, limits, niceness, class for disks and processors, as `nice`, `ionice`, `taskset` and `ulimit` in a
+job's `launch` have it, and with the same packages installed; the first job that differs starts another one. To
+Snakemake a job is this process, which is called `job PID` after the fork; `forks` finds that one for Snakemake's
+benchmark files.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
@@ -33,8 +35,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-#: The job of a Snakemake that starts the process next to it: a few jobs do not pay for its imports.
+#: Fewer jobs of a Snakemake do not pay for the imports of a process next to it.
 WORTH = 3
+#: The variable that says whether jobs are forked: 1 or 0.
+_WARM = "PLUMBLINE_WARM"
 
 #: The Snakemake whose job this is; read once, before it can be gone.
 _PARENT = os.getppid()
@@ -57,15 +61,22 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, sign
 def main() -> None:
     """Run the job that the command line names, in a fork of the server or by itself, and end as the job ends."""
     arguments = sys.argv[1:]
-    place = None if os.environ.get("PLUMBLINE_WARM") == "0" else socket_place()
+    place = socket_place() if os.environ.get(_WARM) == "1" else None
     channel = None if place is None else _connect(place)
     if channel is None and place is not None:
-        _count(place)
+        _await_server(place)
+        channel = _connect(place)
     code = None if channel is None else _wait_for_job(channel, arguments)
     if code is None:
         os.execv(sys.executable, [sys.executable, *arguments])
     assert code is not None
     _end_as(code)
+
+
+def announce_jobs(launches: Iterable[object]) -> None:
+    """Have the jobs that begin with these words forked if they are many enough; called before any of them starts."""
+    jobs = sum(__name__ in str(words) for words in launches)
+    os.environ.setdefault(_WARM, "1" if jobs >= WORTH else "0")
 
 
 def socket_place(folder: Path | None = None, parent: int = _PARENT) -> Path | None:
@@ -137,21 +148,26 @@ def _connect(place: Path) -> socket.socket | None:
     return channel
 
 
-def _count(place: Path) -> None:
-    """Note a cold start, and with the right one start the process next to Snakemake, for the jobs to come."""
-    try:
+def _await_server(place: Path) -> None:
+    """Start the process next to Snakemake if none was started before, and wait until it listens or has ended.
+
+    Until then it holds a lock, so that jobs which start meanwhile wait too, and import nothing themselves.
+    """
+    with contextlib.suppress(OSError):  # a full disk is nothing that a job that can start cold should end for
         with open(f"{place}.starts", "ab") as starts:
+            fcntl.flock(starts, fcntl.LOCK_EX)
+            if os.fstat(starts.fileno()).st_size:
+                return
             starts.write(b".")
             starts.flush()
-            count = starts.tell()  # where this dot ends, whatever another job has added since
-        if count == WORTH:
             with open(f"{place}.log", "ab") as log:
+                line = [sys.executable, "-m", "plumbline.operate.prefork.server"]
                 subprocess.Popen(
-                    [sys.executable, "-m", "plumbline.operate.prefork.server", str(place), str(_PARENT)],
+                    [*line, str(place), str(_PARENT), str(starts.fileno())], pass_fds=[starts.fileno()],
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 ).wait()  # fmt: skip
-    except OSError:
-        return  # a full disk is nothing that a job that can start cold should end for
+        with open(f"{place}.starts", "rb") as starts:
+            fcntl.flock(starts, fcntl.LOCK_SH)
 
 
 def _wait_for_job(channel: socket.socket, arguments: list[str]) -> int | None:

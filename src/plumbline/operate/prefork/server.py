@@ -39,7 +39,7 @@ PRELOADED = (
     "tokenizers",
     "lm_eval.evaluator",
     "lm_eval.tasks",
-    "scipy.stats",
+    "scipy.special",
 )
 
 #: The allocator of pyarrow's has a thread that it takes down and up again around a fork.
@@ -50,8 +50,11 @@ _SET_DEATH_SIGNAL, _SET_NAME = 1, 15
 _STALE_SECONDS = 7 * 86400
 
 
-def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> list[str] | None:
+def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED, lock: int | None = None) -> list[str] | None:
     """Fork a process for each job that is requested at `place`, until process `watched` is gone.
+
+    Args:
+        lock: an open file with the lock that clients wait for, which is let go once they can connect.
 
     Returns:
         In a job: the arguments of its command line. None in the end.
@@ -90,6 +93,8 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(str(place))
     listener.listen(64)
+    if lock is not None:
+        os.close(lock)
     wakeup_read, wakeup_write = os.pipe()
     for end in (wakeup_read, wakeup_write):
         os.set_blocking(end, False)
@@ -259,6 +264,6 @@ def run(arguments: list[str]) -> NoReturn:
 if __name__ == "__main__":
     if os.fork():  # no child of the job that starts it, whose benchmark would count it
         os._exit(0)
-    asked = serve(Path(sys.argv[1]), int(sys.argv[2]))
+    asked = serve(Path(sys.argv[1]), int(sys.argv[2]), lock=int(sys.argv[3]))
     if asked is not None:
         run(asked)
