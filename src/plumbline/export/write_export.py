@@ -87,6 +87,11 @@ def export_hf(
     if run.outcome != "completed":
         raise PlumblineError(f"{folder}: {run.outcome}; there is no model to export")
     _require_code(run.spec)
+    if run.spec.model.shared_layers:
+        raise PlumblineError(
+            f"{folder}: model.shared_layers: what loads an export gives each layer weights of its own; run it with "
+            "this package"
+        )
     if not tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {tokenizer}")
     run.read_tokenizer(tokenizer)

@@ -18,6 +18,7 @@ from plumbline.model.init import initialise
 from plumbline.model.next_token_loss import next_token_loss
 from plumbline.model.residual._base import LayerInputs, Residual, State
 from plumbline.model.roles import NormalInit, collect_roles, linear, parameter
+from plumbline.model.shared_layers import share_weights
 from plumbline.specs.spec import ModelSpec
 
 
@@ -59,7 +60,8 @@ class Decoder(nn.Module):
     Set `recompute` to keep only the residual state between layers, and compute each layer again for the gradient.
 
     Raises:
-        PlumblineError: a norm placement that changes the stream meets a residual with several streams.
+        PlumblineError: a norm placement that changes the stream meets a residual with several streams, or layers that
+            are to share their weights have different ones.
     """
 
     def __init__(self, spec: ModelSpec) -> None:
@@ -70,6 +72,8 @@ class Decoder(nn.Module):
         self.positions = build("positions", spec)
         self.residual = build("residual", spec)
         self.blocks = nn.ModuleList(Block(spec, layer) for layer in range(spec.layers))
+        if spec.shared_layers:
+            share_weights(self.blocks)
         self.final_norm = build("norm", spec, None, spec.width)
         self.head = None if spec.tied_embeddings else linear(spec.width, spec.vocabulary, role="head", layer=None)
         if self.blocks[0].placement.changes_stream and not self.residual.single_stream:

@@ -226,6 +226,9 @@ def parallel(model: nn.Module, ranks: RankGroup, strategy: Strategy) -> nn.Modul
     """Wrap `model` for training by all ranks: DDP keeps it whole on each, FSDP2 shards its parameters in place.
 
     Gradients are averaged over the ranks; the loss is scaled so that this is the gradient of the batch's mean.
+
+    Raises:
+        PlumblineError: layers that share their weights are to be sharded.
     """
     if ranks.world == 1:
         return model
@@ -233,6 +236,11 @@ def parallel(model: nn.Module, ranks: RankGroup, strategy: Strategy) -> nn.Modul
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
+        if model.spec.shared_layers:
+            raise PlumblineError(
+                "--strategy fsdp: it shards each layer's own weights, and with model.shared_layers all have the same; "
+                "take --strategy ddp"
+            )
         mesh = init_device_mesh(ranks.device.type, (ranks.world,))
         for block in model.blocks:
             fully_shard(block, mesh=mesh)

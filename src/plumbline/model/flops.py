@@ -41,11 +41,12 @@ def operations(
 
 
 def products_per_token(model: Decoder, *, head: bool) -> int:
-    """Multiplications per token outside of attention: one for each weight of a linear map."""
+    """Multiplications per token outside of attention: one for each weight of a linear map and layer that uses it."""
     values = dict(model.named_parameters())
     elsewhere = {"head", "stream_mixing"}
+    layers = model.spec.layers if model.spec.shared_layers else 1
     linear = sum(
-        values[name].numel()
+        values[name].numel() * (1 if role.layer is None else layers)
         for name, role in model.parameter_roles.items()
         if role.matrix and role.role not in elsewhere
     )

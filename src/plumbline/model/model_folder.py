@@ -103,7 +103,7 @@ def read_decoder(spec: ModelSpec, path: Path, source: str, remedy: str) -> Decod
         PlumblineError: the file is none of weights, or its weights are others than the spec's.
     """
     shapes = {name: header.shape for name, header in read_headers(path, remedy).items()}
-    if spec.layers > len(shapes):
+    if spec.layers > len(shapes) and not spec.shared_layers:
         raise PlumblineError(f"{path}: {len(shapes)} tensors, and {source} says {spec.layers} layers; {remedy}")
     try:
         with torch.device("meta"):

@@ -36,7 +36,8 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sizes of a decoder and a component for each of its slots.
 
     `width` is the residual stream's, `head_width` one head's, `ffn_width` the gated FFN's inner width, `vocabulary`
-    the embedding's rows (padding included), `context` the training length in tokens.
+    the embedding's rows (padding included), `context` the training length in tokens. `shared_layers`: all layers have
+    the same weights.
     """
 
     layers: Count
@@ -52,6 +53,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     residual_init_scaling: bool
     tied_embeddings: bool
     slots: dict[str, dict[str, Any]]
+    shared_layers: bool = False
 
     def slot(self, name: str) -> ComponentSpec:
         """The component chosen for a slot."""
@@ -86,6 +88,8 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def to_dict(self) -> dict[str, Any]:
         """The flat form: sizes and slots side by side, with every option of every component."""
         flat = {name: getattr(self, name) for name in self.__struct_fields__ if name != "slots"}
+        if not self.shared_layers:  # runs have the ids that they had before there was this key
+            del flat["shared_layers"]
         return flat | {name: dict(chosen) for name, chosen in self.slots.items()}
 
 

@@ -109,6 +109,8 @@ def _projection_obstacles(spec: ModelSpec) -> list[str]:
     if name != "grouped_query":
         why = NO_QUERY_MATRIX.get(name, "of its queries nothing is known here")
         reasons.append(f"model.projections {name!r}: {why}")
+    if spec.shared_layers:
+        reasons.append("model.shared_layers: one set of weights is all layers', and it is rewritten layer by layer")
     if spec.heads * spec.head_width != spec.width:
         reasons.append(
             f"model.heads x model.head_width is {spec.heads * spec.head_width}, not model.width ({spec.width}), so "

@@ -17,6 +17,8 @@ class ComponentSpec:
 class ModelSpec:
     """Sizes of a decoder, as attributes, and a component for each of its slots."""
 
+    shared_layers = False
+
     def __init__(self, sizes: dict[str, Any], slots: dict[str, dict[str, Any]]) -> None:
         self.__dict__.update(sizes)
         self.slots = slots
