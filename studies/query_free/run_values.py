@@ -49,8 +49,8 @@ class ParameterCounts:
 
     @property
     def body(self) -> int:
-        """Those that are not embeddings, of tokens or of positions."""
-        return self.total - self.roles["embedding"]
+        """Those that are no embeddings, of tokens or of positions, nor a head that is not tied to one."""
+        return self.total - self.of("embedding", "head")
 
     def of(self, *roles: str) -> int:
         """Those of some roles."""
@@ -75,7 +75,7 @@ def count_parameters(model: ModelSpec) -> ParameterCounts:
 
 def find_spec(study: Study, method: str) -> RunSpec:
     """What a method's first run is."""
-    return next(run.spec for run in study.runs.values() if (run.spec.scale, run.spec.method) == (SCALE, method))
+    return next(run.spec for run in study.every_run.values() if (run.spec.scale, run.spec.method) == (SCALE, method))
 
 
 def smallest_rate(spec: RunSpec) -> float:

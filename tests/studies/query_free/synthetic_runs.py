@@ -107,7 +107,7 @@ def _name_run(method: str) -> str:
 
 
 def _make(method: str, facts: Facts, study: Study) -> MadeRun:
-    spec = study.runs[_name_run(method)].spec
+    spec = study.every_run[_name_run(method)].spec
     whole = facts.outcome == "completed"
     last = spec.train.steps if whole else spec.train.steps // 2
     metrics = _metrics(facts.loss, last, spec.train.validate_every)

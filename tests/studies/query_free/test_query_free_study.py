@@ -29,11 +29,17 @@ PARAMETERS = {
     "residual_query": (124_373_760, 84_953_856),
     "residual_query_gelu": (124_373_760, 84_953_856),
     "norm_free": (124_354_560, 84_934_656),
+    "wk_identity": (117_295_872, 77_875_968),
+    "wv_identity": (117_295_872, 77_875_968),
+    "baseline.untied": (163_007_232, 84_953_856),
+    "wq_identity.untied": (155_929_344, 77_875_968),
+    "baseline.shared_layers": (46_500_096, 7_080_192),
+    "wq_identity.shared_layers": (45_910_272, 6_490_368),
 }
 
 
 def spec(method: str, preset: str = "paper") -> RunSpec:
-    return study_at(preset).runs[f"{STUDY}/base/{method}/s42"].spec
+    return study_at(preset).every_run[f"{STUDY}/base/{method}/s42"].spec
 
 
 def find_differences(first_key: str, other_key: str, preset: str = "paper") -> dict[str, object]:
@@ -117,6 +123,13 @@ def test_arms_differ_by_what_they_say() -> None:
     assert find_differences("wq_identity", "wq_identity_decay_0p025") == {"optimizer.weight_decay": 0.025}
     assert find_differences("wq_identity", "wq_identity_unscaled") == {"model.mixer": {"name": "softmax"}}
     assert set(find_differences("wq_identity", "wq_identity_matched")) == {"model.mixer"}
+    key, value = ({"name": f"identity_{name}", "bias": False} for name in ("key", "value"))
+    assert find_differences("wq_identity", "wk_identity") == {"model.projections": key}
+    softmax = {"model.mixer": {"name": "softmax"}}
+    assert find_differences("wk_identity", "wk_identity.baseline_scale") == softmax
+    assert find_differences("baseline_reduced_schedule", "wv_identity") == {"model.projections": value}
+    assert find_differences("baseline", "wv_identity_baseline_schedule") == {"model.projections": value}
+    assert find_differences("baseline", "baseline.untied") == {"model.tied_embeddings": False}
     assert find_differences("baseline", "norm_free") == {
         "model.norm": {"name": "none"},
         "model.residual": {"name": "attention_skip"},

@@ -196,3 +196,36 @@ def test_nothing_is_needed_of_runs_that_are_not_there(tmp_path: Path) -> None:
     root = write_transfer(Transfer(), tmp_path)
     assert make_table(root, "table1").frame["relative_residual"].notna().sum() > 30
     assert make_table(root, "table2").frame["validation_loss"].isna().all()
+
+
+# The table of identities
+
+
+def test_each_identity_stands_beside_the_run_that_differs_from_it_by_one_thing(tmp_path: Path) -> None:
+    world = as_the_document_says()
+    losses = {"wk_identity": 3.0, "wv_identity": 2.8, "wv_identity_baseline_schedule": 2.9, "baseline.untied": 2.7}
+    world |= {name: replace(world["baseline"], loss=loss) for name, loss in losses.items()}
+    world["wq_identity.untied"] = replace(world["baseline"], loss=2.7, outcome="diverged")
+    table = make_table(write_runs(world, tmp_path), "identities")
+    rows = {row["method"].value: {name: cell.value for name, cell in row.items()} for row in table.rows}
+    assert len(rows) == 12 and rows["wk_identity"]["loss_vs_baseline_pct"] == pytest.approx(100 * (3.0 / 2.944 - 1))
+    assert rows["wk_identity"]["loss_vs_counterpart_pct"] == pytest.approx(100 * (3.0 / LOSSES["wq_identity"] - 1))
+    at_its_rate = LOSSES["baseline_reduced_schedule"]
+    assert rows["wv_identity"]["loss_vs_counterpart_pct"] == pytest.approx(100 * (2.8 / at_its_rate - 1))
+    learned = {name: row["learned_matrices"] for name, row in rows.items()}
+    assert learned["wk_identity"] == "W_Q W_V W_O" and learned["wv_identity"] == "W_Q W_K W_O"
+    assert learned["baseline.untied"] == "W_Q W_K W_V W_O" and rows["baseline.untied"]["head"] == "untied"
+    assert rows["baseline.untied"]["non_embedding_params_m"] == rows["baseline"]["non_embedding_params_m"]
+    assert {name for name, row in rows.items() if row["layers"] == "shared"} == {
+        "baseline.shared_layers",
+        "wq_identity.shared_layers",
+    }
+    assert rows["wk_identity.baseline_scale"]["outcome"] == "missing"
+    assert rows["wq_identity.untied"]["outcome"] == "diverged" and rows["wq_identity.untied"]["head"] == "untied"
+    specs = study_at("paper").every_run
+    for method, row in rows.items():
+        if row["counterpart"] not in ("none", "baseline.untied", "baseline.shared_layers"):
+            ours, theirs = (specs[f"{STUDY}/base/{name}/s42"].spec for name in (method, row["counterpart"]))
+            parts = ("model", "optimizer", "schedule")
+            changed = [part for part in parts if getattr(ours, part) != getattr(theirs, part)]
+            assert changed in (["model"], ["optimizer", "schedule"]), method
