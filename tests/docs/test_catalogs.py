@@ -42,6 +42,19 @@ def test_every_key_of_the_configuration_is_on_its_page(repository: Path) -> None
         assert default == (f"`{value}`" if value else {"": "nothing"}.get(str(value), "empty")), key
 
 
+def test_what_is_made_on_request_is_listed_with_its_study(repository: Path) -> None:
+    page = (repository / "docs/targets.md").read_text().partition("\n## On request\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.MULTILINE)
+    requested = set()
+    for file in repository.glob("studies/*/study.yaml"):
+        targets = yaml.safe_load(file.read_text()).get("targets", {})
+        names = {name for name, entry in targets.items() if entry.get("on_request")}
+        rows = re.findall(r"^\| (`.*) \| on request: ", file.with_name("README.md").read_text(), re.MULTILINE)
+        assert names == set(re.findall(r"`(\w+)`", " ".join(rows))), file
+        requested |= {(name, "each" if name == "alternatives" else file.parent.name) for name in names}
+    assert sorted(listed) == sorted(requested)
+
+
 def test_each_paper_is_cited_as_its_study_names_it(repository: Path) -> None:
     cff = yaml.safe_load((repository / "CITATION.cff").read_text())
     cited = {re.sub(r"\W", "", reference["title"]).lower(): reference for reference in cff["references"]}

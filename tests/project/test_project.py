@@ -428,12 +428,16 @@ def test_runs_made_on_request_are_asked_for_by_their_target_alone(study: str) ->
     demo = planned(preset="demo", work="/scratch/w", studies=[study])
     requested = demo.study(study).requested_runs
     outcomes = {demo.paths.run(run, "outcome.json") for run in requested.values()}
-    assert outcomes and outcomes <= set(demo.targets.files(study, "alternatives"))
-    usual = [name for name in demo.study(study).definition["targets"] if name != "alternatives"]
+    usual = demo.study(study).usual_targets
+    own = [name for name in demo.study(study).definition["targets"] if name not in usual]
+    assert outcomes and outcomes <= {path for name in own for path in demo.targets.files(study, name)}
     others = {path for name in usual for path in demo.targets.files(study, name)}
     others |= set(demo.targets.claims_files(study))
     assert not outcomes & others and not requested.keys() & demo.runs.keys()
-    assert not any("alternatives" in path for path in [*demo.targets.everything(), *demo.report_files()])
+    products = {
+        path.rpartition("/")[2].partition(".")[0] for path in [*demo.targets.everything(), *demo.report_files()]
+    }
+    assert not products & set(own)
     assert all(demo.run(*key.rpartition("/s")[0].split("/"), key.rpartition("/s")[2]) for key in requested)
 
 

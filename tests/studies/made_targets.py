@@ -155,4 +155,4 @@ def _world(study: str) -> tuple[Callable[..., RunFrames], Study, PrintedNumbers]
 
 def _none_is_none(read: Callable[..., RunFrames]) -> Callable[..., RunFrames]:
     """A table that asks for no group reads no run, where the world would read all of them."""
-    return lambda *groups: read(*groups) if groups else load([], Path(tempfile.gettempdir()), probes=True)
+    return lambda *groups: read(*groups) if groups else load([], Path(tempfile.gettempdir()), probes=True, packs=True)

@@ -15,7 +15,6 @@ from plumbline.specs.yaml_files import PRESETS, load_study, studies
 AS_PRINTED = {
     "transfer": {
         "query_key.qk_norm": "B.3 says over what, where, with which gains, and that nothing else is learned",
-        "mixers.softmax_cap": "B.13 has one formula: scores clipped at 50",
         "placement.sandwich_norm": "B.14 has one formula, and Table 4 its gains",
     },
     "premature": {"norms.rms_norm": "section 4 names it; its epsilon is in the interpretation not_given"},

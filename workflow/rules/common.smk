@@ -146,7 +146,8 @@ def target_files(kind):
     def files(wildcards):
         study, target = wildcards.study, getattr(wildcards, kind)
         PROJECT.targets.entry(study, target, kind)
-        return PROJECT.targets.files(study, target)
+        packs = [shards(*place) for place in PROJECT.targets.packs(study, target)]
+        return PROJECT.targets.files(study, target) + packs
 
     return files
 

@@ -60,6 +60,15 @@ class StudyTargets:
             paths += [self.paths.probes(run) for run in runs]
         return paths + self.measurements.files(study, target) + self.list_printed_files(study, entry["published"])
 
+    def packs(self, study: str, target: str) -> list[tuple[str, int, str]]:
+        """List the packs whose manifests a table or figure reads: corpus, context and split of each folder."""
+        loaded = self.configuration.studies[study]
+        if "packs" not in loaded.definition["targets"][target]["reads"]:
+            return []
+        specs = [run.spec for run in loaded.runs.values()]
+        places = {(spec.data.corpus, spec.model.context) for spec in specs}
+        return [(corpus, context, split) for corpus, context in sorted(places) for split in ("train", "validation")]
+
     def hash_runs(self, study: str, target: str) -> str:
         """Hash the runs that a target needs, so that its rule runs again when they are others.
 

@@ -202,6 +202,7 @@ def _load_frames(
         scores="scores" in reads,
         examples="examples" in reads,
         probes="probes" in reads,
+        packs="packs" in reads,
         probed_groups=probed_groups,
         measurements=keys,
         mixed=options.expected_runs == FOUND,

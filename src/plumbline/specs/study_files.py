@@ -209,7 +209,8 @@ class Target(ClosedStruct, frozen=True):
     """A table or figure, and what it reads.
 
     Attributes:
-        reads: `examples` is what each item of a task gave, next to its scores.
+        reads: `examples` is what each item of a task gave, next to its scores; `packs` are the manifests of the packs
+            that the runs of the study train and are validated on, for which nothing is trained.
         published: files of printed numbers that it shows, without their ending.
         measurements: names under `measurements`.
         claims: false where no claim looks at what it needs; claims do not wait for runs that are its alone.
@@ -220,7 +221,7 @@ class Target(ClosedStruct, frozen=True):
 
     kind: Literal["table", "figure"]
     runs: list[str]
-    reads: list[Literal["scores", "examples", "probes"]]
+    reads: list[Literal["scores", "examples", "probes", "packs"]]
     published: list[str]
     measurements: Absent[list[str]] = None
     claims: Absent[bool] = None

@@ -61,7 +61,7 @@ class World:
     ):
         """A finished run with its scores and what probes read of it: of `tasks` with made-up answers item by item, or
         of these `answers` on (task, item); `more` metrics than accuracy, by task; probes of `probed`."""
-        spec = self.study.runs[self.study.key(scale, method, seed)].spec
+        spec = self.study.every_run[self.study.key(scale, method, seed)].spec
         metrics = metrics if metrics is not None else curve(spec.train.steps, loss, every=400)
         probes = (probed or Run()).probes(spec)
         run = make_run(spec, metrics, probes, step=spec.train.steps, loss=loss, made_on=made_on)
@@ -83,7 +83,7 @@ class World:
         probed: Run | None = None,
     ):
         """A diverged run with the gradient norms that led there; its scores frame is empty."""
-        spec = self.study.runs[self.study.key(scale, method, seed)].spec
+        spec = self.study.every_run[self.study.key(scale, method, seed)].spec
         steps = np.array([step for step, _ in history])
         norms = np.array([norm for _, norm in history])
         loss = 2.5 + 3.0 * np.exp(-steps / 3000)
@@ -101,7 +101,7 @@ class World:
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
         expected = list_expected_runs(None, self.study, groups or self.study.usual_groups, self.root)
-        return load(expected, self.root, average="climb_avg", examples=True, probes=True)
+        return load(expected, self.root, average="climb_avg", examples=True, probes=True, packs=True)
 
     def scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):
         frame = pd.DataFrame({"task": values.index.astype(str), "value": values.to_numpy(dtype=float)})

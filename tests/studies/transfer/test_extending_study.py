@@ -53,7 +53,8 @@ def test_every_table_and_figure_is_made(mine: World, tmp_path: Path, kind: str, 
     target = make(mine, kind, name)
     if kind == "tables":
         write_table.write(target, mine.load(), tmp_path / f"{name}.csv")
-        assert "softpick" not in [row[target.key].value for row in target.rows] or name == "noise_floor"
+        of_references = ("noise_floor", "borderline_seeds", "large_seeds")
+        assert "softpick" not in [row[target.key].value for row in target.rows] or name in of_references
     else:
         figure_style.save(target, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000

@@ -37,7 +37,8 @@ class RunFrames:
     unless a table reads the runs on disk, whatever their specs), `notes` in what else they differ.
     `measurements`: name -> key (``measured/study/name``) of what the target reads in addition to runs. `per_item`:
     whether the target reads the score of each item. `called`: where `work` lay when they were made, if elsewhere.
-    `read`: which of scores, examples and probes the target reads; other files there came earlier or later by chance.
+    `read`: which of scores, examples, probes and packs the target reads; other files there came earlier or later by
+    chance.
     `scored_as`: run's key -> key of its scores, if that is another one.
     """
 
@@ -136,6 +137,25 @@ class RunFrames:
         run_files.require(folder, self.manifests[key], METRICS)
         return frames.read(path, "metrics")
 
+    def read_pack(self, corpus: str, context: int, split: str, name: str) -> dict[str, Any] | None:
+        """Read the manifest of a pack; None if it was not made.
+
+        Raises:
+            PlumblineError: the target does not declare that it reads it, or it is not what was written.
+        """
+        if "packs" not in self.read:
+            raise PlumblineError(
+                f"the pack {name!r} is read, but `reads` of the target in the study's YAML has no `packs`; add it"
+            )
+        path = self.work / "corpora" / corpus / "packs" / f"context{context}" / split / f"{name}.json"
+        if not path.exists():
+            return None
+        manifest = fingerprint_file.read(path)
+        if manifest is None:
+            raise PlumblineError(f"{path} is no manifest that can be read; rerun the rule `pack`")
+        fingerprint_file.require_as_written(path, manifest, "rerun the rule `pack`")
+        return manifest
+
     def read_measurement(self, name: str) -> pd.DataFrame | None:
         """Read a measurement's frame; None if it was not made: a table then shows `MISSING`, never a number.
 
@@ -201,6 +221,7 @@ def load(
     scores: bool = True,
     examples: bool = False,
     probes: bool = False,
+    packs: bool = False,
     probed_groups: Collection[str] | None = None,
     measurements: Mapping[str, str] | None = None,
     mixed: bool = False,
@@ -211,6 +232,7 @@ def load(
     Args:
         average: the name of the average in the scores frames; empty if nothing is evaluated.
         examples: let `RunFrames.examples` read the score of each item.
+        packs: let `RunFrames.read_pack` read manifests of packs.
         probed_groups: groups of the runs that targets read probes of; None for all runs.
         measurements: name -> key of what the target reads in addition to runs.
         mixed: accept runs that cannot be compared, and describe that in `RunFrames.mixed`.
@@ -221,7 +243,7 @@ def load(
             compared (`plumbline.results.runs.comparability`).
     """
     work = Path(work)
-    requested = {"scores": scores, "examples": examples, "probes": probes}
+    requested = {"scores": scores, "examples": examples, "probes": probes, "packs": packs}
     comparability = ComparabilityCheck(work)
     rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
     expected = list(expected)
