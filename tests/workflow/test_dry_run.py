@@ -46,6 +46,23 @@ def test_every_study_plans_at_every_preset(project: Project, preset: str) -> Non
     assert planned.get("figure", 0) == figures
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_is_made_on_request_plans_at_every_preset(project: Project, preset: str) -> None:
+    """Its runs have methods that no usual run has, and rules have to know these too."""
+    runs, tables = set(), []
+    for name in STUDIES:
+        if study_config.has_preset(name, preset, project.root):
+            study = study_config.load(name, preset, project.root)
+            for target in study.definition["targets"].keys() - study.usual_targets.keys():
+                tables.append(f"results/{preset}/{name}/{target}.csv")
+                runs |= {run.key for run in study.group(*study.definition["targets"][target]["runs"])}
+    with project.changed(lambda content: content.update(tokenize_shards=2), f"config/presets/{preset}.yaml"):
+        done = project.snakemake("-n", *tables, "--config", f"preset={preset}")
+    assert done.returncode == 0, done.stdout[-4000:]
+    planned = jobs_by_rule(done.stdout)
+    assert (planned["table"], planned["pretrain"]) == (len(tables), len(runs)) and len(tables) > 3
+
+
 def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) -> None:
     """So few jobs that each is shown."""
     done = project.python("-m", "snakemake", "results/table2.csv", "-n")

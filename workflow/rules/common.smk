@@ -45,7 +45,7 @@ def one_of(names):
     return "|".join(sorted(re.escape(name) for name in set(names))) or "(?!)"
 
 
-SPECS = [run.spec for run in PROJECT.runs.values()]
+SPECS = [run.spec for run in PROJECT.every_run.values()]
 # What products are made of is asked for each of their jobs, and computed once.
 of_corpus, of_items, of_scores = (
     cache(PROJECT.fingerprints.corpus),
