@@ -217,10 +217,12 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     [
         ({"outcome": {"outcome": "diverged"}}, r"diverged; there is no model to export"),
         ({"components": {"model.mixer": "0" * 16}}, r"the code of model\.mixer is not the code that this run was"),
+        ({"model": {"shared_layers": True}}, r"model\.shared_layers: .*run it with this package"),
     ],
 )
 def test_what_is_refused(change: dict, message: str, softpick: Path, tokenizer_file: Path, tmp_path: Path) -> None:
-    change_spec(softpick, lambda spec: spec["components"].update(change.get("components", {})))
+    for part in ("components", "model"):
+        change_spec(softpick, lambda spec, part=part: spec[part].update(change.get(part, {})))
     outcome = json.loads((softpick / "outcome.json").read_text())
     (softpick / "outcome.json").write_text(json.dumps(outcome | change.get("outcome", {})))
     with pytest.raises(PlumblineError, match=message):
