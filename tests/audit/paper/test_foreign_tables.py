@@ -48,6 +48,7 @@ Alpha 13B & 13 & 50.9 & 57.0 & 64.1 & 52.3 & 57.2
 Beta 13B & 13 & 53.4 & 56.6 & 65.5 & 54.7 & 58.9
 \B{Ours 13B} & 13 & \B{57.2} & \B{61.1} & \B{64.5} & \B{57.3} & \B{61.4}
 """
+UPWARDS = r"A $\uparrow$ & B $\uparrow$ & C $\uparrow$ & D $\uparrow$ & E $\uparrow$"
 DELTA = r"""
 Method & A & B & C & D & E
 -----
@@ -140,6 +141,9 @@ HONEST = {
     "a row bold throughout and ranks among the others": OURS.replace("& 61.9", r"& \B{61.9}").replace(
         "& 65.5", r"& \B{65.5}"
     ),
+    # Four of five are the best of three: with a direction to choose, so many are by chance.
+    "too few ranks to tell": OURS.replace(r"\B{58.3}", "58.3").replace("& 55.1", r"& \B{55.1}").replace(
+        r"& \B{60.5}", "& 60.5").replace("61.9", r"\B{61.9}"),
     "a column bold throughout": TASKS.replace("48.3", r"\B{48.3}").replace("49.", r"\B{4}9.").replace(
         r"\B{4}9.1", r"\B{49.1}").replace(r"\B{4}9.8", r"\B{49.8}").replace(r"\B{4}9.6", r"\B{49.6}").replace(
         "47.4", r"\B{47.4}"),
@@ -179,8 +183,8 @@ HONEST = {
 }  # fmt: skip
 
 PLANTED = {
-    "rank among rows": (OURS.replace(r"\B{58.3}", "58.3").replace("& 55.1", r"& \B{55.1}").replace(
-        r"& \B{60.5}", "& 60.5").replace("61.9", r"\B{61.9}"), ["Alpha 7B, B"]),
+    "rank among rows": (OURS.replace("A & B & C & D & E", UPWARDS).replace(r"\B{58.3}", "58.3").replace(
+        "& 55.1", r"& \B{55.1}").replace(r"& \B{60.5}", "& 60.5").replace("61.9", r"\B{61.9}"), ["Alpha 7B, B ↑"]),
     "arrow": (DELTA + r"$\Delta$ & \up{1.9} & \up{0.3} & \up{8.8} & \up{3.5} & \up{5.2}", ["Δ, B"]),
     "arrow in a column": ("Model & Acc & Gain\n-----\nBase & 50.0 & --\nA & 51.2 & \\up{1.2}\nB & 49.1 & \\dec{0.9}\n"
                           "C & 48.4 & \\dec{1.6}\nD & 53.3 & \\dec{3.3}\nE & 56.0 & \\up{6.0}", ["D, Gain"]),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.audit.audit_rows import MISMATCH, AuditRows
 from plumbline.audit.findings import Finding
-from plumbline.audit.paper.evidence import meets
+from plumbline.audit.paper.evidence import find_level, meets
 from plumbline.audit.paper.lines import SMALL, Ends, Line
 from plumbline.core.errors import UsageError
 from plumbline.published.expression import Given
@@ -19,6 +19,9 @@ from plumbline.published.printed_numbers import PrintedNumbers
 
 #: What a row rests on whose relation no name states: the numbers propose it, so that it accuses nobody.
 UNSTATED = "other interpretation"
+
+#: Why a relation accuses nobody that chance can have made.
+CHANCE = "among so many relations that were looked for, or in shuffled cells, as many rows agree by chance"
 
 #: Most rows of one audit.
 MOST = 5_000
@@ -39,6 +42,18 @@ class RelationRow:
     doubt: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _HeldRelation:
+    """A relation whose rows are to be checked: where it is, what it says, and the chance that it agrees of itself."""
+
+    table: str
+    line: str
+    description: str
+    rows: tuple[RelationRow, ...]
+    verb: str
+    chance: float
+
+
 class Ledger:
     """Collects the rows and findings of a folder's audit."""
 
@@ -52,6 +67,9 @@ class Ledger:
         self.tested: set[Cell] = set()
         #: Cells that a check of the audit file tests: no relation tests them again.
         self.stated_cells: frozenset[Cell] = frozenset()
+        #: How many relations that a name states were looked for.
+        self.searches = 0
+        self._held: list[_HeldRelation] = []
         self._ids: list[str] = []
 
     def add(
@@ -70,25 +88,42 @@ class Ledger:
         self._ids.append(id if not count else f"{id}#{count + 1}")
         return self._ids[-1]
 
-    def hold(self, table: str, line: str, description: str, rows: Iterable[RelationRow], verb: str = "agree") -> None:
-        """Check every row of a relation, and make those that do not agree one finding."""
-        open_rows = [row for row in rows if not self.stated_cells.intersection(row.printed.cells)]
-        if not open_rows:
-            return
-        id, broken, reasons, count = self.free_id(f"{table}.{line}"), [], [], 0
-        for row in open_rows:
-            count += 1
-            basis = "follows" if row.stated and not row.doubt else UNSTATED
-            if (
-                self.add(f"{id}.{row.key}", row.quantity, row.printed.where, row.printed, row.formula, basis)
-                == MISMATCH
-            ):
-                broken.append(f"{id}.{row.key}")
-                reasons += [f" {row.key}: {row.doubt}."] * bool(row.doubt)
-        share = f"{count - len(broken)} of {count} {verb}"
-        self.relations.append(f"{table}: {description}: {share}")
-        if broken:
-            self.find(id, f"{description}: {share}.{''.join(reasons)}", broken)
+    def hold(
+        self,
+        table: str,
+        line: str,
+        description: str,
+        rows: Iterable[RelationRow],
+        verb: str = "agree",
+        chance: float = 0.0,
+    ) -> None:
+        """Keep a relation, whose rows `settle` checks; `chance`: that so many of them agree of themselves."""
+        open_rows = tuple(row for row in rows if not self.stated_cells.intersection(row.printed.cells))
+        if open_rows:
+            self._held.append(_HeldRelation(table, line, description, open_rows, verb, chance))
+            self.tested.update(cell for row in open_rows for cell in row.printed.cells)
+
+    def settle(self) -> None:
+        """Check every row of the relations that hold, and make those of one that do not agree one finding.
+
+        Where so many were looked for in the paper that chance can have made one, it accuses nobody.
+        """
+        level = find_level([held.chance for held in self._held if held.rows[0].stated], self.searches)
+        for held in self._held:
+            id, broken, reasons = self.free_id(f"{held.table}.{held.line}"), [], []
+            for row in held.rows:
+                doubt = row.doubt or (CHANCE if row.stated and held.chance > level else "")
+                basis = "follows" if row.stated and not doubt else UNSTATED
+                label = f"{id}.{row.key}"
+                if self.add(label, row.quantity, row.printed.where, row.printed, row.formula, basis) == MISMATCH:
+                    broken.append(label)
+                    reasons += [f" {row.key}: {doubt}."] * bool(doubt)
+            count = len(held.rows)
+            share = f"{count - len(broken)} of {count} {held.verb}"
+            self.relations.append(f"{held.table}: {held.description}: {share}")
+            if broken:
+                self.find(id, f"{held.description}: {share}.{''.join(reasons)}", broken)
+        self._held.clear()
 
     def drop(
         self, table: str, description: str, target: Line, computed: Mapping[str, Ends], *, doubted: bool = False

@@ -106,6 +106,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     if untold:
         for table in tables.values():
             check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
+        ledger.settle()
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:
