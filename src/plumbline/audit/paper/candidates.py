@@ -96,6 +96,7 @@ class Budget:
 
 
 def list_candidates(target: Line, lines: Lines, part: TablePart, budget: Budget, stated: bool) -> Iterator[Candidate]:
+    """The relations that a line may have to others: those that its name states, or the rest."""
     others = [line for line in lines.lines if line is not target]
     for formula in FORMULAS:
         if formula.says(target) != stated or not (stated or formula.unsaid) or (formula.unsigned and target.signed):
