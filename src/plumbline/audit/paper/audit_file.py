@@ -207,10 +207,10 @@ def parse_number(entry: str | int | float | NumberPart, name: str, where: str) -
         return PrintedNumber(text=str(entry), exact=True, name=name)
     text = entry.printed if isinstance(entry, NumberPart) else str(entry)
     cell = read_cell(text)
-    if cell.number is None or cell.sd or cell.bracket:
+    if cell.number is None or cell.sd or cell.bracket or cell.relation in ">~":
         raise UsageError(f'{where}: {text!r} is no number; write it as printed: "0.4829", "124M", "1.2e20"')
     part = entry if isinstance(entry, NumberPart) else NumberPart(printed=text)
-    number, relation = apply_unit(cell.number, cell.unit), "<" if cell.bound else "="
+    number, relation = apply_unit(cell.number, cell.unit), "<" if cell.relation == "<" else "="
     return PrintedNumber(
         text=number, exact=part.exact, relation=relation, name=name, where=part.where, shown=cell.number + cell.unit
     )

@@ -6,20 +6,20 @@ does in print. What is too large, ragged or no text is refused by file and line.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 
 from plumbline.audit.paper.names import is_change
+from plumbline.audit.paper.paper_source import SOURCES, TableSource, read_paper_source
 from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, apply_unit, read_cell
 from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
-from plumbline.core.files import parse_json, sha256_text
+from plumbline.core.files import sha256_text
 from plumbline.core.foreign_rows import split_rows
 from plumbline.published.printed_number import PrintedColumn, PrintedNumber
 
@@ -32,9 +32,6 @@ COUNTS = frozenset(
 )
 _BESIDE = frozenset(("number", "num", "no", "of", "the"))
 
-#: Where the cells of tables that were read from LaTeX stand in it.
-SOURCES = "sources.json"
-
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
@@ -46,7 +43,8 @@ class PaperTable:
         rows: names of the rows.
         cells: row -> column -> what is printed.
         groups: number of the group of each row, counted from 0.
-        title: its caption, where it is known.
+        title, label, section: its caption, its label, and the title of the section that it stands in, where known.
+        titles: number of a group -> the title above it.
         places: (row's place, column's place) -> where it stands in the paper's source.
     """
 
@@ -56,6 +54,9 @@ class PaperTable:
     cells: dict[str, dict[str, PrintedCell]]
     groups: tuple[int, ...]
     title: str = ""
+    label: str = ""
+    section: str = ""
+    titles: dict[int, str] = field(default_factory=dict)
     source: str = ""
     places: dict[tuple[int, int], str] = field(default_factory=dict)
 
@@ -74,8 +75,9 @@ class PaperTable:
         return self.cells[row][column]
 
     def prints(self, row: str, column: str, part: str = "") -> bool:
-        """Whether a number stands in the cell."""
-        return self.cell(row, column).part(part) is not None
+        """Whether a number that can be computed with stands in the cell: one that is "~3" or "> 3" cannot."""
+        cell = self.cell(row, column)
+        return cell.part(part) is not None and (bool(part) or cell.relation in "=<")
 
     def number(self, row: str, column: str, part: str = "") -> PrintedNumber:
         """A cell's number, or another one that is printed with it.
@@ -85,7 +87,7 @@ class PaperTable:
         """
         cell = self.cell(row, column)
         text = cell.part(part)
-        if text is None:
+        if text is None or not self.prints(row, column, part):
             content = f"reads {cell.text!r}" if cell.text else "is empty"
             raise UsageError(
                 f"{self.name}.csv: {row!r}, {column!r} {content}: no number{f' as its {part}' if part else ''}"
@@ -97,7 +99,7 @@ class PaperTable:
         return PrintedNumber(
             text=text,
             exact=not part and column in self.counts,
-            relation="<" if cell.bound and not part else "=",
+            relation="<" if cell.relation == "<" and not part else "=",
             name=f"{quote_name(self.name)}.{quote_name(row)}.{quote_name(column)}{end}",
             where=self.place(row, column),
             cells=((self.name, row, f"{column}{end}"),),
@@ -118,6 +120,11 @@ class PaperTable:
         """Where a cell stands: in the paper's source, or else in the table's file."""
         source_place = self.places.get((self._row_places[row], self._column_places[column]))
         return source_place or self.source or f"{self.name}.csv"
+
+    @property
+    def heads(self) -> tuple[tuple[str, ...], ...]:
+        """For each column the texts above it, the outermost first."""
+        return tuple(tuple(name.split(" / ")) for name in self.columns)
 
     @cached_property
     def _row_places(self) -> dict[str, int]:
@@ -214,10 +221,10 @@ def read_tables(folder: Path) -> list[PaperTable]:
         raise UsageError(f"{folder}: {len(paths)} tables, and at most {TABLES} are read; audit a part of them")
     for path in (*paths, folder / SOURCES):
         check_inside(path, folder)
-    sources = _read_sources(folder / SOURCES)
+    sources = read_paper_source(folder).tables
     tables = []
     for path in paths:
-        tables.append(_read_table(path, sources.get(path.stem, {})))
+        tables.append(_read_table(path, sources.get(path.stem) or TableSource(where="")))
         if sum(len(table.rows) * len(table.columns) for table in tables) > CELLS:
             raise UsageError(f"{path}: more than {CELLS} cells with the tables before it; audit a part of the tables")
     return tables
@@ -249,17 +256,7 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{path}: byte {error.start} is no UTF-8; save the file as UTF-8") from error
 
 
-def _read_sources(path: Path) -> dict[str, dict[str, object]]:
-    if not path.is_file():
-        return {}
-    try:
-        tables = parse_json(read_text(path))["tables"]
-        return {str(name): dict(entry) for name, entry in tables.items()}
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{path}: not as `plumbline audit --from` writes it ({error}); write it again") from error
-
-
-def _read_table(path: Path, source: dict[str, object]) -> PaperTable:
+def _read_table(path: Path, source: TableSource) -> PaperTable:
     text = read_text(path)
     try:
         lines = list(split_rows(path, text, ","))
@@ -288,20 +285,23 @@ def _read_table(path: Path, source: dict[str, object]) -> PaperTable:
             groups.append(group)
     rows = _name_rows(body)
     _sign_differences(rows, columns, body)
-    cell_places = source.get("cells") if source.get("sha256") == sha256_text(text) else None
     places = {}
-    if isinstance(cell_places, list) and len(cell_places) == len(rows):
-        for place, of_row in enumerate(cell_places):
-            for other, where in enumerate(of_row if isinstance(of_row, list) else ()):
-                places[place, other] = str(where)
+    if source.sha256 == sha256_text(text) and len(source.cells) == len(rows):
+        places = {(n, m): where for n, line in enumerate(source.cells) for m, where in enumerate(line)}
+        for n, m in ((n, m) for n, line in enumerate(body) for m in range(len(line))):
+            if colour := source.colours.get(f"{n},{m}"):
+                body[n][m] = replace(body[n][m], colour=colour)
     return PaperTable(
         name=path.stem,
         columns=tuple(columns),
         rows=tuple(rows),
         cells={row: dict(zip(columns, line, strict=True)) for row, line in zip(rows, body, strict=True)},
         groups=tuple(groups),
-        title=str(source.get("caption", "")),
-        source=str(source.get("where", "")),
+        title=source.caption,
+        label=source.label,
+        section=source.section,
+        titles=source.titles,
+        source=source.where,
         places=places,
     )
 

@@ -19,25 +19,37 @@ NOTHING = frozenset(("", "-", "--", "---", "–", "—", "−", "n/a", "N/A", "n
 #: Longest text that is read as a number.
 LONGEST = 120
 
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})"
+_DIGITS = (
+    r"(?:\d{1,3}(?:,\d{3})+(?:\.\d{1,20})?|[1-9]\d{0,2}(?: \d{3})+(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})"
+)
 _POWER = r"(?:[eE][+-]?\d{1,2}|\s?[x×·*]\s?10\^\{?[+-]?\d{1,2}\}?)"
-_NUMBER = rf"{_DIGITS}{_POWER}?"
-_UNIT = r"(?:%|pp|pts?|x|×|[KkMGBT](?![a-zA-Z])|ms|s|h)"
-_UP, _DOWN = "↑▲△↗⬆⇑", "↓▼▽↘⬇⇓"
+_NUMBER = rf"(?:10\^\{{?[+-]?\d{{1,2}}\}}?|{_DIGITS}{_POWER}?)"
+#: Units that are words, as the letters that multiply.
+_MULTIPLES = {"thousand": "K", "million": "M", "billion": "B", "bn": "B", "trillion": "T"}
+_UNIT = (
+    r"(?:%|pp|pts?|points|x|×|[KkMGBT](?![a-zA-Z])|[KMGT]i?B|[mµμn]?s|sec|min|h|hours?|hrs?|days?|"
+    + "|".join(_MULTIPLES)
+    + ")"
+)
+_UP, _DOWN = "↑▲△▴▵↗⬆⇑", "↓▼▽▾▿↘⬇⇓"
 _ARROW = f"[{_UP}{_DOWN}]"
 _CELL = re.compile(
-    rf"(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤=]\s?)?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)"
-    rf"(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?(?:\s?(?P<after>{_ARROW}))?"
-    rf"(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?(?P<bracket>[+-]?{_NUMBER}))"
-    rf"\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
+    rf"(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?P<currency>[$€£]?)(?P<number>{_NUMBER})"
+    rf"\s?(?P<unit>{_UNIT}?)(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?"
+    rf"(?:\s?(?P<after>{_ARROW}))?(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?"
+    rf"(?P<bracket>[+-]?{_NUMBER}))\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
+    rf"|\s?[\[(]\s?(?P<low>[+-]?{_NUMBER})%?(?:\s?[,-]\s?|\sto\s)(?P<high>[+-]?{_NUMBER})%?\s?[\])]"
     # A change below or next to a value: 81.7_+0.3, 81.7 ↓0.3.
-    rf"|\s?_?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_])\+{_NUMBER}|(?<=_)-{_NUMBER})\s?{_UNIT}?)?",
+    rf"|\s?_?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_])\+{_NUMBER}|(?<=_)-{_NUMBER})\s?(?P<beside_unit>{_UNIT}?))?",
     re.ASCII,
 )
 _BRACKETED = re.compile(
     rf"\((?P<arrow>{_ARROW})?\s?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)\s?(?P<after>{_ARROW})?\)",
     re.ASCII,
 )
+#: Several numbers of a cell, such as those of seeds; with decimals, for "2, 4, 8" is a setting.
+_LIST = re.compile(r"[+-]?\d+\.\d+%?(?:\s?[/;,|]\s?[+-]?\d+\.\d+%?){1,19}", re.ASCII)
+_RELATIONS = {"": "=", "=": "=", "<": "<", "≤": "<", ">": ">", "≥": ">", "~": "~", "≈": "~", "∼": "~"}
 #: Marks of footnotes after a number; digits alone only after decimals, where they are not a power.
 _FOOTNOTES = re.compile(
     r"(?:\s?[*†‡§¶⋆★♣♠♦♥]+|\^\{?(?:[a-z]|\*)(?:,[a-z])*\}?|\^\{?\([a-zA-Z0-9,*]{1,5}\)\}?|(?<=\.\d)\^\{?\d\}?"
@@ -55,12 +67,16 @@ class PrintedCell:
 
     Attributes:
         text: what is printed, without marks.
-        number: the number's text as `Decimal` reads it, or None if the cell holds words or nothing.
-        unit: what follows the number: "%", "M", "x"; empty: nothing.
-        bound: it is printed as an upper bound.
+        number: the number's text as `Decimal` reads it, or None if the cell holds words, a list or nothing.
+        unit: what follows the number: "%", "M" (also where "million" is printed), "x"; empty: nothing.
+        currency: the sign before the number: "$".
+        relation: "=", or how the number is printed as a bound ("<", ">") or as about right ("~").
         sd: the number after a ±, or None.
-        bracket: the number in brackets after the number, or None.
-        bold, underlined: how it is marked.
+        bracket: the number in brackets after the number, or None; its unit; whether it has a sign or an arrow.
+        interval: the ends of a range in brackets that holds the number, or None.
+        listed: the numbers of a list, which a cell has in place of one number.
+        bold, underlined: how it is marked; `stars`: how many stars stand after the number.
+        colour: the colour of the text, or of the part in brackets, as the paper names it.
         arrow: 1 or -1 where an arrow points up or down next to the number, else 0; in a difference it is the sign.
         leading: the arrow stands before the number.
     """
@@ -68,13 +84,25 @@ class PrintedCell:
     text: str
     number: str | None = None
     unit: str = ""
-    bound: bool = False
+    currency: str = ""
+    relation: str = "="
     sd: str | None = None
     bracket: str | None = None
+    bracket_unit: str = ""
+    bracket_signed: bool = False
+    interval: tuple[str, str] | None = None
+    listed: tuple[str, ...] = ()
     bold: bool = False
     underlined: bool = False
+    stars: int = 0
+    colour: str = ""
     arrow: int = 0
     leading: bool = False
+
+    @property
+    def bound(self) -> bool:
+        """Whether the number is printed as a bound, or as about right: it is not what was rounded."""
+        return self.relation != "="
 
     @property
     def signed(self) -> bool:
@@ -114,20 +142,28 @@ def read_cell(text: str) -> PrintedCell:
     bare = _FOOTNOTES.sub("", plain.translate(_LOOKS).strip()).strip()
     bare = bare.replace("{,}", ",").replace("\\%", "%")
     match = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
-    if match is None:
-        return PrintedCell(text=plain, bold=bold, underlined=underlined)
-    parts = defaultdict(str, {name: text or "" for name, text in match.groupdict().items()})
+    parts = defaultdict(str, {name: text or "" for name, text in match.groupdict().items()} if match else {})
+    interval = (_parse_decimal(parts["low"]), _parse_decimal(parts["high"])) if parts["low"] else None
+    number = _parse_decimal(parts["sign"] + parts["number"]) if match else None
+    if number is None or (interval and not Decimal(interval[0]) <= Decimal(number) <= Decimal(interval[1])):
+        several = _LIST.fullmatch(bare) and tuple(re.findall(r"[+-]?\d+\.\d+", bare.replace("+", "")))
+        return PrintedCell(text=plain, listed=several or (), bold=bold, underlined=underlined)
     sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"]
     bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after']}{parts['bracket']}")
     return PrintedCell(
         text=plain,
-        number=_parse_decimal(parts["sign"] + parts["number"]),
-        unit=parts["unit"],
-        bound=parts["relation"].strip() in ("<", "≤"),
+        number=number,
+        unit=_MULTIPLES.get(parts["unit"], parts["unit"]),
+        currency=parts["currency"],
+        relation=_RELATIONS[parts["relation"].strip()],
         sd=_parse_decimal(sd) if sd else None,
         bracket=_parse_decimal(_replace_arrow(bracket)) if bracket else None,
+        bracket_unit=parts["bracket_unit"] or parts["beside_unit"] if bracket else "",
+        bracket_signed=bool(bracket) and not bracket[0].isdigit(),
+        interval=interval,
         bold=bold,
         underlined=underlined,
+        stars=len(re.sub(r"[^*]", "", re.sub(r".*[\w).\]]", "", plain))),
         arrow=_find_way(arrow),
         leading=bool(parts["arrow"]),
     )
@@ -166,5 +202,5 @@ def _without_marks(text: str) -> tuple[str, bool, bool]:
 
 def _parse_decimal(text: str) -> str:
     """The text of a number as `Decimal` reads it: without separators of thousands, powers of ten as an exponent."""
-    plain = text.replace(",", "").replace("{", "").replace("}", "").lstrip("+")
-    return re.sub(r"\s?[x×·*]\s?10\^", "e", plain)
+    plain = text.replace(",", "").replace(" ", "").replace("{", "").replace("}", "").lstrip("+")
+    return re.sub(r"^([+-]?)10\^", r"\g<1>1e", re.sub(r"[x×·*]10\^", "e", plain))

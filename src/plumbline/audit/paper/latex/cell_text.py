@@ -5,35 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from pylatexenc.latex2text import get_default_latex_context_db
+from pylatexenc.macrospec import LatexContextDb
 
 from plumbline.audit.paper.latex.tokens import Token, group, option
 
 #: Deepest nesting of groups in a cell.
 DEPTH = 30
 
-#: Commands that stand for a sign.
+#: Commands that stand for a sign, where `pylatexenc` has another one or none.
 SIGNS = {
-    "pm": "±", "times": "×", "cdot": "·", "%": "%", "&": "&", "#": "#", "_": "_", "$": "$", "{": "{", "}": "}",
-    "uparrow": "↑", "downarrow": "↓", "rightarrow": "→", "to": "→", "leftarrow": "←", "Uparrow": "↑",
-    "Downarrow": "↓", "dagger": "†", "dag": "†", "ddagger": "‡", "ddag": "‡", "ast": "*", "star": "⋆", "S": "§",
-    "P": "¶", "checkmark": "✓", "cmark": "✓", "xmark": "✗", "Delta": "Δ", "delta": "δ", "triangle": "△",
-    "blacktriangle": "▲", "blacktriangledown": "▼", "triangledown": "▽", "bigtriangledown": "▽", "bigtriangleup": "△",
-    "vartriangle": "△", "searrow": "↘", "nearrow": "↗", "faArrowUp": "↑", "faArrowDown": "↓", "faCaretUp": "▲",
-    "faCaretDown": "▼", "milli": "m", "second": "s", "hour": "h",
-    "sim": "~", "approx": "≈", "leq": "≤", "le": "≤", "geq": "≥",
-    "ge": "≥", "less": "<", "infty": "∞", "textendash": "–", "textemdash": "—", "ldots": "...", "dots": "...",
-    "textasciitilde": "~", "textpm": "±", "textdagger": "†", "textasteriskcentered": "*", "lt": "<", "gt": ">",
-    "percent": "%", "bullet": "•", "circ": "°", "degree": "°", "textbar": "|", "mid": "|", "vert": "|", "ell": "l",
-    "textless": "<", "textgreater": ">", "textdownarrow": "↓", "textuparrow": "↑", "neq": "≠", "ne": "≠",
-    "backslash": "\\", "textbackslash": "\\", "o": "ø", "ss": "ß", "prime": "'", "langle": "<", "rangle": ">",
-    "oplus": "⊕",
+    "uparrow": "↑", "Uparrow": "↑", "Downarrow": "↓", "ddagger": "‡", "ddag": "‡", "ast": "*", "star": "⋆", "S": "§",
+    "P": "¶", "checkmark": "✓", "cmark": "✓", "xmark": "✗", "triangle": "△", "blacktriangle": "▲", "triangledown": "▽",
+    "blacktriangledown": "▼", "vartriangle": "△", "faArrowUp": "↑", "faArrowDown": "↓", "faCaretUp": "▲",
+    "faCaretDown": "▼", "milli": "m", "micro": "µ", "kilo": "K", "mega": "M", "giga": "G", "tera": "T", "second": "s",
+    "hour": "h", "byte": "B", "day": "days", "sim": "~", "ldots": "...", "dots": "...", "cdots": "...", "lt": "<",
+    "gt": ">", "less": "<", "textless": "<", "textgreater": ">", "textasteriskcentered": "*", "percent": "%", "%": "%",
+    "bullet": "•", "circ": "°", "degree": "°", "textbar": "|", "ell": "l", "langle": "<", "rangle": ">", "\u0020": " ",
+    "sqrt": "sqrt", "textmu": "µ", "minus": "-", "simeq": "≈", "thicksim": "~", "bigstar": "★", "ne": "≠",
 }  # fmt: skip
-#: Letters that are shown by their names.
-GREEK = frozenset((
-    "alpha", "beta", "gamma", "epsilon", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
-    "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi", "omega", "Gamma", "Theta", "Lambda", "Xi", "Pi",
-    "Sigma", "Phi", "Psi", "Omega", "log", "exp", "max", "min", "ln", "sqrt", "sum",
-))  # fmt: skip
 #: Commands without a meaning here: what follows in braces is read as it is.
 PLAIN = frozenset((
     "textit", "emph", "text", "mathrm", "textrm", "textsc", "texttt", "textsf", "mbox", "hbox", "mathit", "mathsf",
@@ -42,7 +35,7 @@ PLAIN = frozenset((
     "scshape", "upshape", "mdseries", "em", "it", "rm", "sc", "tt", "sl", "tiny", "scriptsize", "footnotesize",
     "small", "normalsize", "large", "Large", "LARGE", "huge", "displaystyle", "textstyle", "scriptstyle", "left",
     "right", "big", "Big", "bigl", "bigr", "protect", "relax", "strut", "noindent", "leavevmode", "arraybackslash",
-    "unboldmath", "textquotesingle", "smash", "textsubscript", "thead", "fbox", "makebox", "framebox", "boxed",
+    "unboldmath", "textquotesingle", "smash", "thead", "fbox", "makebox", "framebox", "boxed",
     "overline", "hfill", "hfil", "bgroup", "egroup", "phantomsection", "selectfont", "/", "mathop",
     "mathbin", ",", ";", ":", "!", "quad", "qquad", "thinspace", "enspace", "enskip", "allowbreak", "newline",
     "break", "space", "-", "@", ">", "nobreakspace", "centerline", "unskip", "ignorespaces", "mathnormal", "textlf",
@@ -70,19 +63,25 @@ UNDERLINED = frozenset((
 SILENT = {
     "cite": 1, "citep": 1, "citet": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "citeyearpar": 1, "label": 1,
     "footnote": 1, "tablefootnote": 1, "footnotemark": 0, "tnote": 1, "phantom": 1, "hphantom": 1, "vphantom": 1,
-    "vspace": 1, "vspace*": 1, "hspace": 1, "hspace*": 1, "cellcolor": 1, "rowcolor": 1, "columncolor": 1, "color": 1,
+    "vspace": 1, "vspace*": 1, "hspace": 1, "hspace*": 1, "cellcolor": 1, "rowcolor": 1, "columncolor": 1,
     "rule": 2, "fontsize": 2, "setlength": 2, "kern": 0, "index": 1, "arrayrulecolor": 1, "rowcolors": 3,
     "addlinespace": 0, "nocite": 1, "includegraphics": 1, "cites": 1, "citealt": 1, "parencite": 1, "textcite": 1,
     "autocite": 1, "renewcommand": 2, "tabcolsep": 0, "extrarowheight": 0, "hypersetup": 1, "linespread": 1,
     "fontseries": 1, "fontshape": 1,
 }  # fmt: skip
 LAST_READ = {
-    "textcolor": 2, "colorbox": 2, "rotatebox": 2, "scalebox": 2, "resizebox": 3, "parbox": 2, "raisebox": 2,
+    "colorbox": 2, "rotatebox": 2, "scalebox": 2, "resizebox": 3, "parbox": 2, "raisebox": 2,
     "adjustbox": 2, "href": 2, "makecell": 1, "shortstack": 1, "fcolorbox": 3, "SI": 1, "hyperref": 1,
     "multirowcell": 2, "specialcell": 1, "rotcell": 1, "multirowthead": 2, "turnbox": 2, "tcbox": 1, "hl": 1,
     "url": 1, "adjincludegraphics": 1, "makecell*": 1, "cellcolor*": 1, "resizebox*": 3,
     "hyperlink": 2, "hypertarget": 2,
 }  # fmt: skip
+#: Names of macros that print the direction of a change before its size: \\down{0.3}.
+_WAY = re.compile(
+    "(?:(?P<up>up|uparr|inc|incr|increase|gain|improve|plus)|(?:down|dn|downarr|dec|decr|decrease|drop|loss|minus))"
+    "(?:arrow|num|val|bad|good|score|small|sub|red|green)?"
+)
+RAISED = ("textsuperscript", "tss")
 #: Beginnings of what is raised or lowered and stands next to a number without a sign for that.
 _ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")
 #: References, which are shown as a sign that something stands there.
@@ -98,6 +97,7 @@ class CellText:
     text: str = ""
     bold: bool = False
     underlined: bool = False
+    colour: str = ""
     unknown: list[str] = field(default_factory=list)
 
 
@@ -107,6 +107,31 @@ class _State:
 
     bold: bool = False
     underlined: bool = False
+    colour: str = ""
+
+
+class _Piece(NamedTuple):
+    """A piece of a cell's text, and how it is set."""
+
+    text: str
+    bold: bool
+    underlined: bool
+    colour: str
+
+
+@cache
+def _find_sign(name: str) -> str | None:
+    """The sign or letter that a command stands for: ± of \\pm, α of \\alpha; None if it is none."""
+    if name in SIGNS:
+        return SIGNS[name]
+    written = getattr(_load_signs().get_macro_spec(name), "simplify_repl", None)
+    sign = isinstance(written, str) and (len(written.strip()) == 1 or written.isalpha())
+    return written if sign and name not in PLAIN else None
+
+
+@cache
+def _load_signs() -> LatexContextDb:
+    return get_default_latex_context_db()
 
 
 def cell_text(tokens: Sequence[Token]) -> CellText:
@@ -114,44 +139,45 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
 
     It is bold or underlined if all of its letters and digits are, except what follows a ± or stands in brackets.
     """
-    pieces: list[tuple[str, bool, bool]] = []
+    pieces: list[_Piece] = []
     unknown: list[str] = []
     _render(list(tokens), _State(), pieces, unknown, 0)
-    text = re.sub(r"\s+", " ", "".join(piece for piece, _, _ in pieces)).strip()
+    text = re.sub(r"\s+", " ", "".join(piece.text for piece in pieces)).strip()
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
-    marked = [(bold, under) for piece, bold, under in _keep_main(pieces) if re.search(r"\w", piece)]
+    marked = [piece for piece in _keep_main(pieces) if re.search(r"\w", piece.text)]
+    colours = {piece.colour for piece in pieces if piece.colour and re.search(r"\w", piece.text)}
     return CellText(
         text=text,
-        bold=bool(marked) and all(bold for bold, _ in marked),
-        underlined=bool(marked) and all(under for _, under in marked),
+        bold=bool(marked) and all(piece.bold for piece in marked),
+        underlined=bool(marked) and all(piece.underlined for piece in marked),
+        colour=colours.pop() if len(colours) == 1 else "",
         unknown=unknown,
     )
 
 
-def _keep_main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
+def _keep_main(pieces: list[_Piece]) -> list[_Piece]:
     """The pieces of a cell before a ±, a bracket or the arrow of a change."""
-    main = []
-    for text, bold, under in pieces:
-        before = re.split(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_", text, maxsplit=1)[0]
-        main.append((before, bold, under))
-        if before != text and any(re.search(r"\w", piece) for piece, _, _ in main):
+    main: list[_Piece] = []
+    for piece in pieces:
+        before = re.split(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_", piece.text, maxsplit=1)[0]
+        main.append(piece._replace(text=before))
+        if before != piece.text and any(re.search(r"\w", each.text) for each in main):
             break
     return main
 
 
-def _render(
-    tokens: list[Token], state: _State, out: list[tuple[str, bool, bool]], unknown: list[str], depth: int
-) -> None:
+def _render(tokens: list[Token], state: _State, out: list[_Piece], unknown: list[str], depth: int) -> None:
     if depth > DEPTH:
         unknown.append("groups that nest too deep")
         return
 
     def put(text: str) -> None:
-        out.append((text, state.bold, state.underlined))
+        out.append(_Piece(text, state.bold, state.underlined, state.colour))
 
-    def inside(inner: list[Token], *, bold: bool = False, underlined: bool = False) -> None:
-        _render(inner, _State(state.bold or bold, state.underlined or underlined), out, unknown, depth + 1)
+    def inside(inner: list[Token], *, bold: bool = False, underlined: bool = False, colour: str = "") -> None:
+        inner_state = _State(state.bold or bold, state.underlined or underlined, colour or state.colour)
+        _render(inner, inner_state, out, unknown, depth + 1)
 
     place = 0
     while place < len(tokens):
@@ -164,14 +190,15 @@ def _render(
         elif kind == "sign" and text == "{":
             inner, place = group(tokens, place - 1)
             inside(inner)
-        elif (kind == "sign" and text in "^_") or (kind == "command" and text == "textsuperscript"):
+        elif (kind == "sign" and text in "^_") or (kind == "command" and text in RAISED):
             inner, place = group(tokens, place)
-            put("_" if text == "_" else "^")
+            put("_" if text in ("_", "textsubscript") else "^")
             before = len(out)
             inside(inner)
-            written = "".join(piece for piece, _, _ in out[before:]).strip()
-            if _ALONE.match(written) or (text == "_" and re.match(r"\(\d", written)) or (text != "_" and not written):
-                out[before - 1] = ("", state.bold, state.underlined)
+            written = "".join(piece.text for piece in out[before:]).strip()
+            lowered = text in ("_", "textsubscript")
+            if _ALONE.match(written) or (lowered and re.match(r"\(\d", written)) or (not lowered and not written):
+                out[before - 1] = _Piece("", state.bold, state.underlined, state.colour)
         elif kind == "sign":
             if text not in "$}":
                 put(text)
@@ -188,14 +215,12 @@ def _render(
 
 def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # type: ignore[no-untyped-def]
     """Write a command's text, and return the place after what it takes."""
-    if text in SIGNS:
-        put(SIGNS[text])
+    if (sign := _find_sign(text)) is not None:
+        put(sign)
     elif text in BLANKS or text in ("\\", "\n", " ", "tabularnewline"):
         if text == "\\":
             _, place = option(tokens, place)
         put("" if text == "," else " ")
-    elif text in GREEK:
-        put(text)
     elif text in ACCENTS:
         inner, place = group(tokens, place)
         put(f"{ACCENTS[text]} ")
@@ -211,6 +236,18 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
             inside(inner, bold=text in BOLD, underlined=text in UNDERLINED)
     elif text in PLAIN:
         pass
+    elif text in ("color", "textcolor"):
+        place = _skip_options(tokens, place)
+        colour, place = group(tokens, place)
+        name = "".join(token.text for token in colour)
+        if text == "color":
+            state.colour = name
+        else:
+            inner, place = group(tokens, place)
+            inside(inner, colour=name)
+    elif (way := _WAY.fullmatch(text)) is not None:
+        # A macro of the paper's style that is not among its sources, and is named after what it prints.
+        put("↑" if way["up"] else "↓")
     elif text in SILENT:
         place = _skip_options(tokens, place)
         for _ in range(SILENT[text]):

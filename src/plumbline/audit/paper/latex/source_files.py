@@ -86,6 +86,9 @@ def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> No
                 skipped = ""
             continue
         text = _without_comment(raw)
+        if not above and "\\end{document}" in text:
+            source.lines.append(SourceLine(relative, number, text.partition("\\end{document}")[0]))
+            return
         begun = next((name for name in _SKIPPED if f"\\begin{{{name}}}" in text), "")
         if begun and f"\\end{{{begun}}}" not in text:
             skipped = begun

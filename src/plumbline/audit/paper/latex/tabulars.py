@@ -3,132 +3,135 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from plumbline.audit.paper.latex.cell_text import CellText, cell_text
+from plumbline.audit.paper.latex.floats import LAYOUT, Float, find_floats
+from plumbline.audit.paper.latex.running_text import read_sections
 from plumbline.audit.paper.latex.source_files import Source
-from plumbline.audit.paper.latex.tokens import Token, after_space, group, option
+from plumbline.audit.paper.latex.table_cells import COLUMNS, ReadCell, find_columns, read_cell
+from plumbline.audit.paper.latex.tokens import NAME, TOKENS, Token, after_space, group, option, read_name
+from plumbline.audit.paper.paper_source import UnreadTable
 
+#: Environments of tables, and how many arguments stand before their rows; the last of them names the columns.
 ENVIRONMENTS = {
     "tabular": 1, "tabular*": 2, "tabularx": 2, "tabulary": 2, "longtable": 1, "supertabular": 1, "xltabular": 2,
+    "NiceTabular": 1, "NiceTabular*": 2, "NiceTabularX": 2, "tabu": 1, "longtabu": 1, "tblr": 1, "longtblr": 1,
+    "talltblr": 1, "longtable*": 1, "tabularew": 1, "mpsupertabular": 1, "xtabular": 1, "tabularray": 1, "ltablex": 2,
 }  # fmt: skip
-FLOATS = ("table", "table*", "wraptable", "sidewaystable", "sidewaystable*", "longtable", "SCtable", "margintable")
-RULES = (
-    "toprule", "midrule", "bottomrule", "hline", "Xhline", "specialrule", "cmidrule", "cline", "hdashline", "cdashline",
-    "addlinespace", "noalign", "morecmidrules", "thickhline",
-    "cmidrule*", "specialrulec", "arrayrulecolor", "rowcolor", "noindent", "rowfont",
-)  # fmt: skip
+#: Those in which a cell over several places is followed by empty ones; in which "to" may stand before the columns.
+_FILLED, _TABU = ("tblr", "longtblr", "talltblr", "NiceTabular", "NiceTabular*", "NiceTabularX"), ("tabu", "longtabu")
+#: Tables that are written otherwise than in rows and cells.
+_OTHER = ("deluxetable", "deluxetable*", "tabbing", "pgfplotstabletypeset", "csvreader", "csvautotabular", "DTLloaddb")
+#: Rules, and how many arguments each takes.
+RULES = {
+    "toprule": 0, "midrule": 0, "bottomrule": 0, "hline": 0, "Xhline": 1, "specialrule": 3, "cmidrule": 1, "cline": 1,
+    "hdashline": 0, "cdashline": 1, "addlinespace": 0, "noalign": 1, "morecmidrules": 0, "thickhline": 0,
+    "cmidrule*": 1, "specialrulec": 0, "arrayrulecolor": 1, "rowcolor": 1, "noindent": 0, "rowfont": 1, "hhline": 1,
+    "Xcline": 2, "hlineB": 1, "clineB": 2, "hlinewd": 1, "cdashlinelr": 1, "tabucline": 1, "Hline": 0,
+    "RowStyle": 1, "SetRow": 1, "SetHline": 1, "SetHlines": 1, "SetVline": 1, "SetVlines": 1, "SetColumn": 1,
+    "dashedline": 0, "taburulecolor": 1, "firsthline": 0, "lasthline": 0,
+}  # fmt: skip
 #: Rules that part groups of rows, or the head from the body.
-PARTING = ("midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline")
+PARTING = (
+    "midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline", "hhline", "hlineB",
+    "hlinewd", "tabucline", "Hline", "SetHline", "firsthline", "lasthline",
+)  # fmt: skip
 
 #: What the rows before each of these are of a long table: its head, or what is repeated on other pages.
 PAGES = ("endfirsthead", "endhead", "endfoot", "endlastfoot")
 
-#: Commands that may stand before a cell over several columns, and whether they take an argument.
-_BEFORE = {"cellcolor": True, "rowcolor": True, "centering": False}
-
-#: Most columns, and cells of one table.
-COLUMNS, CELLS = 200, 40_000
-#: Most tokens of an environment's name, and of what a rule has in round brackets.
-NAME = 40
-
-
-@dataclass(kw_only=True)
-class ReadCell:
-    """A cell: its text with marks, over how many columns and rows it goes, and where it stands."""
-
-    content: CellText
-    columns: int = 1
-    rows: int = 1
-    where: str = ""
-    filled: bool = False
+#: Most cells of one table.
+CELLS = 40_000
 
 
 @dataclass(kw_only=True)
 class ReadTable:
-    """A tabular: its rows, each with its number of the group, which of them are the head, and what was not read."""
+    """A tabular: its rows, each with its number of the group, which of them are the head, and where it stands.
+
+    Attributes:
+        spread: columns that the table's format parts from the one before by ±.
+        problem: why it could not be read; empty: it was.
+    """
 
     where: str
+    kind: str = "tabular"
     rows: list[list[ReadCell]] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
     head: int = 0
+    spread: frozenset[int] = frozenset()
     floating: int = 0
     caption: str = ""
     label: str = ""
-    not_read: list[str] = field(default_factory=list)
+    section: str = ""
+    problem: str = ""
 
 
-@dataclass(kw_only=True, slots=True)
-class _Float:
-    """A floating table: where its tokens begin and end, its caption and its label."""
-
-    begin: int
-    end: int
-    caption: str | None = None
-    label: str | None = None
-
-
-def find_tables(tokens: list[Token], source: Source) -> list[ReadTable]:
-    """Every tabular of a paper that is not inside another one's cell, in the order of its text."""
-    floats, ends, tables = _find_floats(tokens), _find_ends(tokens), []
-    place = 0
+def find_tables(tokens: list[Token], source: Source) -> tuple[list[ReadTable], list[UnreadTable]]:
+    """Every tabular of a paper that is not inside another one's cell, in the order of its text; and each table of it
+    that has no tabular that could be read."""
+    floats, ends, tables, unread = find_floats(tokens), _find_ends(tokens), [], []
+    sections = [*read_sections(tokens), (len(tokens) + 1, "")]
+    inside: list[Float] = []
+    place, following, section, work = 0, 0, "", 0
+    waiting = list(reversed(floats))
+    contents: dict[int, list[str]] = {each.number: [] for each in floats if each.over is None}
     while place < len(tokens):
         token = tokens[place]
         begin, place = place, place + 1
-        if token[:2] != ("command", "begin"):
+        if token.kind != "command":
             continue
+        while waiting and waiting[-1].begin <= begin:
+            inside.append(waiting.pop())
+        while inside and inside[-1].end < begin:
+            inside.pop()
+        if token.text == "includegraphics" and inside:
+            contents[inside[-1].number].append("a picture")
+        if token.text != "begin" and token.text not in _OTHER:
+            continue
+        while sections[following][0] < begin:
+            section, following = sections[following][1], following + 1
         where = source.lines[token.line].where
-        name, place = _read_name(tokens, place)
-        if name in ENVIRONMENTS:
-            end = ends.get(place)
-            if end is None:
-                source.not_read.append(f"{where}: a {name} that does not end")
-                continue
-            table = _read_table(tokens[place:end], ENVIRONMENTS[name], where, source)
-            number = next((n for n, each in enumerate(floats) if each.begin <= begin < each.end), None)
-            if number is not None:
-                table.floating = number + 1
-                table.caption, table.label = floats[number].caption or "", floats[number].label or ""
-            tables.append(table)
-            place = end
-        elif name in ("tblr", "longtblr", "NiceTabular", "tabu", "longtabu"):
-            source.not_read.append(f"{where}: a table of the kind {name}, which is not known")
-    return tables
-
-
-def _read_name(tokens: list[Token], place: int) -> tuple[str, int]:
-    # Only so far: a brace that does not close would be looked for in all of the paper, again and again.
-    begin = after_space(tokens, place)
-    inner, after = group(tokens[begin : begin + NAME], 0)
-    return "".join(token.text for token in inner), begin + after
-
-
-def _find_floats(tokens: list[Token]) -> list[_Float]:
-    """Every floating table, with its caption and label."""
-    floats: list[_Float] = []
-    open_float: _Float | None = None
-    for place, token in enumerate(tokens):
-        if token.kind != "command" or token.text not in ("begin", "end", "caption", "label"):
+        name, after = (token.text, place) if token.text in _OTHER else read_name(tokens, place)
+        if name not in ENVIRONMENTS:
+            if name in _OTHER:
+                unread.append(UnreadTable(where, name, "this kind of table is not known"))
+            if inside:
+                contents[inside[-1].number].append("a table" if name in _OTHER else f"\\begin{{{name[:40]}}}")
             continue
-        if token.text in ("begin", "end"):
-            name, after = _read_name(tokens, place + 1)
-            if name in FLOATS:
-                if token.text == "begin" and open_float is None:
-                    open_float = _Float(begin=place, end=len(tokens))
-                    floats.append(open_float)
-                elif token.text == "end" and open_float is not None:
-                    open_float.end, open_float = place, None
-        elif open_float is not None:
-            if getattr(open_float, token.text) is not None:
-                continue
-            _, after = option(tokens, place + 1)
-            content, _ = group(tokens, after)
-            if token.text == "caption":
-                open_float.caption = cell_text(content).text
-            else:
-                open_float.label = "".join(part.text for part in content)
-    return floats
+        place = after
+        end = ends.get(place)
+        if inside:
+            contents[inside[-1].number].append("a table")
+        if end is None:
+            unread.append(UnreadTable(where, name, "it does not end"))
+            continue
+        work += end - place
+        if work < 4 * TOKENS and _holds_tables(tokens, place, end):
+            continue
+        table = _read_table(tokens[place:end], name, where, source)
+        if inside:
+            table.floating, table.caption, table.label = inside[-1].number, inside[-1].captions, inside[-1].labels
+        table.section = section
+        tables.append(table)
+        place = end
+    for each in floats:
+        if each.over is None and "a table" not in contents[each.number] and each.name not in ENVIRONMENTS:
+            others = [name for name in dict.fromkeys(contents[each.number]) if not name.startswith(LAYOUT)]
+            why = f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}"
+            unread.append(UnreadTable(source.lines[tokens[each.begin].line].where, each.name, why))
+    return tables, unread
+
+
+def _holds_tables(tokens: list[Token], begin: int, end: int) -> bool:
+    """Whether a tabular lays out other ones: one of them has cells of its own, or a caption."""
+    depth, cells = 0, 0
+    for place in range(begin, end):
+        kind, text, _ = tokens[place]
+        if kind == "command" and text in ("begin", "end") and read_name(tokens, place + 1)[0] in ENVIRONMENTS:
+            depth += 1 if text == "begin" else -1
+        elif depth and kind == "sign" and text == "&":
+            cells += 1
+    return cells > 1
 
 
 def _find_ends(tokens: list[Token]) -> dict[int, int]:
@@ -137,7 +140,7 @@ def _find_ends(tokens: list[Token]) -> dict[int, int]:
     begun: dict[str, list[int]] = {name: [] for name in ENVIRONMENTS}
     for place, token in enumerate(tokens):
         if token.kind == "command" and token.text in ("begin", "end"):
-            name, after = _read_name(tokens, place + 1)
+            name, after = read_name(tokens, place + 1)
             if name in begun and token.text == "begin":
                 begun[name].append(after)
             elif begun.get(name):
@@ -145,16 +148,14 @@ def _find_ends(tokens: list[Token]) -> dict[int, int]:
     return ends
 
 
-def _read_table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadTable:
+def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> ReadTable:
     """Split the tokens of a tabular, from its arguments on, into rows."""
-    table = ReadTable(where=where)
-    place = 0
-    spec: list[Token] = []
-    _, place = option(tokens, place)
-    for _ in range(takes):
-        spec, place = group(tokens, place)
-        _, place = option(tokens, place)
-    uncertain = _find_spread_columns(spec)
+    table = ReadTable(where=where, kind=name)
+    spec, place = _read_format(tokens, name)
+    uncertain, table.spread = find_columns(spec)
+    ruled = {
+        int(row) for rows in re.findall(r"hline\s*\{([^{}]*)\}", spec) for row in re.findall(r"\b[1-9]\d?\b", rows)
+    }
     row: list[ReadCell] = []
     cell: list[Token] = []
     depth, nested, group_number, parted = 0, 0, 0, False
@@ -163,19 +164,32 @@ def _read_table(tokens: list[Token], takes: int, where: str, source: Source) -> 
 
     def end_cell(line: int) -> None:
         first = next((token.line for token in cell if token.kind != "space"), line)
-        row.append(_read_cell(list(cell), source.lines[first].where, sum(other.columns for other in row) in uncertain))
+        row.append(read_cell(list(cell), source.lines[first].where, sum(other.columns for other in row) in uncertain))
         cell.clear()
+        if name in _FILLED and not row[-1].content.text and row[-1].columns == 1:
+            over = next((n for n in range(2, len(row) + 1) if row[-n].content.text or row[-n].columns > 1), 0)
+            if over and row[-over].spans >= over:
+                row[-over].columns += 1
+                row.pop()
 
     def end_row(line: int) -> None:
         nonlocal parted, group_number
         end_cell(line)
+        row[-1].columns = max(row[-1].columns, row[-1].spans)
         if len(row) > 1 or row[0].content.text or row[0].columns > 1:
+            if len(table.rows) + 1 in ruled:
+                part()
             if parted and table.rows:
                 group_number += 1
             parted = False
             table.rows.append(list(row))
             table.groups.append(group_number)
         row.clear()
+
+    def part() -> None:
+        nonlocal parted
+        parted = True
+        table.head = table.head or len(table.rows)
 
     def end_page(name: str, line: int) -> None:
         """Set the rows before \\endhead or its like aside, and take those of the first head for the table's."""
@@ -193,10 +207,7 @@ def _read_table(tokens: list[Token], takes: int, where: str, source: Source) -> 
         kind, text, line = token
         place += 1
         if kind == "command" and (text in ("else", "fi") or (text.startswith("if") and text not in ("iff",))):
-            table.rows, table.groups = [], []
-            table.not_read.append(
-                f"{source.lines[line].where}: the table has a condition (\\{text}), which is not evaluated"
-            )
+            table.problem = f"it has a condition (\\{text}, {source.lines[line].where}), which is not evaluated"
             return table
         outside = depth == 0 and nested == 0
         if kind == "sign" and text in "{}":
@@ -219,20 +230,44 @@ def _read_table(tokens: list[Token], takes: int, where: str, source: Source) -> 
         elif outside and kind == "command" and text in ("caption", "caption*", "label") and not row:
             _, place = option(tokens, place)
             _, place = group(tokens, place)
-        elif outside and kind == "command" and text in RULES and not any(part.kind != "space" for part in cell):
-            parted = parted or text in PARTING
-            if text in PARTING and text != "bottomrule" and table.rows and not table.head:
-                table.head = len(table.rows)
+        elif outside and kind == "command" and _is_rule(text) and not any(part.kind != "space" for part in cell):
+            if text == "bottomrule":
+                parted = True
+            elif text in PARTING or text not in RULES:
+                part()
             place = _skip_rule(tokens, place, text)
+        elif outside and kind == "command" and text == "CodeAfter":
+            break
         elif cell or kind != "space":
             cell.append(token)
         if cells > CELLS or len(row) > COLUMNS:
-            table.rows, table.groups = [], []
-            table.not_read.append(f"{where}: more than {CELLS} cells or {COLUMNS} columns")
+            table.problem = f"more than {CELLS} cells or {COLUMNS} columns"
             return table
     if any(part.kind != "space" for part in cell) or row:
         end_row(line)
     return table
+
+
+def _is_rule(name: str) -> bool:
+    """Whether a command is a rule: a known one, or by its name one of the paper's own style."""
+    return name in RULES or (name != "rule" and re.fullmatch("[A-Za-z]*(?:hline|rule)", name) is not None)
+
+
+def _read_format(tokens: list[Token], name: str) -> tuple[str, int]:
+    """What stands between the name of a table and its rows, as text: the format of its columns; and where it ends."""
+    place = 0
+    if name in _TABU:  # "to \\linewidth" before the columns
+        place = next((n for n, token in enumerate(tokens[:NAME]) if token[:2] == ("sign", "{")), 0)
+    spec: list[Token] = []
+    _, place = option(tokens, place)
+    for _ in range(ENVIRONMENTS[name]):
+        spec, place = group(tokens, place)
+        _, place = option(tokens, place)
+    if tokens[after_space(tokens, place) : after_space(tokens, place) + 1] and name in _FILLED:
+        first = tokens[after_space(tokens, place)]
+        if first[:2] == ("command", "CodeBefore"):
+            place = next((n + 1 for n in range(place, len(tokens)) if tokens[n][:2] == ("command", "Body")), place)
+    return "".join(f"\\{token.text} " if token.kind == "command" else token.text for token in spec), place
 
 
 def _skip_rule(tokens: list[Token], place: int, name: str) -> int:
@@ -247,79 +282,8 @@ def _skip_rule(tokens: list[Token], place: int, name: str) -> int:
             rest = tokens[begin].text.partition(")")[2]
             tokens[begin] = tokens[begin]._replace(text=rest)
             place = begin
-    for _ in range(
-        {"specialrule": 3}.get(
-            name, 1 if name.startswith(("cmid", "cline", "noalign", "cdash", "row", "arrayrule")) else 0
-        )
-    ):
+    for _ in range(RULES.get(name, 0)):
         if place < len(tokens) and tokens[place].text == "" and tokens[place].kind == "text":
             place += 1
         _, place = group(tokens, place)
     return place
-
-
-def _find_spread_columns(spec: Sequence[Token]) -> frozenset[int]:
-    """Places of the columns of siunitx (S), in which 48.2(3) is 48.2 with a spread of 0.3."""
-    text = "".join(f"\\{token.text} " if token.kind == "command" else token.text for token in spec)
-    for _ in range(20):
-        # *{3}{S[..]} is SSS; bounded, for three may be a large number
-        text, changed = re.subn(
-            r"\*\s*\{(\d{1,3})\}\s*\{([^{}]{0,100})\}",
-            lambda match: match[2] * min(int(match[1]), COLUMNS),
-            text[:5_000],
-            count=1,
-        )
-        if not changed:
-            break
-    text = re.sub(r"[@!<>]\s*\{(?:[^{}]|\{[^{}]*\})*\}|\[[^\[\]]*\]", "", text)
-    letters = re.findall(r"[A-Za-z]", re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", text)))
-    return frozenset(place for place, letter in enumerate(letters) if letter == "S")
-
-
-def _read_cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
-    """Read a cell: over how many columns and rows it goes, and its text."""
-    columns, rows, unknown = 1, 1, []
-    for _ in range(4):
-        place = after_space(tokens, 0)
-        while place < len(tokens) and tokens[place][:2] in (
-            ("command", "cellcolor"),
-            ("command", "rowcolor"),
-            ("command", "centering"),
-        ):
-            if _BEFORE[tokens[place].text]:
-                _, place = option(tokens, place + 1)
-                _, place = group(tokens, place)
-            else:
-                place += 1
-            place = after_space(tokens, place)
-        if (
-            place >= len(tokens)
-            or tokens[place].kind != "command"
-            or tokens[place].text not in ("multicolumn", "multirow")
-        ):
-            break
-        kind = tokens[place].text
-        place += 1
-        if kind == "multirow":
-            _, place = option(tokens, place)
-        written, place = _read_name(tokens, place)
-        if kind == "multirow":
-            _, place = option(tokens, place)
-        _, place = group(tokens, place)
-        if kind == "multirow":
-            _, place = option(tokens, place)
-        inner, place = group(tokens, place)
-        count = int(written) if re.fullmatch(r"[1-9]\d{0,2}", written) else 1
-        if kind == "multicolumn":
-            columns = min(count, COLUMNS)
-        else:
-            rows = count
-            if written.startswith("-"):
-                unknown.append("\\multirow upwards")
-        tokens = [*inner, *tokens[place:]]
-    content = cell_text(tokens)
-    content.unknown += unknown
-    if uncertain and (match := re.fullmatch(r"([+-]?\d+\.(\d+))\((\d{1,6})\)", content.text)):
-        spread = int(match[3]) / 10 ** len(match[2])
-        content.text = f"{match[1]} ± {spread:.{len(match[2])}f}"
-    return ReadCell(content=content, columns=columns, rows=rows, where=where)

@@ -12,6 +12,9 @@ from plumbline.audit.paper.latex.source_files import Source
 #: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
 TOKENS, DEPTH, BODY = 600_000, 20, 2_000
 
+#: Most tokens of an environment's name.
+NAME = 40
+
 #: Most tokens of a macro with its arguments.
 FILLED = 100_000
 
@@ -114,6 +117,14 @@ def after_space(tokens: Sequence[Token], start: int) -> int:
     while start < len(tokens) and tokens[start].kind == "space":
         start += 1
     return start
+
+
+def read_name(tokens: list[Token], place: int) -> tuple[str, int]:
+    """The name in braces that begins at `place`, such as that of an environment; and where it ends."""
+    # Only so far: a brace that does not close would be looked for in all of the paper, again and again.
+    begin = after_space(tokens, place)
+    inner, after = group(tokens[begin : begin + NAME], 0)
+    return "".join(token.text for token in inner), begin + after
 
 
 def _without_false(tokens: list[Token]) -> list[Token]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+from plumbline.audit.paper.latex.running_text import read_paragraphs
 from plumbline.audit.paper.latex.source_files import read_source
-from plumbline.audit.paper.latex.tabulars import CELLS, ReadCell, ReadTable, find_tables
+from plumbline.audit.paper.latex.table_cells import ReadCell
+from plumbline.audit.paper.latex.tabulars import CELLS, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import read_tokens
-from plumbline.audit.paper.paper_table import SOURCES, TABLES
+from plumbline.audit.paper.paper_source import SOURCES, PaperSource, TableSource, UnreadTable
+from plumbline.audit.paper.paper_table import TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
@@ -27,30 +32,26 @@ def write_tables(path: Path, folder: Path) -> None:
         UsageError: there is no such file, no table in it, or the folder has another table under such a name.
     """
     source = read_source(path)
-    tables = find_tables(read_tokens(source), source)
+    tokens = read_tokens(source)
+    tables, unread = find_tables(tokens, source)
+    kept = PaperSource(paper=path.name, there=len(tables) + len(unread), text=read_paragraphs(tokens, source))
     texts: dict[str, str] = {}
-    descriptions: dict[str, Any] = {}
     not_read = list(source.not_read)
     for name, table in zip(_name_tables(tables), tables, strict=True):
-        titles: list[str] = []
-        text, places, problems = _write_csv(table, titles)
-        not_read += [f"{name}, {problem}" for problem in (*table.not_read, *problems)]
-        if not text:
-            continue
         if len(texts) == TABLES:
-            not_read.append(f"{table.where}: after {TABLES} tables nothing more is read")
-            break
-        texts[name] = text
-        descriptions[name] = {
-            "caption": table.caption[:500],
-            "label": table.label[:100],
-            "where": table.where,
-            "sha256": sha256_text(text),
-            "titles": titles,
-            "cells": places,
-        }
+            table.problem = f"after {TABLES} tables nothing more is read"
+        entry = TableSource(where=table.where, caption=table.caption[:500], label=table.label[:100])
+        text, problems = ("", []) if table.problem else _write_csv(table, entry)
+        not_read += [f"{name}, {problem}" for problem in problems]
+        if text:
+            entry.section, entry.sha256 = table.section[:200], sha256_text(text)
+            texts[name], kept.tables[name] = text, entry
+        else:
+            unread.append(UnreadTable(table.where, table.kind, table.problem))
+    kept.unread = unread[:NOT_READ]
+    kept.not_read = _shorten([*(f"{each.where}: {each.kind}: {each.why}" for each in unread), *not_read])
     if not texts:
-        why = f" (not read: {'; '.join(not_read[:3])})" if not_read else ""
+        why = f" (not read: {'; '.join(kept.not_read[:3])})" if kept.not_read else ""
         raise UsageError(f"--from {path}: there is no table that could be read in it{why}; type the tables as CSV")
     for name, text in texts.items():
         there = folder / f"{name}.csv"
@@ -62,7 +63,7 @@ def write_tables(path: Path, folder: Path) -> None:
     make_folder(folder)
     for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
-    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": descriptions, "not_read": _shorten(not_read)})
+    atomic_write_json(folder / SOURCES, msgspec.to_builtins(kept, str_keys=True))
 
 
 def _shorten(not_read: list[str]) -> list[str]:
@@ -86,68 +87,82 @@ def _name_tables(tables: list[ReadTable]) -> list[str]:
     return names
 
 
-def _write_csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
-    """A table as CSV, the places of its cells, and what could not be read; an empty text if nothing could.
+def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
+    """A table as CSV, and the cells that could not be read; an empty text if nothing could, and `table.problem`.
 
-    `titles` gets the titles that stand above groups of rows.
+    `entry` gets the places and colours of the cells, and the titles that stand above groups of rows.
     """
-    problems: list[str] = []
-    if not table.rows:
-        return "", [], problems
-    width = max(sum(cell.columns for cell in row) for row in table.rows)
+    width = max((sum(cell.columns for cell in row) for row in table.rows), default=0)
+    size = f"{len(table.rows)} rows and {width} columns"
     if len(table.rows) * width > CELLS:
-        size = f"{len(table.rows)} rows and {width} columns"
-        return "", [], [f"{table.where}: a tabular of {size}; at most {CELLS} cells are read"]
+        table.problem = f"a tabular of {size}; at most {CELLS} cells are read"
+        return "", []
     grid = [_place_cells(row, width) for row in table.rows]
-    _repeat_down(grid)
+    _repeat(grid)
+    _join_spreads(grid, table.spread)
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
     head = next((place for place in range(1, head) if _is_body(grid, place)), head)
     while head < len(grid) - 1 and _is_head(grid[head]):
         head += 1
-    names = _name_columns(grid[:head], width)
+    width = len(grid[0]) if grid else 0
     body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
-    if len(grid) <= head or width < 2 or not any(read_cell(text).number for text in body):
-        return "", [], [f"{table.where}: a tabular of {len(grid)} rows and {width} columns without numbers to compare"]
+    if len(grid) <= head or width < 2 or not any(map(_prints_number, body)):
+        table.problem = f"a tabular of {size} without numbers to compare"
+        return "", []
+    names = _name_columns(grid[:head], width)
     names[0] = names[0] or "name"
-    text = io.StringIO()
+    text, problems = io.StringIO(), []
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
-    places: list[list[str]] = []
-    group = table.groups[head]
+    group, numbers, parted = table.groups[head], 0, False
     for row, cells, number in zip(table.rows[head:], grid[head:], table.groups[head:], strict=True):
         written = [cell for cell in cells if cell is not None and cell.content.text]
-        if number != group and places:
-            text.write("\n")
+        title = len(written) == 1 and (row[0].columns > 1 or len(row) == 1) and width > 2
+        if entry.cells:
+            text.write("\n" * ((number != group) + title))
+            parted = parted or number != group or title
         group = number
-        if len(written) == 1 and (row[0].columns > 1 or len(row) == 1) and width > 2:
-            text.write("\n")  # a title of the rows below it
-            titles.append(f"{written[0].where}: {written[0].content.text[:200]}")
+        if title:
+            place = numbers + parted
+            before = f"{entry.titles[place]} / " if place in entry.titles else ""
+            entry.titles[place] = visible(before + written[0].content.text)[:200]
             continue
+        numbers, parted = numbers + parted, False
         for cell in cells:
             if cell is not None and cell.content.unknown and not cell.filled:
                 unknown = ", ".join(dict.fromkeys(cell.content.unknown))
                 problems.append(f"{cell.where}: the cell {cell.content.text[:60]!r}: not known: {unknown[:100]}")
+        entry.colours |= {
+            f"{len(entry.cells)},{place}": visible(cell.content.colour[:40])
+            for place, cell in enumerate(cells)
+            if cell is not None and cell.content.colour
+        }
         writer.writerow([_format_cell(cell) for cell in cells])
-        places.append([cell.where if cell else "" for cell in cells])
-    return text.getvalue(), places, problems
+        entry.cells.append([cell.where if cell else "" for cell in cells])
+    return text.getvalue(), problems
+
+
+def _prints_number(text: str) -> bool:
+    cell = read_cell(text)
+    return cell.number is not None or bool(cell.listed)
 
 
 def _is_head(row: list[ReadCell | None]) -> bool:
     """Whether a row below the first rule still belongs to the head: it names no row and has no number (units)."""
     texts = [cell.content.text if cell else "" for cell in row]
-    return not texts[0] and any(texts) and all(read_cell(text).number is None for text in texts)
+    return not texts[0] and any(texts) and not any(map(_prints_number, texts))
 
 
 def _is_body(grid: list[list[ReadCell | None]], place: int) -> bool:
     """Whether a row above the first rule is none of the head: it names a row, has numbers, and a row above it names
     every column."""
     first, *others = grid[place]
-    numbers = [read_cell(cell.content.text).number for cell in others if cell and cell.content.text]
+    numbers = [_prints_number(cell.content.text) for cell in others if cell and cell.content.text]
     return (
         first is not None
         and bool(first.content.text)
         and not first.filled
-        and 2 * sum(number is not None for number in numbers) > len(numbers)
+        and 2 * sum(numbers) > len(numbers)
         and any(all(cell and cell.content.text and cell.columns == 1 for cell in row[1:]) for row in grid[:place])
     )
 
@@ -166,16 +181,41 @@ def _place_cells(row: list[ReadCell], width: int) -> list[ReadCell | None]:
     return [*cells, *[None] * (width - len(cells))]
 
 
-def _repeat_down(grid: list[list[ReadCell | None]]) -> None:
-    """Repeat a cell over several rows in each of them, where they are empty."""
+def _repeat(grid: list[list[ReadCell | None]]) -> None:
+    """Repeat a cell over several rows in each of them, where they are empty: below it, or above where it says so."""
     for place, row in enumerate(grid):
         for column, cell in enumerate(row):
-            if cell is None or cell.rows == 1 or cell.filled:
+            if cell is None or cell.rows in (0, 1) or cell.filled:
                 continue
-            for below in grid[place + 1 : place + cell.rows]:
-                there = below[column]
+            others = (
+                grid[place + 1 : place + cell.rows] if cell.rows > 0 else grid[max(0, place + cell.rows + 1) : place]
+            )
+            for other in others:
+                there = other[column]
                 if there is None or not there.content.text:
-                    below[column] = ReadCell(content=cell.content, columns=cell.columns, where=cell.where, filled=True)
+                    other[column] = ReadCell(content=cell.content, columns=cell.columns, where=cell.where, filled=True)
+
+
+def _join_spreads(grid: list[list[ReadCell | None]], stated: frozenset[int]) -> None:
+    """Join a column of spreads with the values before it: one that the table's format parts by ±, or whose cells all
+    begin with it."""
+    for column in range(len(grid[0]) - 1 if grid else 0, 0, -1):
+        texts = [cell.content.text for row in grid if (cell := row[column]) is not None and cell.content.text]
+        signed = sum(text.startswith("±") for text in texts)
+        if column not in stated and (not signed or any(map(_prints_number, texts)) or 2 * signed < len(texts)):
+            continue
+        for row in grid:
+            value, spread = row[column - 1], row.pop(column)
+            if spread is None:
+                over = next((place for place in range(column - 1, -1, -1) if row[place] is not None), None)
+                if over is not None and (cell := row[over]) is not None and cell.columns > column - over:
+                    cell.columns -= 1
+            elif not spread.content.text:
+                continue
+            elif value is None or not value.content.text:
+                row[column - 1] = spread
+            elif _prints_number(value.content.text):
+                value.content.text += f" ± {re.sub('^± *', '', spread.content.text)}"
 
 
 def _name_columns(rows: list[list[ReadCell | None]], width: int) -> list[str]:

@@ -1,0 +1,84 @@
+"""Reads a paper's running text by paragraphs, each with the title of its section; those without a number are left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from plumbline.audit.paper.latex.cell_text import REFERENCES, cell_text
+from plumbline.audit.paper.latex.source_files import Source
+from plumbline.audit.paper.latex.tokens import Token, group, option
+from plumbline.audit.paper.paper_source import Paragraph
+from plumbline.core.errors import visible
+
+#: Most paragraphs, and tokens of one.
+PARAGRAPHS, LENGTH = 2_000, 2_000
+
+SECTIONS = ("section", "section*", "subsection", "subsection*", "subsubsection", "paragraph", "chapter")
+#: Beginnings of the names of environments that are no running text.
+_ASIDE = (
+    "table", "figure", "tabular", "longt", "tblr", "tabu", "Nice", "equation", "align", "gather", "multline",
+    "algorithm", "tikz", "thebib", "wrap", "sideways", "displaymath", "eqnarray", "xltab", "filecontents", "lstlisting",
+)  # fmt: skip
+
+
+def read_sections(tokens: Sequence[Token]) -> list[tuple[int, str]]:
+    """The places where sections begin, with their titles; the abstract is one."""
+    sections = []
+    for place, token in enumerate(tokens):
+        if token.kind == "command" and token.text in SECTIONS:
+            _, begin = option(tokens, place + 1)
+            title, _ = group(tokens[begin : begin + 100], 0)
+            sections.append((place, visible(cell_text(title).text)[:200]))
+        elif token[:2] == ("command", "begin") and place + 2 < len(tokens) and tokens[place + 2].text == "abstract":
+            sections.append((place, "Abstract"))
+    return sections
+
+
+def read_paragraphs(tokens: Sequence[Token], source: Source) -> list[Paragraph]:
+    """The paragraphs that have a digit, in the order of the text, without tables, figures and equations."""
+    sections = [*read_sections(tokens), (len(tokens), "")]
+    paragraphs: list[Paragraph] = []
+    section, following = "", 0
+    for begin, end in _split(tokens):
+        while sections[following][0] < end:
+            section, following = sections[following][1], following + 1
+        part = tokens[begin : min(end, begin + LENGTH)]
+        if not any(token.kind == "text" and any(map(str.isdigit, token.text)) for token in part):
+            continue
+        if len(paragraphs) == PARAGRAPHS:
+            source.not_read.append(f"{source.lines[part[0].line].where}: after {PARAGRAPHS} paragraphs no text is read")
+            break
+        labels = [
+            "".join(inner.text for inner in group(part[place + 1 : place + 40], 0)[0])
+            for place, token in enumerate(part)
+            if token.kind == "command" and token.text in REFERENCES
+        ]
+        text = visible(cell_text(part).text)
+        paragraphs.append(Paragraph(source.lines[part[0].line].where, section, text, labels))
+    return paragraphs
+
+
+def _split(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Begin and end of each paragraph: parted by empty lines, titles of sections and what is no running text."""
+    document = (place for place in range(len(tokens) - 2) if tokens[place + 2].text == "document")
+    begin, aside, line = next((place for place in document if tokens[place][:2] == ("command", "begin")), 0), 0, -1
+    for place in range(begin, len(tokens)):
+        token = tokens[place]
+        kind, text, _ = token
+        opens = kind == "command" and text in ("begin", "end")
+        name = tokens[place + 2].text if opens and place + 2 < len(tokens) else ""
+        empty = kind == "space" and token.line != line and "\n" in text
+        line = token.line
+        if (
+            empty
+            or (kind == "command" and text in ("par", *SECTIONS))
+            or name.startswith((*_ASIDE, "abstract", "docu"))
+        ):
+            if not aside and place > begin:
+                yield begin, place
+            begin = place
+            if name.startswith(_ASIDE):
+                aside = max(0, aside + (1 if text == "begin" else -1))
+                begin = place + 4
+    if not aside and begin < len(tokens):
+        yield begin, len(tokens)

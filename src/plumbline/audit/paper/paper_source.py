@@ -1,0 +1,85 @@
+"""What is kept of a paper's LaTeX beside its tables: places of cells, titles, running text, and what was not read.
+
+`plumbline audit --from paper.tex FOLDER` writes it as FOLDER/sources.json; a folder of typed tables has none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from plumbline.core.errors import UsageError
+
+#: The file's name in the folder, and most bytes of it.
+SOURCES, BYTES = "sources.json", 16_000_000
+
+
+class TableSource(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Where a table stands, and what its CSV does not say.
+
+    Attributes:
+        sha256: of the CSV as it was written; after an edit the places of its cells are not believed.
+        titles: title above a group of rows, by the group's number.
+        cells: for each row the place of each of its cells: "file:line", or nothing.
+        colours: "row,column" (counted from 0) -> colour of the cell's text, as the paper names it.
+    """
+
+    where: str
+    caption: str = ""
+    label: str = ""
+    section: str = ""
+    sha256: str = ""
+    titles: dict[int, str] = field(default_factory=dict)
+    cells: list[list[str]] = field(default_factory=list)
+    colours: dict[str, str] = field(default_factory=dict)
+
+
+class UnreadTable(Struct, forbid_unknown_fields=True, frozen=True):
+    """A table of the paper that was not read, and why."""
+
+    where: str
+    kind: str
+    why: str
+
+
+class Paragraph(Struct, forbid_unknown_fields=True, frozen=True):
+    """Running text with a number in it, of the section of that title; `labels`: what it refers to."""
+
+    where: str
+    section: str
+    text: str
+    labels: list[str] = field(default_factory=list)
+
+
+class PaperSource(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A paper's sources: its tables by the name of their CSV, and of all that is in it, what was read.
+
+    Attributes:
+        there: how many tables the sources have: those read, and `unread`.
+        not_read: places that were not read, in tables and outside of them.
+    """
+
+    paper: str = ""
+    there: int = 0
+    unread: list[UnreadTable] = field(default_factory=list)
+    tables: dict[str, TableSource] = field(default_factory=dict)
+    text: list[Paragraph] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+
+
+def read_paper_source(folder: Path) -> PaperSource:
+    """Read what is kept of the LaTeX in a folder of tables; of typed tables nothing is.
+
+    Raises:
+        UsageError: it is not as it was written.
+    """
+    path = folder / SOURCES
+    if not path.is_file():
+        return PaperSource()
+    try:
+        with path.open("rb") as handle:
+            return msgspec.json.decode(handle.read(BYTES), type=PaperSource)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: not as `plumbline audit --from` writes it ({error}); write it again") from error
