@@ -262,6 +262,7 @@ def _relate_to_baseline(
                         [line.numbers[base[key]], line.numbers[key]]
                     ),
                     of=formula,
+                    operands=(line,),
                 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from plumbline.audit.paper.evidence import meets
-from plumbline.audit.paper.formulas import MEANS, Formula
+from plumbline.audit.paper.formulas import CHANGES, MEANS, Formula
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import MEAN, OTHER_MEAN, WEIGHTED_MEAN, kind_of, says
 
@@ -22,6 +22,9 @@ FAR = 0.1
 
 #: Units of the last digit within which several means on one side of the arithmetic ones may be of another kind.
 NEAR = 3
+
+#: Units of the last digit by which a number may be below what is cut off to it, for the rounding of its parts.
+ROUNDED = 0.2
 
 #: Powers of ten that the units of a ratio's two columns may differ by, "234 B / 257 M"; 2 is that of per cent.
 _SCALES = (-9, -6, -3, 0, 2, 3, 6, 9)
@@ -46,8 +49,44 @@ def find_doubts(
     elif formula.adds:
         totals = {key: _doubt_total(target, key, operands, computed[key], lines) for key in off}
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
+    elif formula in CHANGES:
+        doubts = _doubt_operands(target, formula, operands, off, lines)
+    cut = {} if doubts else _doubt_rounding(target, off, computed)
     marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
-    return {**marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
+    return {**cut, **marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
+
+
+def _doubt_operands(
+    target: Line, formula: Formula, operands: Sequence[Line], off: Sequence[str], lines: Lines
+) -> dict[str, Doubt]:
+    """Doubts of changes against another number than that of most rows: each may be against the best of the others."""
+    doubts: dict[str, str] = {}
+    for key in off:
+        if len(operands) == 1:
+            given = {other: [operands[0].ends[other], operands[0].ends[key]] for other in operands[0].ends}
+        else:
+            first, second = operands
+            others = [line for line in lines.lines if line not in (target, *operands) and key in line.ends]
+            given = {line.name: [line.ends[key], second.ends[key]] for line in others}
+            given |= {f"{line.name} in place of {second.name}": [first.ends[key], line.ends[key]] for line in others}
+        for name, pair in given.items():
+            ends = formula.ends(pair) if name != key else None
+            if ends is not None and meets(target.ends[key], ends):
+                doubts.setdefault(key, name)
+    several = len(doubts) > 1
+    return {key: Doubt(f"against {name} it is right", explains=several) for key, name in doubts.items()}
+
+
+def _doubt_rounding(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
+    """Doubts of numbers whose last digits are cut off: where no other row shows that this table rounds."""
+    cut = []
+    for key in computed:
+        width = target.ends[key][2] - target.ends[key][0]
+        above = (computed[key][1] - target.ends[key][1]) / width * (1 if target.ends[key][1] >= 0 else -1)
+        if not -ROUNDED < above < 1 + ROUNDED:
+            return {}
+        cut += [key] * (key in off)
+    return {key: Doubt("its last digit may be cut off, not rounded") for key in cut}
 
 
 def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: Ends, lines: Lines) -> Doubt | None:

@@ -21,7 +21,7 @@ from plumbline.published.printed_numbers import PrintedNumbers
 UNSTATED = "other interpretation"
 
 #: Why a relation accuses nobody that chance can have made.
-CHANCE = "among so many relations that were looked for, or in shuffled cells, as many rows agree by chance"
+CHANCE = "among so many relations that were looked for, one agrees as often by chance"
 
 #: Most rows of one audit.
 MOST = 5_000

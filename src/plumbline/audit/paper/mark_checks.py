@@ -194,6 +194,8 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
     table, place, rank_name = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
     rows = []
     for count, item in enumerate(marked):
+        if not item.stated and _is_right(replace(item, direction=-item.direction), mark):
+            continue  # of a measure of which the other end is better, as this line alone shows
         values = {
             key: item.direction * item.line.ends[key][1] for key in (item.bold if mark == "bold" else item.underlined)
         }

@@ -87,11 +87,10 @@ def _find_relation(
         )
         relation_parts.add((lines.along, best.parts))
         done.add((lines.along, target.place))
-        if checked:
-            chance = agreement.chance_of_itself(tries)
-            if stated and agreement.agree < agreement.rows and _holds_of_shuffled([pair[0] for pair in tried], best):
-                chance = 1.0
-            _check(best, lines, ledger, chance, stated=stated)
+        if stated and agreement.agree < agreement.rows and _holds_of_shuffled([pair[0] for pair in tried], best):
+            ledger.drop(lines.table.name, best.sentence, best.target, best.computed)
+        elif checked:
+            _check(best, lines, ledger, agreement.chance_of_itself(tries), stated=stated)
         return
     if stated:
         _drop_stated(tried, tries, lines, ledger)
