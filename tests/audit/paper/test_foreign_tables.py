@@ -155,7 +155,7 @@ Improvement (\%) & 35.3 & 26.6 & 25.4 & 29.6 & 29.4 & 14.3
 """
 OTHER_END = "Model & A & B & C & D & E & F & Thing\n-----\n" + "\n".join(
     f"m{n} & "
-    + " & ".join(r"\B{9%d.5}" % n if best == n else f"{80 + 3 * n - best}.{best}" for best in range(6))
+    + " & ".join(rf"\B{{9{n}.5}}" if best == n else f"{80 + 3 * n - best}.{best}" for best in range(6))
     + f" & {c}"
     for n, c in enumerate(["71", r"\B{44}", "90", "66", "58", "83"])
 )

@@ -23,9 +23,6 @@ FAR = 0.1
 #: Units of the last digit within which several means on one side of the arithmetic ones may be of another kind.
 NEAR = 3
 
-#: Units of the last digit by which a number may be below what is cut off to it, for the rounding of its parts.
-ROUNDED = 0.2
-
 #: Powers of ten that the units of a ratio's two columns may differ by, "234 B / 257 M"; 2 is that of per cent.
 _SCALES = (-9, -6, -3, 0, 2, 3, 6, 9)
 
@@ -79,14 +76,13 @@ def _doubt_operands(
 
 def _doubt_rounding(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
     """Doubts of numbers whose last digits are cut off: where no other row shows that this table rounds."""
-    cut = []
-    for key in computed:
+    for key, (low, middle, high) in computed.items():
+        printed, sign = target.ends[key][1], -1 if middle < 0 else 1
         width = target.ends[key][2] - target.ends[key][0]
-        above = (computed[key][1] - target.ends[key][1]) / width * (1 if target.ends[key][1] >= 0 else -1)
-        if not -ROUNDED < above < 1 + ROUNDED:
-            return {}
-        cut += [key] * (key in off)
-    return {key: Doubt("its last digit may be cut off, not rounded") for key in cut}
+        nearest, furthest = sorted((sign * (low - printed), sign * (high - printed)))
+        if furthest < 0 or nearest >= width:
+            return {}  # no number that its digits are cut off of gives it
+    return {key: Doubt("its last digit may be cut off, not rounded") for key in off}
 
 
 def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: Ends, lines: Lines) -> Doubt | None:
