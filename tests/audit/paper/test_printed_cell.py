@@ -49,10 +49,10 @@ from plumbline.audit.paper.printed_cell import apply_unit, mark_text, read_cell
         ("50.1 [49.0, 51.2]", "50.1", {"interval": ("49.0", "51.2")}),
         ("50.1 (49.0–51.2)", "50.1", {"interval": ("49.0", "51.2")}),
         ("0.03**", "0.03", {"stars": 2}),
-        ("50.1 / +49.2 / -51.0", None, {"listed": ("50.1", "49.2", "-51.0")}),
+        ("50.1 / +49.2 / -51.0", None, {"values": ("50.1", "49.2", "-51.0")}),
         # No number in full, so none:
         ("50.1 [12, 13]", None, {"interval": None}),
-        ("2, 4, 8", None, {"listed": ()}),
+        ("2, 4, 8", None, {"values": ()}),
         ("12 34", None, {}),
         ("GPT-2", None, {}),
         ("1,23", None, {}),

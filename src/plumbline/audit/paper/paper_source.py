@@ -23,6 +23,7 @@ class TableSource(Struct, forbid_unknown_fields=True, kw_only=True):
         sha256: of the CSV as it was written; after an edit the places of its cells are not believed.
         titles: title above a group of rows, by the group's number.
         cells: for each row the place of each of its cells: "file:line", or nothing.
+        lines: place of a cell -> the line of LaTeX there.
         colours: "row,column" (counted from 0) -> colour of the cell's text, as the paper names it.
     """
 
@@ -33,6 +34,7 @@ class TableSource(Struct, forbid_unknown_fields=True, kw_only=True):
     sha256: str = ""
     titles: dict[int, str] = field(default_factory=dict)
     cells: list[list[str]] = field(default_factory=list)
+    lines: dict[str, str] = field(default_factory=dict)
     colours: dict[str, str] = field(default_factory=dict)
 
 
@@ -44,28 +46,30 @@ class UnreadTable(Struct, forbid_unknown_fields=True, frozen=True):
     why: str
 
 
-class Paragraph(Struct, forbid_unknown_fields=True, frozen=True):
-    """Running text with a number in it, of the section of that title; `labels`: what it refers to."""
+class Passage(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """A paragraph with a number in it ("text", "abstract"), or the caption of a table; references as "Table 3"."""
 
-    where: str
+    kind: str
     section: str
+    where: str
     text: str
-    labels: list[str] = field(default_factory=list)
+    table: str = ""
 
 
 class PaperSource(Struct, forbid_unknown_fields=True, kw_only=True):
     """A paper's sources: its tables by the name of their CSV, and of all that is in it, what was read.
 
     Attributes:
-        there: how many tables the sources have: those read, and `unread`.
+        tables_there: how many tables with numbers the sources have: those read, and `unread`.
+        passages: captions and running text.
         not_read: places that were not read, in tables and outside of them.
     """
 
     paper: str = ""
-    there: int = 0
+    tables_there: int = 0
     unread: list[UnreadTable] = field(default_factory=list)
     tables: dict[str, TableSource] = field(default_factory=dict)
-    text: list[Paragraph] = field(default_factory=list)
+    passages: list[Passage] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
 
 

@@ -36,8 +36,9 @@ _ARROW = f"[{_UP}{_DOWN}]"
 _CELL = re.compile(
     rf"(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?P<currency>[$€£]?)(?P<number>{_NUMBER})"
     rf"\s?(?P<unit>{_UNIT}?)(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?"
-    rf"(?:\s?(?P<after>{_ARROW}))?(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?"
+    rf"(?:\s?(?P<after>{_ARROW}))?(?:\s?\(\s?(?:(?:±|\+/-|\+-)\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?"
     rf"(?P<bracket>[+-]?{_NUMBER}))\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
+    rf"|\s?\(\s?[nN]\s?=\s?(?P<count>\d{{1,9}})\s?\)"
     rf"|\s?[\[(]\s?(?P<low>[+-]?{_NUMBER})%?(?:\s?[,-]\s?|\sto\s)(?P<high>[+-]?{_NUMBER})%?\s?[\])]"
     # A change below or next to a value: 81.7_+0.3, 81.7 ↓0.3.
     rf"|\s?_?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_])\+{_NUMBER}|(?<=_)-{_NUMBER})\s?(?P<beside_unit>{_UNIT}?))?",
@@ -52,7 +53,7 @@ _LIST = re.compile(r"[+-]?\d+\.\d+%?(?:\s?[/;,|]\s?[+-]?\d+\.\d+%?){1,19}", re.A
 _RELATIONS = {"": "=", "=": "=", "<": "<", "≤": "<", ">": ">", "≥": ">", "~": "~", "≈": "~", "∼": "~"}
 #: Marks of footnotes after a number; digits alone only after decimals, where they are not a power.
 _FOOTNOTES = re.compile(
-    r"(?:\s?[*†‡§¶⋆★♣♠♦♥]+|\^\{?(?:[a-z]|\*)(?:,[a-z])*\}?|\^\{?\([a-zA-Z0-9,*]{1,5}\)\}?|(?<=\.\d)\^\{?\d\}?"
+    r"(?:\s?[*†‡§¶⋆★♣♠♦♥♭]+|\^\{?(?:[a-z]|\*)(?:,[a-z])*\}?|\^\{?\([a-zA-Z0-9,*]{1,5}\)\}?|(?<=\.\d)\^\{?\d\}?"
     r"|(?<=\.\d\d)\^\{?\d\}?)+$"
 )
 #: Signs and blanks that look like others.
@@ -73,8 +74,9 @@ class PrintedCell:
         relation: "=", or how the number is printed as a bound ("<", ">") or as about right ("~").
         sd: the number after a ±, or None.
         bracket: the number in brackets after the number, or None; its unit; whether it has a sign or an arrow.
+        count: the n of "(n=12)" after the number, or None.
         interval: the ends of a range in brackets that holds the number, or None.
-        listed: the numbers of a list, which a cell has in place of one number.
+        values: the numbers of a list, which a cell has in place of one number.
         bold, underlined: how it is marked; `stars`: how many stars stand after the number.
         colour: the colour of the text, or of the part in brackets, as the paper names it.
         arrow: 1 or -1 where an arrow points up or down next to the number, else 0; in a difference it is the sign.
@@ -90,8 +92,9 @@ class PrintedCell:
     bracket: str | None = None
     bracket_unit: str = ""
     bracket_signed: bool = False
+    count: str | None = None
     interval: tuple[str, str] | None = None
-    listed: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
     bold: bool = False
     underlined: bool = False
     stars: int = 0
@@ -147,7 +150,7 @@ def read_cell(text: str) -> PrintedCell:
     number = _parse_decimal(parts["sign"] + parts["number"]) if match else None
     if number is None or (interval and not Decimal(interval[0]) <= Decimal(number) <= Decimal(interval[1])):
         several = _LIST.fullmatch(bare) and tuple(re.findall(r"[+-]?\d+\.\d+", bare.replace("+", "")))
-        return PrintedCell(text=plain, listed=several or (), bold=bold, underlined=underlined)
+        return PrintedCell(text=plain, values=several or (), bold=bold, underlined=underlined)
     sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"]
     bracket = parts["beside"] or (parts["bracket"] and f"{parts['way'] or parts['way_after']}{parts['bracket']}")
     return PrintedCell(
@@ -160,6 +163,7 @@ def read_cell(text: str) -> PrintedCell:
         bracket=_parse_decimal(_replace_arrow(bracket)) if bracket else None,
         bracket_unit=parts["bracket_unit"] or parts["beside_unit"] if bracket else "",
         bracket_signed=bool(bracket) and not bracket[0].isdigit(),
+        count=parts["count"] or None,
         interval=interval,
         bold=bold,
         underlined=underlined,

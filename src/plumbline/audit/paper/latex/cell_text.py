@@ -12,6 +12,7 @@ from pylatexenc.latex2text import get_default_latex_context_db
 from pylatexenc.macrospec import LatexContextDb
 
 from plumbline.audit.paper.latex.tokens import Token, group, option
+from plumbline.audit.paper.printed_cell import read_cell
 
 #: Deepest nesting of groups in a cell.
 DEPTH = 30
@@ -24,8 +25,9 @@ SIGNS = {
     "faCaretDown": "▼", "milli": "m", "micro": "µ", "kilo": "K", "mega": "M", "giga": "G", "tera": "T", "second": "s",
     "hour": "h", "byte": "B", "day": "days", "sim": "~", "ldots": "...", "dots": "...", "cdots": "...", "lt": "<",
     "gt": ">", "less": "<", "textless": "<", "textgreater": ">", "textasteriskcentered": "*", "percent": "%", "%": "%",
-    "bullet": "•", "circ": "°", "degree": "°", "textbar": "|", "ell": "l", "langle": "<", "rangle": ">", "\u0020": " ",
-    "sqrt": "sqrt", "textmu": "µ", "minus": "-", "simeq": "≈", "thicksim": "~", "bigstar": "★", "ne": "≠",
+    "bullet": "•", "circ": "°", "degree": "°", "textbar": "|", "ell": "l", "ne": "≠", "langle": "<", "rangle": ">",
+    "Checkmark": "✓", "XSolidBrush": "✗", "sqrt": "sqrt", "textmu": "µ", "minus": "-", "simeq": "≈", "thicksim": "~",
+    "bigstar": "★", "flat": "♭",
 }  # fmt: skip
 #: Commands without a meaning here: what follows in braces is read as it is.
 PLAIN = frozenset((
@@ -54,18 +56,18 @@ ACCENTS = {
 #: What \xspace stands before without a blank.
 CLOSING = ".,'/?;:!~-)]}"
 BOLD = frozenset((
-    "textbf", "mathbf", "bm", "boldsymbol", "bf", "bfseries", "boldmath", "textbold", "pmb", "bfit",
+    "textbf", "mathbf", "bm", "boldsymbol", "bf", "bfseries", "boldmath", "textbold", "pmb", "bfit", "npboldmath",
 ))  # fmt: skip
 UNDERLINED = frozenset((
-    "underline", "uline", "underbar", "dashuline", "uwave",
+    "underline", "uline", "underbar", "dashuline", "uwave", "ul",
 ))  # fmt: skip
 #: Commands whose arguments in braces are not part of the cell (how many), and those of which the last is read.
 SILENT = {
-    "cite": 1, "citep": 1, "citet": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "citeyearpar": 1, "label": 1,
-    "footnote": 1, "tablefootnote": 1, "footnotemark": 0, "tnote": 1, "phantom": 1, "hphantom": 1, "vphantom": 1,
+    "label": 1, "footnote": 1, "tablefootnote": 1, "footnotemark": 0, "tnote": 1, "phantom": 1, "hphantom": 1,
+    "vphantom": 1, "pgfmathparse": 1, "pgfmathresult": 0, "pgfmathsetmacro": 2,
     "vspace": 1, "vspace*": 1, "hspace": 1, "hspace*": 1, "cellcolor": 1, "rowcolor": 1, "columncolor": 1,
     "rule": 2, "fontsize": 2, "setlength": 2, "kern": 0, "index": 1, "arrayrulecolor": 1, "rowcolors": 3,
-    "addlinespace": 0, "nocite": 1, "includegraphics": 1, "cites": 1, "citealt": 1, "parencite": 1, "textcite": 1,
+    "addlinespace": 0, "nocite": 1, "includegraphics": 1, "parencite": 1, "textcite": 1,
     "autocite": 1, "renewcommand": 2, "tabcolsep": 0, "extrarowheight": 0, "hypersetup": 1, "linespread": 1,
     "fontseries": 1, "fontshape": 1,
 }  # fmt: skip
@@ -142,7 +144,12 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     pieces: list[_Piece] = []
     unknown: list[str] = []
     _render(list(tokens), _State(), pieces, unknown, 0)
-    text = re.sub(r"\s+", " ", "".join(piece.text for piece in pieces)).strip()
+    text = re.sub(r"\s+", " ", re.sub(r"\[\s*\]|\(\s*\)", "", "".join(piece.text for piece in pieces))).strip()
+    if unknown:
+        # A macro that only sets words is no loss; before a number it may print a sign.
+        words = re.sub("|".join(map(re.escape, sorted(unknown, key=len, reverse=True))), "", text).strip()
+        if words and read_cell(words).number is None:
+            text, unknown = words, []
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
     marked = [piece for piece in _keep_main(pieces) if re.search(r"\w", piece.text)]
@@ -229,7 +236,7 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
         if place < len(tokens) and tokens[place].text[:1] not in CLOSING:
             put(" ")
     elif text in BOLD or text in UNDERLINED:
-        if text in ("bf", "bfseries", "boldmath"):
+        if text in ("bf", "bfseries", "boldmath", "npboldmath"):
             state.bold = True
         else:
             inner, place = group(tokens, place)
@@ -277,7 +284,10 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
         inside(inner)
     elif text in ("num", "qty"):
         _, place = option(tokens, place)
-    else:
+    elif text.startswith("cite"):
+        place = _skip_options(tokens, place)
+        _, place = group(tokens, place)
+    elif not text.endswith(("space", "strut")):
         unknown.append(f"\\{text}")
         put(f"\\{text}")
     return place

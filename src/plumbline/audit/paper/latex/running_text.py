@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.audit.paper.latex.cell_text import REFERENCES, cell_text
 from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.tokens import Token, group, option
-from plumbline.audit.paper.paper_source import Paragraph
+from plumbline.audit.paper.paper_source import Passage
 from plumbline.core.errors import visible
 
 #: Most paragraphs, and tokens of one.
@@ -34,10 +34,16 @@ def read_sections(tokens: Sequence[Token]) -> list[tuple[int, str]]:
     return sections
 
 
-def read_paragraphs(tokens: Sequence[Token], source: Source) -> list[Paragraph]:
-    """The paragraphs that have a digit, in the order of the text, without tables, figures and equations."""
+def read_passages(tokens: Sequence[Token], source: Source, numbers: Mapping[str, int]) -> list[Passage]:
+    """The paragraphs that have a digit, in the order of the text, without tables, figures and equations.
+
+    Args:
+        tokens: those of the paper.
+        source: where they stand; gets what is not read.
+        numbers: label of a table -> its number, which references to it are written as.
+    """
     sections = [*read_sections(tokens), (len(tokens), "")]
-    paragraphs: list[Paragraph] = []
+    passages: list[Passage] = []
     section, following = "", 0
     for begin, end in _split(tokens):
         while sections[following][0] < end:
@@ -45,17 +51,28 @@ def read_paragraphs(tokens: Sequence[Token], source: Source) -> list[Paragraph]:
         part = tokens[begin : min(end, begin + LENGTH)]
         if not any(token.kind == "text" and any(map(str.isdigit, token.text)) for token in part):
             continue
-        if len(paragraphs) == PARAGRAPHS:
-            source.not_read.append(f"{source.lines[part[0].line].where}: after {PARAGRAPHS} paragraphs no text is read")
+        where = source.lines[part[0].line].where
+        if len(passages) == PARAGRAPHS:
+            source.not_read.append(f"{where}: after {PARAGRAPHS} paragraphs no text is read")
             break
-        labels = [
-            "".join(inner.text for inner in group(part[place + 1 : place + 40], 0)[0])
-            for place, token in enumerate(part)
-            if token.kind == "command" and token.text in REFERENCES
-        ]
-        text = visible(cell_text(part).text)
-        paragraphs.append(Paragraph(source.lines[part[0].line].where, section, text, labels))
-    return paragraphs
+        text = visible(cell_text(_write_references(part, numbers)).text)
+        passages.append(Passage("abstract" if section == "Abstract" else "text", section, where, text))
+    return passages
+
+
+def _write_references(tokens: Sequence[Token], numbers: Mapping[str, int]) -> list[Token]:
+    """References to tables as "Table 3", or "3" where the text has the word itself."""
+    written: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        token, place = tokens[place], place + 1
+        if token.kind == "command" and token.text in REFERENCES:
+            label, place = group(tokens, place)
+            names = [numbers.get(name.strip(), "?") for name in "".join(part.text for part in label).split(",")]
+            word = "" if token.text == "ref" else "Table "
+            token = Token("text", ", ".join(f"{word}{name}" for name in names), token.line)
+        written.append(token)
+    return written
 
 
 def _split(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from plumbline.audit.paper.latex.conditions import OpenCondition, settle_conditions
 from plumbline.audit.paper.latex.floats import LAYOUT, Float, find_floats
 from plumbline.audit.paper.latex.running_text import read_sections
 from plumbline.audit.paper.latex.source_files import Source
@@ -151,6 +152,12 @@ def _find_ends(tokens: list[Token]) -> dict[int, int]:
 def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> ReadTable:
     """Split the tokens of a tabular, from its arguments on, into rows."""
     table = ReadTable(where=where, kind=name)
+    try:
+        tokens = settle_conditions(tokens)
+    except OpenCondition as error:
+        token = error.args[0]
+        table.problem = f"it has a condition (\\{token.text}, {source.lines[token.line].where}), which is not evaluated"
+        return table
     spec, place = _read_format(tokens, name)
     uncertain, table.spread = find_columns(spec)
     ruled = {
@@ -206,9 +213,6 @@ def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> R
         token = tokens[place]
         kind, text, line = token
         place += 1
-        if kind == "command" and (text in ("else", "fi") or (text.startswith("if") and text not in ("iff",))):
-            table.problem = f"it has a condition (\\{text}, {source.lines[line].where}), which is not evaluated"
-            return table
         outside = depth == 0 and nested == 0
         if kind == "sign" and text in "{}":
             depth += 1 if text == "{" else -1

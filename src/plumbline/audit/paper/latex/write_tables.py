@@ -10,19 +10,19 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline.audit.paper.latex.running_text import read_paragraphs
-from plumbline.audit.paper.latex.source_files import read_source
+from plumbline.audit.paper.latex.running_text import read_passages
+from plumbline.audit.paper.latex.source_files import Source, read_source
 from plumbline.audit.paper.latex.table_cells import ReadCell
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import read_tokens
-from plumbline.audit.paper.paper_source import SOURCES, PaperSource, TableSource, UnreadTable
+from plumbline.audit.paper.paper_source import SOURCES, PaperSource, Passage, TableSource, UnreadTable
 from plumbline.audit.paper.paper_table import TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
 
-#: Most places that are named as not read.
-NOT_READ = 1_000
+#: Most places that are named as not read, and characters of a line that is kept, and of a cell that is no sentence.
+NOT_READ, LINE, SHORT = 1_000, 300, 60
 
 
 def write_tables(path: Path, folder: Path) -> None:
@@ -34,9 +34,11 @@ def write_tables(path: Path, folder: Path) -> None:
     source = read_source(path)
     tokens = read_tokens(source)
     tables, unread = find_tables(tokens, source)
-    kept = PaperSource(paper=path.name, there=len(tables) + len(unread), text=read_paragraphs(tokens, source))
+    kept = PaperSource(paper=path.name)
     texts: dict[str, str] = {}
-    not_read = list(source.not_read)
+    numbers = {table.label: table.floating for table in tables if table.label and table.floating}
+    captions: list[Passage] = []
+    passages, not_read = read_passages(tokens, source, numbers), list(source.not_read)
     for name, table in zip(_name_tables(tables), tables, strict=True):
         if len(texts) == TABLES:
             table.problem = f"after {TABLES} tables nothing more is read"
@@ -44,10 +46,14 @@ def write_tables(path: Path, folder: Path) -> None:
         text, problems = ("", []) if table.problem else _write_csv(table, entry)
         not_read += [f"{name}, {problem}" for problem in problems]
         if text:
+            captions.append(Passage("caption", table.section[:200], table.where, table.caption[:4_000], name))
             entry.section, entry.sha256 = table.section[:200], sha256_text(text)
             texts[name], kept.tables[name] = text, entry
-        else:
+        elif table.problem:
             unread.append(UnreadTable(table.where, table.kind, table.problem))
+    kept.passages = [*passages, *(each for each in captions if each.text)]
+    _keep_lines(kept, source)
+    kept.tables_there = len(texts) + len(unread)
     kept.unread = unread[:NOT_READ]
     kept.not_read = _shorten([*(f"{each.where}: {each.kind}: {each.why}" for each in unread), *not_read])
     if not texts:
@@ -64,6 +70,16 @@ def write_tables(path: Path, folder: Path) -> None:
     for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
     atomic_write_json(folder / SOURCES, msgspec.to_builtins(kept, str_keys=True))
+
+
+def _keep_lines(kept: PaperSource, source: Source) -> None:
+    """Keep the lines of LaTeX that the cells of the tables stand on."""
+    lines: dict[str, str] = {}
+    for line in source.lines:
+        lines[line.where] = lines.get(line.where, "") + line.text
+    for table in kept.tables.values():
+        for where in dict.fromkeys(where for row in table.cells for where in row if where):
+            table.lines[where] = visible(lines.get(where, "").strip())[:LINE]
 
 
 def _shorten(not_read: list[str]) -> list[str]:
@@ -107,8 +123,10 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     width = len(grid[0]) if grid else 0
     body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
     if len(grid) <= head or width < 2 or not any(map(_prints_number, body)):
-        table.problem = f"a tabular of {size} without numbers to compare"
-        return "", []
+        short = [text for text in body if text and len(text) < SHORT]
+        if 3 * sum(any(map(str.isdigit, text)) for text in short) > len(short) and width > 1:
+            table.problem = f"a tabular of {size} in which no cell is a number in full"
+        return "", [] if table.problem else [f"{table.where}: a tabular of {size} without numbers to compare"]
     names = _name_columns(grid[:head], width)
     names[0] = names[0] or "name"
     text, problems = io.StringIO(), []
@@ -144,7 +162,7 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
 
 def _prints_number(text: str) -> bool:
     cell = read_cell(text)
-    return cell.number is not None or bool(cell.listed)
+    return cell.number is not None or bool(cell.values)
 
 
 def _is_head(row: list[ReadCell | None]) -> bool:
