@@ -47,10 +47,23 @@ def find_doubts(
         totals = {key: _doubt_total(target, key, operands, computed[key], lines) for key in off}
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
     elif formula in CHANGES:
-        doubts = _doubt_operands(target, formula, operands, off, lines)
+        doubts = {**_doubt_operands(target, formula, operands, off, lines), **_doubt_direction(target, off, computed)}
     cut = {} if doubts else _doubt_rounding(target, off, computed)
     marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
+    among = {key for key in computed if any(line.cells[key].has_footnote for line in operands if key in line.cells)}
+    if among <= set(off):
+        marked |= {key: Doubt("a footnote mark stands at what it is of") for key in among if key not in marked}
     return {**cut, **marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
+
+
+def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
+    """Doubts of improvements that are all printed as such: of a measure of which less is better, a reduction is one."""
+    if any(target.ends[key][1] < 0 for key in target.ends):
+        return {}
+    turned = {key: (-computed[key][2], -computed[key][1], -computed[key][0]) for key in off}
+    keys = [key for key, ends in turned.items() if meets(target.ends[key], ends)]
+    reason = Doubt("the other direction gives it, and no sign tells the two", explains=len(keys) > 1)
+    return dict.fromkeys(keys, reason)
 
 
 def _doubt_operands(
@@ -80,7 +93,7 @@ def _doubt_rounding(target: Line, off: Sequence[str], computed: Mapping[str, End
         printed, sign = target.ends[key][1], -1 if middle < 0 else 1
         width = target.ends[key][2] - target.ends[key][0]
         nearest, furthest = sorted((sign * (low - printed), sign * (high - printed)))
-        if furthest < 0 or nearest >= width:
+        if furthest < 0 or nearest > 0.999 * width:
             return {}  # no number that its digits are cut off of gives it
     return {key: Doubt("its last digit may be cut off, not rounded") for key in off}
 

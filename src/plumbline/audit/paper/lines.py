@@ -24,6 +24,12 @@ Ends = tuple[float, float, float]
 LINES, PLACES = 60, 400
 
 
+def ends_of(number: PrintedNumber) -> Ends:
+    """The ends of a printed number, with its printed value between them."""
+    interval = number.interval()
+    return low(interval), number.value, high(interval)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """A column (or a row) of a table: its name, and what it prints by the name of the row (or column).
@@ -42,11 +48,7 @@ class Line:
     @cached_property
     def ends(self) -> dict[str, Ends]:
         """Ends of each number by its key."""
-        ends = {}
-        for key, number in self.numbers.items():
-            interval = number.interval()
-            ends[key] = (low(interval), number.value, high(interval))
-        return ends
+        return {key: ends_of(number) for key, number in self.numbers.items()}
 
     @cached_property
     def words(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from plumbline.audit.paper import mark_checks, statistic_checks
+from plumbline.audit.paper import inside_cells, mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.candidates import Budget, Candidate, list_candidates
 from plumbline.audit.paper.doubts import Doubt, find_doubts
@@ -46,6 +46,7 @@ def check_relations(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
                     _find_relation(target, lines, part, ledger, relation_parts, done, budget, stated=stated)
         if budget.left < 0:
             ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
+    inside_cells.check_cells(by_column, by_row, ledger)
     statistic_checks.check_statistics(by_column, part, ledger)
     explained = {
         along: {line.name for line in lines.lines if (along, line.place) in done}
