@@ -14,9 +14,11 @@ from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.paper_source import read_paper_source
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.printed_cell import PARTS
 from plumbline.audit.paper.relations import check_relations
+from plumbline.audit.paper.sentence_checks import check_sentences, split_sentences
 from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.published.printed_number import PrintedNumber, exact
@@ -103,9 +105,11 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     check_sizes(settings, numbers, ledger)
     stated_rows = len(ledger.rows.rows)
     ledger.stated_cells = frozenset(ledger.tested)
+    sentences = split_sentences(read_paper_source(folder).passages)
     if untold:
         for table in tables.values():
             check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
+        check_sentences(sentences, ledger)
         ledger.settle()
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
