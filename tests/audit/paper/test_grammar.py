@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def test_rows_without_a_number_are_left_out_and_counted(table: PaperTable) -> No
 
 
 def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None:
+    assert list(results(table, "t[ not base ].a = 1")) == ["one", "two"]
     assert results(table, "t.two.d.sd = 0.1")[""][:2] == pytest.approx((0.05, 0.15))
     assert list(results(table, 't.two[a, "b c"] = t.two[a, "b c"]')) == ["a", "b c"]
 
@@ -118,6 +120,19 @@ def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None
         ("t.two.Δ = 1", "character 7: 'Δ' has no meaning in an expression; a name of more than the letters a to z"),
         ("t.two.b c (%) = 1", "stands in quotes"),
         ("t.two.a = 1; 2", "character 12: ';' has no meaning"),
+        ("t.two.a = 1) + (2", "character 12: nothing may follow here, and ')' does"),
+        ("t.two.a = (1", "character 13: a bracket is not closed"),
+        ("t.two.a = 1 = 1", "character 13: nothing may follow here"),
+        ("t.two.a = 0x10", "character 11: '0x10' is neither a number nor a name"),
+        ("t.two.a = mean(x=1)", "character 17: nothing may follow here"),
+        ("t.two.a = [1, 2][0]", "character 18: a name is expected"),
+        ("t.two.a = [1, 2]", "character 11: a number, a cell"),
+        ("t.two.a = (1 < 2)", "a number, a cell"),
+        ("t.two.a = 7 // 2", "a number, a cell"),
+        ("t.two.a = t[0:9].a", "a name is expected"),
+        ("t.two.a = mean(*t)", "a number, a cell"),
+        ('t.two.a = f"t.two.a"', "a sign is expected before"),
+        ("t.two.a = 1" + "+1" * 300, "an expression has at most 200 signs"),
         ("t[one, two].a = t[one].a", "the sides name 2 and 1 rows"),
         ("t[one, two].d = 5", "'one', 'd' is empty: no number"),
     ],
@@ -136,6 +151,30 @@ def test_work_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="compute too many numbers"):
         results(table, "t[:].a = " + " + ".join(["mean(t[:].a)", "t[:].a"] * 70))
     assert time.process_time() - began < 20
+
+
+TOKENS = st.sampled_from(
+    ["t", ".", "two", '"b c"', "'is'", "[", "]", "(", ")", "+", "-", "**", "/", "//", "=", "<", ">=", ",", "1", ".5",
+     "1e", ":", ":=", "others", "not", "mean", "if", "lambda", "None", "f", " ", "\n", "#", "\\", "é", "@", "0x", "_"]
+)  # fmt: skip
+
+
+@given(st.lists(TOKENS, max_size=30).map("".join))
+def test_any_soup_is_a_check_or_refused_with_its_place(soup: str) -> None:
+    for text in (soup, f"t.two.a = {soup}"):
+        try:
+            _, sign, _ = parse_check(text, "x")
+        except UsageError as error:
+            assert re.match(r"x, character \d+: ", str(error))
+        else:
+            assert sign in text
+
+
+@pytest.mark.parametrize("row", ["is", "None", "lambda", "others", "not"])
+def test_a_word_of_pythons_is_a_name_like_any_other(row: str) -> None:
+    left, _, right = parse_check(f't.{row}.a = t["{row}"].a', "x")
+    assert left.row == row  # type: ignore[attr-defined]
+    assert (right.row.kind, right.row.names) == ("these", (row,))  # type: ignore[attr-defined]
 
 
 @given(st.text(min_size=1, max_size=12))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plumbline.audit.paper.latex.running_text import read_sections
 from plumbline.audit.paper.latex.source_files import read_source
 from plumbline.audit.paper.latex.tabulars import find_tables
 from plumbline.audit.paper.latex.tokens import read_tokens
@@ -170,7 +171,8 @@ def test_hostile_latex_costs_little(tmp_path: Path, attack: str) -> None:
     (tmp_path / "paper.tex").write_text(good + attack)
     began = time.process_time()
     source = read_source(tmp_path / "paper.tex")
-    tables, _ = find_tables(read_tokens(source), source)
+    tokens = read_tokens(source)
+    tables, _ = find_tables(tokens, source, read_sections(tokens))
     assert tables[0].rows[1][1].content.text == "1"
     assert time.process_time() - began < 15
 

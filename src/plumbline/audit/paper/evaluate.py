@@ -6,6 +6,7 @@ a list, such as `mean(table[:].accuracy)`, is whole in each of them. Sizes of nu
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -71,6 +72,12 @@ def load_function(name: str) -> Callable[..., Expression]:
 
 #: Largest number, and largest exponent and argument of `exp`.
 LARGEST, EXPONENT, EXP = iv.mpf("1e250"), 400, 500
+
+
+_OPERATIONS: dict[str, Callable[[ExpressionOperand, ExpressionOperand], Expression]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow,
+    "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,16 +224,7 @@ class Evaluation:
             self.fail(node, "the divisor can be zero within its rounding")
         if node.sign == "**" and any(abs(value).b > EXPONENT for value in lift(right).ranges):
             self.fail(node, f"an exponent may be at most {EXPONENT}")
-        operations: dict[str, Callable[[ExpressionOperand, ExpressionOperand], Expression]] = {
-            "+": lambda x, y: x + y,
-            "-": lambda x, y: x - y,
-            "*": lambda x, y: x * y,
-            "/": lambda x, y: x / y,
-            "**": lambda x, y: x**y,
-            "<": lambda x, y: x < y,
-            ">": lambda x, y: x > y,
-        }
-        return operations[node.sign](left, right)
+        return _OPERATIONS[node.sign](left, right)
 
     def _call(self, node: CallNode, row: _Row | None, before: int) -> ExpressionOperand:
         arguments: list[ExpressionOperand] = []

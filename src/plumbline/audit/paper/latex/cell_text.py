@@ -83,6 +83,8 @@ _WAY = re.compile(
     "(?:(?P<up>up|uparr|inc|incr|increase|gain|improve|plus)|(?:down|dn|downarr|dec|decr|decrease|drop|loss|minus))"
     "(?:arrow|num|val|bad|good|score|small|sub|red|green)?"
 )
+#: What parts a cell's number from what stands beside it.
+_BESIDE = re.compile(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_")
 RAISED = ("textsuperscript", "tss")
 #: Beginnings of what is raised or lowered and stands next to a number without a sign for that.
 _ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")
@@ -141,6 +143,27 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
 
     It is bold or underlined if all of its letters and digits are, except what follows a ± or stands in brackets.
     """
+    pieces, text, unknown = _write(tokens)
+    marked = [
+        piece for piece in (_keep_main(pieces) if _BESIDE.search(text) else pieces) if re.search(r"\w", piece.text)
+    ]
+    colours = {piece.colour for piece in pieces if piece.colour and re.search(r"\w", piece.text)}
+    return CellText(
+        text=text,
+        bold=bool(marked) and all(piece.bold for piece in marked),
+        underlined=bool(marked) and all(piece.underlined for piece in marked),
+        colour=colours.pop() if len(colours) == 1 else "",
+        unknown=unknown,
+    )
+
+
+def plain_text(tokens: Sequence[Token]) -> str:
+    """The tokens as text alone."""
+    return _write(tokens)[1]
+
+
+def _write(tokens: Sequence[Token]) -> tuple[list[_Piece], str, list[str]]:
+    """The pieces of a text, the text, and what in it is not known."""
     pieces: list[_Piece] = []
     unknown: list[str] = []
     _render(list(tokens), _State(), pieces, unknown, 0)
@@ -152,22 +175,14 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
             text, unknown = words, []
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
-    marked = [piece for piece in _keep_main(pieces) if re.search(r"\w", piece.text)]
-    colours = {piece.colour for piece in pieces if piece.colour and re.search(r"\w", piece.text)}
-    return CellText(
-        text=text,
-        bold=bool(marked) and all(piece.bold for piece in marked),
-        underlined=bool(marked) and all(piece.underlined for piece in marked),
-        colour=colours.pop() if len(colours) == 1 else "",
-        unknown=unknown,
-    )
+    return pieces, text, unknown
 
 
 def _keep_main(pieces: list[_Piece]) -> list[_Piece]:
     """The pieces of a cell before a ±, a bracket or the arrow of a change."""
     main: list[_Piece] = []
     for piece in pieces:
-        before = re.split(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_", piece.text, maxsplit=1)[0]
+        before = _BESIDE.split(piece.text, maxsplit=1)[0]
         main.append(piece._replace(text=before))
         if before != piece.text and any(re.search(r"\w", each.text) for each in main):
             break

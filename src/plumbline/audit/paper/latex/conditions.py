@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from plumbline.audit.paper.latex.cell_text import cell_text
+from plumbline.audit.paper.latex.cell_text import plain_text
 from plumbline.audit.paper.latex.tokens import Token
 
 #: Most conditions within each other.
@@ -39,7 +39,7 @@ def settle_conditions(tokens: Sequence[Token], depth: int = 0) -> list[Token]:
         first = settle_conditions(tokens[place : middle or end], depth + 1)
         second = settle_conditions(tokens[middle + 1 : end], depth + 1) if middle else []
         parts = any(part.text in ("&", "\\", "tabularnewline") and part.kind != "text" for part in (*first, *second))
-        if parts or _COMPARISON.sub("", cell_text(first).text).strip() != cell_text(second).text:
+        if parts or _COMPARISON.sub("", plain_text(first)).strip() != plain_text(second):
             raise OpenCondition(token)
         settled += second
         place = end + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from plumbline.audit.paper.latex.cell_text import REFERENCES, cell_text
+from plumbline.audit.paper.latex.cell_text import REFERENCES, plain_text
 from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.tokens import Token, group, option
 from plumbline.audit.paper.paper_source import Passage
@@ -13,36 +13,42 @@ from plumbline.core.errors import visible
 #: Most paragraphs, and tokens of one.
 PARAGRAPHS, LENGTH = 2_000, 2_000
 
-SECTIONS = ("section", "section*", "subsection", "subsection*", "subsubsection", "paragraph", "chapter")
+SECTIONS = frozenset(("section", "section*", "subsection", "subsection*", "subsubsection", "paragraph", "chapter"))
+#: Places and titles of sections, in order; the last one is behind the end.
+Sections = list[tuple[int, str]]
 #: Beginnings of the names of environments that are no running text.
 _ASIDE = (
     "table", "figure", "tabular", "longt", "tblr", "tabu", "Nice", "equation", "align", "gather", "multline",
     "algorithm", "tikz", "thebib", "wrap", "sideways", "displaymath", "eqnarray", "xltab", "filecontents", "lstlisting",
 )  # fmt: skip
+_PARTING = (*_ASIDE, "abstract", "docu")
 
 
-def read_sections(tokens: Sequence[Token]) -> list[tuple[int, str]]:
+def read_sections(tokens: Sequence[Token]) -> Sections:
     """The places where sections begin, with their titles; the abstract is one."""
     sections = []
-    for place, token in enumerate(tokens):
-        if token.kind == "command" and token.text in SECTIONS:
+    marks = SECTIONS | {"begin"}
+    for place in [place for place, (kind, text, _) in enumerate(tokens) if kind == "command" and text in marks]:
+        if tokens[place].text != "begin":
             _, begin = option(tokens, place + 1)
             title, _ = group(tokens[begin : begin + 100], 0)
-            sections.append((place, visible(cell_text(title).text)[:200]))
-        elif token[:2] == ("command", "begin") and place + 2 < len(tokens) and tokens[place + 2].text == "abstract":
+            sections.append((place, visible(plain_text(title))[:200]))
+        elif place + 2 < len(tokens) and tokens[place + 2].text == "abstract":
             sections.append((place, "Abstract"))
-    return sections
+    return [*sections, (len(tokens) + 1, "")]
 
 
-def read_passages(tokens: Sequence[Token], source: Source, numbers: Mapping[str, int]) -> list[Passage]:
+def read_passages(
+    tokens: Sequence[Token], source: Source, sections: Sections, numbers: Mapping[str, int]
+) -> list[Passage]:
     """The paragraphs that have a digit, in the order of the text, without tables, figures and equations.
 
     Args:
         tokens: those of the paper.
         source: where they stand; gets what is not read.
+        sections: where they begin.
         numbers: label of a table -> its number, which references to it are written as.
     """
-    sections = [*read_sections(tokens), (len(tokens), "")]
     passages: list[Passage] = []
     section, following = "", 0
     for begin, end in _split(tokens):
@@ -55,7 +61,7 @@ def read_passages(tokens: Sequence[Token], source: Source, numbers: Mapping[str,
         if len(passages) == PARAGRAPHS:
             source.not_read.append(f"{where}: after {PARAGRAPHS} paragraphs no text is read")
             break
-        text = visible(cell_text(_write_references(part, numbers)).text)
+        text = visible(plain_text(_write_references(part, numbers)))
         passages.append(Passage("abstract" if section == "Abstract" else "text", section, where, text))
     return passages
 
@@ -80,17 +86,14 @@ def _split(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     document = (place for place in range(len(tokens) - 2) if tokens[place + 2].text == "document")
     begin, aside, line = next((place for place in document if tokens[place][:2] == ("command", "begin")), 0), 0, -1
     for place in range(begin, len(tokens)):
-        token = tokens[place]
-        kind, text, _ = token
+        kind, text, number = tokens[place]
+        empty = kind == "space" and number != line and "\n" in text
+        line = number
+        if kind != "command" and not empty:
+            continue
         opens = kind == "command" and text in ("begin", "end")
         name = tokens[place + 2].text if opens and place + 2 < len(tokens) else ""
-        empty = kind == "space" and token.line != line and "\n" in text
-        line = token.line
-        if (
-            empty
-            or (kind == "command" and text in ("par", *SECTIONS))
-            or name.startswith((*_ASIDE, "abstract", "docu"))
-        ):
+        if empty or (kind == "command" and (text == "par" or text in SECTIONS)) or name.startswith(_PARTING):
             if not aside and place > begin:
                 yield begin, place
             begin = place

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 from plumbline.core.errors import UsageError
@@ -20,7 +21,10 @@ ONLY_A_PDF = (
     "parted by commas"
 )
 
-_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]*)\}|\\(?:input|include)\s+([^\s{}\\]+)")
+_INPUT = re.compile(
+    r"\\(?:(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{(?P<folder>[^{}]*)\}|(?:input|include|subfile|subfileinclude))"
+    r"\s*\{(?P<name>[^{}]*)\}|\\(?:input|include)\s+(?P<bare>[^\s{}\\]+)"
+)
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 #: Environments whose content is not text of the paper.
 _SKIPPED = ("comment", "verbatim", "lstlisting", "minted", "filecontents", "filecontents*")
@@ -113,7 +117,7 @@ def _keep_line(text: str, line: SourceLine, path: Path, root: Path, source: Sour
             if source.inputs == INPUTS + 1:
                 source.not_read.append(f"{line.where}: after {INPUTS} times \\input none is followed")
             continue
-        name = (match[1] or match[2] or "").strip().strip('"')
+        name = f"{match['folder'] or ''}{match['name'] or match['bare'] or ''}".strip().strip('"')
         target, why = _find_input(name, root, (*above, path))
         if target is None:
             source.not_read.append(f"{line.where}: \\input of {name!r}: {why}")
@@ -126,11 +130,14 @@ def _find_input(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | 
     """The file that is input, or None and why it is not read."""
     if not name or "\0" in name or "\\" in name or "#" in name or len(name) > 300:
         return None, "no plain name"
-    for ending in ("", ".tex"):
+    why = "there is no such file"
+    # As LaTeX takes it, from the main file's folder; or as authors of parts mean it, from that of their own file.
+    for folder, ending in product(dict.fromkeys((root, above[-1].parent)), ("", ".tex")):
         try:
-            path = (root / (name + ending)).resolve()
+            path = (folder / (name + ending)).resolve()
             if not path.is_relative_to(root):
-                return None, "it lies outside the paper's folder"
+                why = "it lies outside the paper's folder"
+                continue
             if not path.is_file():
                 continue
         except (OSError, RuntimeError):
@@ -140,4 +147,4 @@ def _find_input(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | 
         if len(above) >= DEPTH:
             return None, f"files input each other more than {DEPTH} deep"
         return path, ""
-    return None, "there is no such file"
+    return None, why

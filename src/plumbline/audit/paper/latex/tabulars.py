@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from plumbline.audit.paper.latex.conditions import OpenCondition, settle_conditions
-from plumbline.audit.paper.latex.floats import LAYOUT, Float, find_floats
-from plumbline.audit.paper.latex.running_text import read_sections
+from plumbline.audit.paper.latex.environments import COMMANDS, FLOATS, Environment, find_environments
+from plumbline.audit.paper.latex.running_text import Sections
 from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.table_cells import COLUMNS, ReadCell, find_columns, read_cell
-from plumbline.audit.paper.latex.tokens import NAME, TOKENS, Token, after_space, group, option, read_name
+from plumbline.audit.paper.latex.tokens import NAME, TOKENS, Token, after_space, group, option
 from plumbline.audit.paper.paper_source import UnreadTable
 
 #: Environments of tables, and how many arguments stand before their rows; the last of them names the columns.
@@ -21,8 +23,9 @@ ENVIRONMENTS = {
 }  # fmt: skip
 #: Those in which a cell over several places is followed by empty ones; in which "to" may stand before the columns.
 _FILLED, _TABU = ("tblr", "longtblr", "talltblr", "NiceTabular", "NiceTabular*", "NiceTabularX"), ("tabu", "longtabu")
-#: Tables that are written otherwise than in rows and cells.
-_OTHER = ("deluxetable", "deluxetable*", "tabbing", "pgfplotstabletypeset", "csvreader", "csvautotabular", "DTLloaddb")
+#: Tables that are written otherwise than in rows and cells; beginnings of what only lays out what stands in it.
+_OTHER = frozenset(("deluxetable", "deluxetable*", "tabbing")) | COMMANDS
+_LAYOUT = (*FLOATS, "center", "small", "footnotesize", "adjustbox", "scriptsize", "flush", "minipage", "three", "sub")
 #: Rules, and how many arguments each takes.
 RULES = {
     "toprule": 0, "midrule": 0, "bottomrule": 0, "hline": 0, "Xhline": 1, "specialrule": 3, "cmidrule": 1, "cline": 1,
@@ -67,86 +70,55 @@ class ReadTable:
     problem: str = ""
 
 
-def find_tables(tokens: list[Token], source: Source) -> tuple[list[ReadTable], list[UnreadTable]]:
+def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tuple[list[ReadTable], list[UnreadTable]]:
     """Every tabular of a paper that is not inside another one's cell, in the order of its text; and each table of it
     that has no tabular that could be read."""
-    floats, ends, tables, unread = find_floats(tokens), _find_ends(tokens), [], []
-    sections = [*read_sections(tokens), (len(tokens) + 1, "")]
-    inside: list[Float] = []
-    place, following, section, work = 0, 0, "", 0
-    waiting = list(reversed(floats))
-    contents: dict[int, list[str]] = {each.number: [] for each in floats if each.over is None}
-    while place < len(tokens):
-        token = tokens[place]
-        begin, place = place, place + 1
-        if token.kind != "command":
-            continue
-        while waiting and waiting[-1].begin <= begin:
-            inside.append(waiting.pop())
-        while inside and inside[-1].end < begin:
-            inside.pop()
-        if token.text == "includegraphics" and inside:
-            contents[inside[-1].number].append("a picture")
-        if token.text != "begin" and token.text not in _OTHER:
-            continue
-        while sections[following][0] < begin:
+    environments, tables, unread = find_environments(tokens), [], []
+    section, following, end, work, floats = "", 0, 0, 0, set()
+
+    def refuse(each: Environment, why: str) -> None:
+        unread.append(UnreadTable(source.lines[tokens[each.begin].line].where, each.name, why))
+
+    for place, each in enumerate(environments):
+        while sections[following][0] < each.begin:
             section, following = sections[following][1], following + 1
-        where = source.lines[token.line].where
-        name, after = (token.text, place) if token.text in _OTHER else read_name(tokens, place)
-        if name not in ENVIRONMENTS:
-            if name in _OTHER:
-                unread.append(UnreadTable(where, name, "this kind of table is not known"))
-            if inside:
-                contents[inside[-1].number].append("a table" if name in _OTHER else f"\\begin{{{name[:40]}}}")
+        if each.begin < end or (each.name not in ENVIRONMENTS and each.name not in _OTHER):
             continue
-        place = after
-        end = ends.get(place)
-        if inside:
-            contents[inside[-1].number].append("a table")
-        if end is None:
-            unread.append(UnreadTable(where, name, "it does not end"))
+        floats.add(each.number)
+        if each.name in _OTHER or each.end is None:
+            refuse(each, "it does not end" if each.end is None else "this kind of table is not known")
             continue
-        work += end - place
-        if work < 4 * TOKENS and _holds_tables(tokens, place, end):
+        work += each.end - each.begin
+        if work < 4 * TOKENS and _holds_tables(tokens, environments, place):
             continue
-        table = _read_table(tokens[place:end], name, where, source)
-        if inside:
-            table.floating, table.caption, table.label = inside[-1].number, inside[-1].captions, inside[-1].labels
-        table.section = section
+        end = each.end
+        table = _read_table(tokens[each.inner : end], each.name, source.lines[tokens[each.begin].line].where, source)
+        table.floating, table.section = each.number, section
+        if each.number:
+            table.caption, table.label = each.captions, each.labels
         tables.append(table)
-        place = end
-    for each in floats:
-        if each.over is None and "a table" not in contents[each.number] and each.name not in ENVIRONMENTS:
-            others = [name for name in dict.fromkeys(contents[each.number]) if not name.startswith(LAYOUT)]
-            why = f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}"
-            unread.append(UnreadTable(source.lines[tokens[each.begin].line].where, each.name, why))
+    for place, each in enumerate(environments):
+        if each.name in FLOATS and each.number not in floats:
+            floats.add(each.number)
+            others = _find_others(environments, place)
+            refuse(each, f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}")
     return tables, unread
 
 
-def _holds_tables(tokens: list[Token], begin: int, end: int) -> bool:
-    """Whether a tabular lays out other ones: one of them has cells of its own, or a caption."""
-    depth, cells = 0, 0
-    for place in range(begin, end):
-        kind, text, _ = tokens[place]
-        if kind == "command" and text in ("begin", "end") and read_name(tokens, place + 1)[0] in ENVIRONMENTS:
-            depth += 1 if text == "begin" else -1
-        elif depth and kind == "sign" and text == "&":
-            cells += 1
-    return cells > 1
+def _find_others(environments: Sequence[Environment], place: int) -> list[str]:
+    """What the floating table at that place has in the place of a tabular."""
+    following = (environments[n] for n in range(place, len(environments)))
+    inside = list(takewhile(lambda each: each.number == environments[place].number, following))
+    names = dict.fromkeys(f"\\begin{{{each.name[:40]}}}" for each in inside if not each.name.startswith(_LAYOUT))
+    return ["a picture"] * any(each.pictures for each in inside) + list(names)
 
 
-def _find_ends(tokens: list[Token]) -> dict[int, int]:
-    """Where each tabular ends: the place after its \\begin{...} -> the place of its \\end."""
-    ends: dict[int, int] = {}
-    begun: dict[str, list[int]] = {name: [] for name in ENVIRONMENTS}
-    for place, token in enumerate(tokens):
-        if token.kind == "command" and token.text in ("begin", "end"):
-            name, after = read_name(tokens, place + 1)
-            if name in begun and token.text == "begin":
-                begun[name].append(after)
-            elif begun.get(name):
-                ends[begun[name].pop()] = place
-    return ends
+def _holds_tables(tokens: list[Token], environments: Sequence[Environment], place: int) -> bool:
+    """Whether the tabular at that place lays out other ones: one of those inside of it has cells of its own."""
+    end = environments[place].end or 0
+    following = (environments[n] for n in range(place + 1, len(environments)))
+    inside = (each for each in takewhile(lambda each: each.begin < end, following) if each.name in ENVIRONMENTS)
+    return any(token[:2] == ("sign", "&") for each in inside for token in tokens[each.inner : each.end or end])
 
 
 def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> ReadTable:

@@ -19,6 +19,8 @@ NAME = 40
 FILLED = 100_000
 
 _TOKEN = re.compile(r"\\([a-zA-Z@]+\*?)[ \t]*\n?|\\(.|\n)|([{}&$^_~#])|([^\\{}&$^_~#\s]+)|(\s+)", re.DOTALL)
+#: Kind of a token, by the group of the pattern.
+_KINDS = ("", "command", "command", "sign", "text", "space")
 _DEFINES = (
     "newcommand",
     "renewcommand",
@@ -56,21 +58,14 @@ def read_tokens(source: Source) -> list[Token]:
     tokens: list[Token] = []
     for number, line in enumerate(source.lines):
         for match in _TOKEN.finditer(line.text):
-            command, escaped, sign, text, space = match.groups()
-            if command is not None:
-                tokens.append(Token("command", command, number))
-            elif escaped is not None:
-                tokens.append(Token("command", escaped, number))
-            elif sign is not None:
-                tokens.append(Token("sign", sign, number))
-            elif text is not None:
-                tokens.append(Token("text", text, number))
-            else:
-                tokens.append(Token("space", space, number))
+            place = match.lastindex or 0
+            tokens.append(Token(_KINDS[place], match[place], number))
         if len(tokens) > TOKENS:
             source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
             break
-    return _expand_macros(_without_false(tokens), source)
+    if any("\\iffalse" in line.text for line in source.lines):
+        tokens = _without_false(tokens)
+    return _expand_macros(tokens, source)
 
 
 def group(tokens: Sequence[Token], start: int) -> tuple[list[Token], int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline.audit.paper.latex.running_text import read_passages
+from plumbline.audit.paper.latex.running_text import read_passages, read_sections
 from plumbline.audit.paper.latex.source_files import Source, read_source
 from plumbline.audit.paper.latex.table_cells import ReadCell
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadTable, find_tables
@@ -33,12 +33,13 @@ def write_tables(path: Path, folder: Path) -> None:
     """
     source = read_source(path)
     tokens = read_tokens(source)
-    tables, unread = find_tables(tokens, source)
+    sections = read_sections(tokens)
+    tables, unread = find_tables(tokens, source, sections)
     kept = PaperSource(paper=path.name)
     texts: dict[str, str] = {}
     numbers = {table.label: table.floating for table in tables if table.label and table.floating}
     captions: list[Passage] = []
-    passages, not_read = read_passages(tokens, source, numbers), list(source.not_read)
+    passages, not_read = read_passages(tokens, source, sections, numbers), list(source.not_read)
     for name, table in zip(_name_tables(tables), tables, strict=True):
         if len(texts) == TABLES:
             table.problem = f"after {TABLES} tables nothing more is read"
