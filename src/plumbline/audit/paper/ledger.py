@@ -31,7 +31,8 @@ MOST = 5_000
 class RelationRow:
     """A row of a relation: its key, what it is, what is printed, what gives it, and whether a name states it.
 
-    `doubt`: what else may be meant where it does not hold, so that it accuses nobody; or nothing.
+    `doubt`: what else may be meant where it does not hold, so that it accuses nobody; or nothing. `cell`: where it
+    stands, if what is printed is no number of the cell but its mark.
     """
 
     key: str
@@ -40,6 +41,7 @@ class RelationRow:
     formula: Given
     stated: bool = True
     doubt: str = ""
+    cell: Cell | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Ledger:
         #: Those of the dropped that a name states and that so many rows agree with that the others may be wrong.
         self.doubted: list[str] = []
         self.tested: set[Cell] = set()
+        #: The cell of each row, by the row's id.
+        self.cells: dict[str, Cell] = {}
         #: Cells that a check of the audit file tests: no relation tests them again.
         self.stated_cells: frozenset[Cell] = frozenset()
         #: How many relations that a name states were looked for.
@@ -73,13 +77,22 @@ class Ledger:
         self._ids: list[str] = []
 
     def add(
-        self, id: str, quantity: str, where: str, printed: PrintedNumber, formula: Given, basis: str = "follows"
+        self,
+        id: str,
+        quantity: str,
+        where: str,
+        printed: PrintedNumber,
+        formula: Given,
+        basis: str = "follows",
+        cell: Cell | None = None,
     ) -> str:
-        """Check one number; returns the row's verdict."""
+        """Check one number, which stands in a cell (by default the printed number's own); returns the verdict."""
         if len(self.rows.rows) >= MOST:
             raise UsageError(f"{self.rows.study}: more than {MOST} rows; audit a part of the tables")
         self.rows.check(id, quantity, where, printed, formula, basis=basis)  # type: ignore[arg-type]
         self.tested.update(printed.cells)
+        if cell or printed.cells:
+            self.cells[id] = cell or printed.cells[0]
         return self.rows.rows[-1].verdict
 
     def free_id(self, id: str) -> str:
@@ -115,7 +128,10 @@ class Ledger:
                 doubt = row.doubt or (CHANCE if row.stated and held.chance > level else "")
                 basis = "follows" if row.stated and not doubt else UNSTATED
                 label = f"{id}.{row.key}"
-                if self.add(label, row.quantity, row.printed.where, row.printed, row.formula, basis) == MISMATCH:
+                if (
+                    self.add(label, row.quantity, row.printed.where, row.printed, row.formula, basis, row.cell)
+                    == MISMATCH
+                ):
                     broken.append(label)
                     reasons += [f" {row.key}: {doubt}."] * bool(doubt)
             count = len(held.rows)

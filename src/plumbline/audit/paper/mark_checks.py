@@ -205,7 +205,9 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
         printed = replace(exact(place, f"rank of {mark}"), where=number.where)
         others = [item.line.numbers[key] for key in item.keys if key != chosen]
         formula = _rank(number, others, item.direction)
-        rows.append(RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated))
+        rows.append(
+            RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated, cell=number.cells[0])
+        )
     along = f"{lines.along} or group" if len({item.line.name for item in marked}) < len(marked) else lines.along
     ledger.hold(table, mark, f"{mark} numbers are the {rank_name} of their {along}", rows, "are", chance)
 

@@ -15,6 +15,7 @@ from plumbline.audit.paper.candidates import Budget, Candidate, list_candidates
 from plumbline.audit.paper.doubts import Doubt, find_doubts
 from plumbline.audit.paper.evidence import SAID_ALL, Agreement, tail
 from plumbline.audit.paper.ledger import Ledger, RelationRow
+from plumbline.audit.paper.line_types import VALUE
 from plumbline.audit.paper.lines import SMALL, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.paper_table import PaperTable
 
@@ -164,3 +165,10 @@ def _check(candidate: Candidate, lines: Lines, ledger: Ledger, chance: float, *,
         for key in keys
     ]
     ledger.hold(table, target.name, candidate.sentence, rows, chance=chance)
+
+
+def describe_types(table: PaperTable) -> dict[str, list[str]]:
+    """The types of a table's rows and columns that are more than values, each with what shows it."""
+    lines = (columns_of(table), rows_of(table))
+    typed = {key: type_ for each in lines for key, type_ in each.types.items() if type_.type != VALUE}
+    return {key: [type_.type, type_.evidence] for key, type_ in typed.items()}
