@@ -171,7 +171,7 @@ def _hold_best(
     """Check the relation that most rows agree with, of those that were tried, where it holds."""
     measured = []
     for place, (_, rows) in enumerate(tried):
-        computed = [_ends_of_formula(row[3]) for row in rows]
+        computed = [ends_of_formula(row[3]) for row in rows]
         agreement = rate_agreement([ends_of(row[2]) for row in rows], computed)
         if agreement.holds(len(tried), stated=True):
             measured.append((agreement.agree / agreement.rows, -place, agreement))
@@ -183,7 +183,8 @@ def _hold_best(
         ledger.hold(table, name, sentence, relation_rows, chance=agreement.chance_of_itself(len(tried)))
 
 
-def _ends_of_formula(formula: Given) -> Ends:
+def ends_of_formula(formula: Given) -> Ends:
+    """The ends of a formula's value over all that rounds to its inputs, and the value at the printed ones."""
     middle, ranges = formula.expression().one()  # type: ignore[union-attr]
     return low(ranges), (low(middle) + high(middle)) / 2, high(ranges)
 

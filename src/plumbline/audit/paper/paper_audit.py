@@ -130,7 +130,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     types: dict[str, dict[str, list[str]]] = {}
     if untold:
         for table in tables.values():
-            check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
+            check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), sentences, ledger)
             types[table.name] = describe_types(table)
         sentences_read = check_sentences(sentences, ledger)
         ledger.settle()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from plumbline.audit.paper import inside_cells, mark_checks, statistic_checks
+from plumbline.audit.paper import inside_cells, mark_checks, setup_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.candidates import Budget, Candidate, list_candidates
 from plumbline.audit.paper.doubts import Doubt, find_doubts
@@ -18,6 +18,7 @@ from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.line_types import VALUE
 from plumbline.audit.paper.lines import SMALL, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.paper_table import PaperTable
+from plumbline.audit.paper.sentence_checks import Sentence
 
 #: How often each row is read to measure a candidate.
 COST = 12
@@ -32,7 +33,7 @@ SHUFFLES, SHUFFLED_SHARE = 39, 0.1
 SHUFFLED_ROWS = 200_000
 
 
-def check_relations(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
+def check_relations(table: PaperTable, part: TablePart, sentences: Sequence[Sentence], ledger: Ledger) -> None:
     """Look for relations along the columns and along the rows of a table, and check their rows."""
     relation_parts: set[tuple[str, frozenset[int]]] = set()
     done: set[tuple[str, int]] = set()
@@ -47,6 +48,8 @@ def check_relations(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
                     _find_relation(target, lines, part, ledger, relation_parts, done, budget, stated=stated)
         if budget.left < 0:
             ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
+    for lines in (by_column, by_row):
+        setup_checks.check_setups(lines, sentences, ledger)
     inside_cells.check_cells(by_column, by_row, ledger)
     statistic_checks.check_statistics(by_column, part, ledger)
     explained = {

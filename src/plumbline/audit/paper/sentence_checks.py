@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from plumbline.audit.paper.evaluate import load_function
 from plumbline.audit.paper.evidence import meets
+from plumbline.audit.paper.inside_cells import ends_of_formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, ends_of
 from plumbline.audit.paper.paper_source import Passage
 from plumbline.audit.paper.printed_cell import apply_unit
 from plumbline.published.expression import Expression, Given
-from plumbline.published.interval_arithmetic import high, low
 from plumbline.published.printed_number import PrintedNumber, exact
 
 #: Longest sentence that is read, and most of a paper.
@@ -144,17 +144,12 @@ def _list_ways(first: PrintedNumber, second: PrintedNumber, unit: str, sign: str
 
 def _choose(ways: Sequence[Given], printed: Ends) -> tuple[Given, float]:
     """The first way that gives the printed number, else the first; and the value of that which comes nearest."""
-    computed = [_ends(way) for way in ways]
+    computed = [ends_of_formula(way) for way in ways]
     for way, ends in zip(ways, computed, strict=True):
         if meets(printed, ends):
             return way, ends[1]
     nearest = min(computed, key=lambda ends: abs(ends[1] - printed[1]))
     return ways[computed.index(nearest)], nearest[1]
-
-
-def _ends(formula: Given) -> Ends:
-    middle, ranges = formula.expression().one()  # type: ignore[union-attr]
-    return low(ranges), (low(middle) + high(middle)) / 2, high(ranges)
 
 
 def _list_tests(sentence: Sentence) -> Iterator[tuple[str, RelationRow]]:
