@@ -17,7 +17,7 @@ from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.paper_source import PaperSource, read_paper_source
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.printed_cell import PARTS
-from plumbline.audit.paper.relations import check_relations, describe_types
+from plumbline.audit.paper.relations import check_relations
 from plumbline.audit.paper.sentence_checks import check_sentences, split_sentences
 from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.core.errors import PlumblineError, UsageError, nearest
@@ -130,8 +130,8 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     types: dict[str, dict[str, list[str]]] = {}
     if untold:
         for table in tables.values():
-            check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), sentences, ledger)
-            types[table.name] = describe_types(table)
+            part = settings.tables.get(table.name, audit_file.TablePart())
+            types[table.name] = check_relations(table, part, sentences, ledger)
         sentences_read = check_sentences(sentences, ledger)
         ledger.settle()
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}

@@ -33,8 +33,14 @@ SHUFFLES, SHUFFLED_SHARE = 39, 0.1
 SHUFFLED_ROWS = 200_000
 
 
-def check_relations(table: PaperTable, part: TablePart, sentences: Sequence[Sentence], ledger: Ledger) -> None:
-    """Look for relations along the columns and along the rows of a table, and check their rows."""
+def check_relations(
+    table: PaperTable, part: TablePart, sentences: Sequence[Sentence], ledger: Ledger
+) -> dict[str, list[str]]:
+    """Look for relations along the columns and along the rows of a table, and check their rows.
+
+    Returns:
+        The types of its rows and columns that are more than values, each with what shows it.
+    """
     relation_parts: set[tuple[str, frozenset[int]]] = set()
     done: set[tuple[str, int]] = set()
     by_column, by_row = columns_of(table, part.skip), rows_of(table, part.skip)
@@ -57,6 +63,8 @@ def check_relations(table: PaperTable, part: TablePart, sentences: Sequence[Sent
         for along, lines in (("column", by_column), ("row", by_row))
     }
     mark_checks.check_marks(by_column, by_row, part, ledger, explained)
+    types = {**by_column.types, **by_row.types}
+    return {key: [line_type.type, line_type.evidence] for key, line_type in types.items() if line_type.type != VALUE}
 
 
 def _find_relation(
@@ -168,10 +176,3 @@ def _check(candidate: Candidate, lines: Lines, ledger: Ledger, chance: float, *,
         for key in keys
     ]
     ledger.hold(table, target.name, candidate.sentence, rows, chance=chance)
-
-
-def describe_types(table: PaperTable) -> dict[str, list[str]]:
-    """The types of a table's rows and columns that are more than values, each with what shows it."""
-    lines = (columns_of(table), rows_of(table))
-    typed = {key: type_ for each in lines for key, type_ in each.types.items() if type_.type != VALUE}
-    return {key: [type_.type, type_.evidence] for key, type_ in typed.items()}
