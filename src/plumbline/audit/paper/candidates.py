@@ -20,6 +20,9 @@ WORK = 1_500_000
 #: Share of the larger operand below which the other one is as good as nothing: A = B passes for A = B - C.
 NOTHING = 0.025
 
+#: Fewest numbers of a total that stands alone, and share of it by which one may be off that is to be looked at.
+FEWEST, CLOSE = 3, 0.05
+
 #: How many times larger than another a number may be that a mean is of.
 SCALE = 50
 
@@ -29,7 +32,8 @@ class Candidate:
     """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
 
     `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
-    `plain`: where it has one row or two, of which none need agree: it is what the target's name most plainly states.
+    `plain`: where it has one row or two, of which none need agree: it is what the target's name most plainly states;
+    `whole`: a sum of all lines before the target.
     """
 
     target: Line
@@ -42,6 +46,7 @@ class Candidate:
     formula: Callable[[str], Given]
     of: Formula
     operands: tuple[Line, ...] = ()
+    whole: bool = False
 
     def measure(self) -> Agreement:
         """How many rows agree."""
@@ -55,6 +60,14 @@ class Candidate:
             values = [[line.ends[key][1] for line in self.operands] for key in keys]
             return replace(agreement, chance=min(agreement.chance, chance_of_a_mean(printed, computed, values)))
         return agreement
+
+    @property
+    def plain_total(self) -> bool:
+        """Whether it is the total of one line alone, of many numbers that give it or come near."""
+        if self.of is not SUMS or len(self.computed) != 1 or len(self.operands) < FEWEST:
+            return False
+        (key, ends), printed = next(iter(self.computed.items())), self.target.ends
+        return self.whole and abs(ends[1] - printed[key][1]) <= CLOSE * abs(ends[1])
 
     def count_agreeing(self) -> int:
         """How many rows agree."""
@@ -141,7 +154,10 @@ def _list_windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Lin
     for end in range(2, len(after) + 1):
         if end < len(after) or before:
             yield after[:end]
-    # Without the last one or two before it, which may be of another kind.
+    # Without the first one or two after it, or the last before it, which may be of another kind.
+    for start in (1, 2):
+        if len(after) - start >= 2:
+            yield after[start:]
     for end in (len(before) - 1, len(before) - 2):
         for start in range(max(0, end - 1)):
             yield before[start:end]
@@ -179,6 +195,7 @@ def _relate_lines(
         formula=lambda key: formula.expression([line.numbers[key] for line in operands]),
         of=formula,
         operands=tuple(operands),
+        whole=formula is SUMS and places == _list_before(target, lines),
     )
 
 

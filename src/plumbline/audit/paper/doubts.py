@@ -148,7 +148,7 @@ def _doubt_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends]
         parts = [line.ends[key] for line in operands]
         possible = {name for name, ends in _list_other_means(parts, operands, lines) if meets(target.ends[key], ends)}
         if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
-            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})")
+            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})", explains=len(off) > 1)
         elif possible:
             name = min(possible, key=lambda name: (not _is_named(name, mean_word), name))
             doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, mean_word))

@@ -54,6 +54,8 @@ def find_type(name: str, cells: Sequence[PrintedCell], is_small: Callable[[], bo
             if type_ is DIFFERENCE and (kind_of(name) == "%" or any(cell.unit == "%" for cell in cells)):
                 type_ = CHANGE
             return LineType(type_, named if answer else f"{named} and the size of its numbers")
+    if len(cells) > 1 and all(cell.text.startswith("(") for cell in cells):
+        return LineType(UNCERTAINTY, "each of its numbers stands in brackets")
     if len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells):
         return LineType(CHANGE if cells[0].unit == "%" else DIFFERENCE, "each of its numbers has a sign")
     if says(name, "rank|ranking") and all(number.isdigit() for number in numbers):

@@ -84,16 +84,16 @@ def check_marks(
     for n, (lines, marks, apart) in enumerate(tried):
         right, of = sum(_is_right(mark, "bold") for mark in marks), len(marks)
         if right >= LEAST and right >= SHARE * of:
-            # Arrows leave nothing to choose; else each way that is tried is a choice, and each row that is left out.
-            told = all(mark.stated for mark in marks)
-            choices = math.comb(len(lines.keys), apart) * (1 if told else len(tried))
+            # Arrows leave nothing to choose. Else each way that is tried is a choice, of which "the largest of its
+            # column" is as likely as all others together; and each row that is left out is one.
+            told, plain = all(mark.stated for mark in marks), n == 0
+            choices = math.comb(len(lines.keys), apart) * (1 if told else 2 if plain else len(tried))
             chance = choices * tail(right, of, sum(mark.chance for mark in marks) / of)
             if chance < (BY_CHANCE_TOLD if told else BY_CHANCE):
                 fit.append((right / of, right, -n, chance))
     if fit:
         _, _, place, chance = max(fit)
         lines, marks, _ = tried[-place]
-        ledger.searches += all(mark.stated for mark in marks)
         _check("bold", marks, lines, ledger, chance)
         under = [mark for mark in marks if mark.underlined and len(mark.bold) == 1]
         right = sum(_is_right(mark, "underlined") for mark in under)
@@ -187,6 +187,26 @@ def _is_right(marked: _Marked, mark: str) -> bool:
     if mark == "bold":
         return max(value[key] for key in marked.bold) == max(value.values())
     return any(sum(other > value[key] for other in value.values()) == 1 for key in marked.underlined)
+
+
+def _is_best_of_its_own(mark: _Marked, lines: Lines, across: Lines) -> bool:
+    """Whether a bold number that is not the best of its line is that of its own block, or of the line across."""
+    if _is_right(mark, "bold"):
+        return False
+    for key in mark.bold:
+        block = [other for other in mark.keys if lines.groups[other] == lines.groups[key]]
+        best = max(block, key=lambda other: mark.direction * mark.line.ends[other][1])
+        if key == best and len(mark.keys) > len(block) > 1 and (len(block) > 2 or len(mark.bold) > 1):
+            return True
+        if lines.along == "row":
+            column = next((line for line in across.lines if line.name == key), None)
+            own = mark.line.name
+            if column is not None and own in column.ends:
+                block = [other for other in column.ends if across.groups[other] == across.groups[own]]
+                values = [column.ends[other][1] for other in block]
+                if len(block) > 2 and column.ends[own][1] in (max(values), min(values)):
+                    return True
+    return False
 
 
 def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, chance: float) -> None:

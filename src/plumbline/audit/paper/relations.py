@@ -26,6 +26,9 @@ COST = 12
 #: Share of the rows from which a relation that a name states is reported, though it is not checked.
 SPOKEN = 1 / 3
 
+#: Why a total of one column alone accuses nobody.
+ALONE = "it is the only total of its table"
+
 #: Shuffles of a table's cells, and the share of them that may agree as often as the cells as printed.
 SHUFFLES, SHUFFLED_SHARE = 39, 0.1
 
@@ -133,7 +136,10 @@ def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines
         or (candidate.small and agreement.agree >= 1 and agreement.rows <= SMALL + 1)
         or (candidate.plain and 0 < agreement.rows < SMALL)
     ]
-    if spoken:
+    total = next((candidate for candidate, _ in tried if candidate.plain_total), None)
+    if total is not None:
+        _check(total, lines, ledger, 0.0, stated=True, alone="" if total.count_agreeing() else ALONE)
+    elif spoken:
         best, agreement = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
         doubted = _is_doubted(agreement, tries) and agreement.rows - agreement.agree > len(_find_doubts(best, lines))
         ledger.drop(lines.table.name, best.sentence, best.target, best.computed, doubted=doubted)
@@ -153,8 +159,9 @@ def _find_doubts(candidate: Candidate, lines: Lines) -> dict[str, Doubt]:
     return find_doubts(candidate.target, candidate.of, candidate.operands, candidate.computed, lines)
 
 
-def _check(candidate: Candidate, lines: Lines, ledger: Ledger, chance: float, *, stated: bool) -> None:
-    """Check each row of a relation; `stated`: a name states it; `chance`: that so many rows agree of themselves."""
+def _check(candidate: Candidate, lines: Lines, ledger: Ledger, chance: float, *, stated: bool, alone: str = "") -> None:
+    """Check each row of a relation; `stated`: a name states it; `chance`: that so many rows agree of themselves;
+    `alone`: why it accuses nobody."""
     table, target = lines.table.name, candidate.target
     doubts = _find_doubts(candidate, lines)
     for key, doubt in doubts.items():
@@ -171,7 +178,7 @@ def _check(candidate: Candidate, lines: Lines, ledger: Ledger, chance: float, *,
             target.numbers[key],
             candidate.formula(key),
             stated,
-            doubts[key].reason if key in doubts else "",
+            doubts[key].reason if key in doubts else alone,
         )
         for key in keys
     ]
