@@ -34,14 +34,15 @@ _UNIT = (
 _UP, _DOWN = "↑▲△▴▵↗⬆⇑", "↓▼▽▾▿↘⬇⇓"
 _ARROW = f"[{_UP}{_DOWN}]"
 _CELL = re.compile(
-    rf"(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?P<currency>[$€£]?)(?P<number>{_NUMBER})"
+    rf"(?:p\s?(?=[<≤=>≥]))?(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?P<currency>[$€£]?)(?P<number>{_NUMBER})"
     rf"\s?(?P<unit>{_UNIT}?)(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?"
-    rf"(?:\s?(?P<after>{_ARROW}))?(?:\s?\(\s?(?:(?:±|\+/-|\+-)\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?"
+    rf"(?:\s?(?P<after>{_ARROW}))?(?:\s?\(\s?(?:(?:±|\+/-|\+-|std\.?|sd)\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?"
     rf"(?P<bracket>[+-]?{_NUMBER}))\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
     rf"|\s?\(\s?[nN]\s?=\s?(?P<count>\d{{1,9}})\s?\)"
     rf"|\s?[\[(]\s?(?P<low>[+-]?{_NUMBER})%?(?:\s?[,-]\s?|\sto\s)(?P<high>[+-]?{_NUMBER})%?\s?[\])]"
-    # A change below or next to a value: 81.7_+0.3, 81.7 ↓0.3.
-    rf"|\s?_?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_])\+{_NUMBER}|(?<=_)-{_NUMBER})\s?(?P<beside_unit>{_UNIT}?))?",
+    # A change or a spread below, above or next to a value: 81.7_+0.3, 81.7_0.3, 81.7^+0.3, 81.7 ↓0.3.
+    rf"|\s?[_^]?\{{?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_^{{])\+{_NUMBER}|(?<=[_^{{])-\d+\.\d+|(?<=_)-?{_NUMBER})"
+    rf"\s?(?P<beside_unit>{_UNIT}?)\}}?)?",
     re.ASCII,
 )
 _BRACKETED = re.compile(
@@ -143,7 +144,7 @@ def read_cell(text: str) -> PrintedCell:
     if len(plain) > LONGEST or plain in NOTHING:
         return PrintedCell(text=plain, bold=bold, underlined=underlined)
     bare = _FOOTNOTES.sub("", plain.translate(_LOOKS).strip()).strip()
-    bare = bare.replace("{,}", ",").replace("\\%", "%")
+    bare = re.sub(r"(?<=\d)[*†‡§¶⋆]+(?=\s?±)", "", bare).replace("{,}", ",").replace("\\%", "%")
     match = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
     parts = defaultdict(str, {name: text or "" for name, text in match.groupdict().items()} if match else {})
     interval = (_parse_decimal(parts["low"]), _parse_decimal(parts["high"])) if parts["low"] else None
@@ -156,7 +157,7 @@ def read_cell(text: str) -> PrintedCell:
     return PrintedCell(
         text=plain,
         number=number,
-        unit=_MULTIPLES.get(parts["unit"], parts["unit"]),
+        unit=_MULTIPLES.get(unit := parts["unit"] or parts["sd_unit"], unit),
         currency=parts["currency"],
         relation=_RELATIONS[parts["relation"].strip()],
         sd=_parse_decimal(sd) if sd else None,

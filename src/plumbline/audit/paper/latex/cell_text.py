@@ -33,8 +33,9 @@ SIGNS = {
 PLAIN = frozenset((
     "textit", "emph", "text", "mathrm", "textrm", "textsc", "texttt", "textsf", "mbox", "hbox", "mathit", "mathsf",
     "mathtt", "mathcal", "mathbb", "operatorname", "textnormal", "textup", "textmd", "textsl", "ensuremath", "num",
-    "tablenum", "centering", "raggedright", "raggedleft", "normalfont", "rmfamily", "sffamily", "ttfamily", "itshape",
-    "scshape", "upshape", "mdseries", "em", "it", "rm", "sc", "tt", "sl", "tiny", "scriptsize", "footnotesize",
+    "unit", "tablenum", "centering", "raggedright", "raggedleft", "normalfont", "rmfamily", "sffamily", "ttfamily",
+    "itshape", "scshape", "si", "upshape", "mdseries", "em", "it", "rm", "sc", "tt", "sl", "tiny", "scriptsize",
+    "footnotesize",
     "small", "normalsize", "large", "Large", "LARGE", "huge", "displaystyle", "textstyle", "scriptstyle", "left",
     "right", "big", "Big", "bigl", "bigr", "protect", "relax", "strut", "noindent", "leavevmode", "arraybackslash",
     "unboldmath", "textquotesingle", "smash", "thead", "fbox", "makebox", "framebox", "boxed",
@@ -63,6 +64,7 @@ UNDERLINED = frozenset((
 ))  # fmt: skip
 #: Commands whose arguments in braces are not part of the cell (how many), and those of which the last is read.
 SILENT = {
+    "section": 1, "section*": 1, "subsection": 1, "subsection*": 1, "subsubsection": 1, "paragraph": 1, "chapter": 1,
     "label": 1, "footnote": 1, "tablefootnote": 1, "footnotemark": 0, "tnote": 1, "phantom": 1, "hphantom": 1,
     "vphantom": 1, "pgfmathparse": 1, "pgfmathresult": 0, "pgfmathsetmacro": 2,
     "vspace": 1, "vspace*": 1, "hspace": 1, "hspace*": 1, "cellcolor": 1, "rowcolor": 1, "columncolor": 1,
@@ -85,7 +87,7 @@ _WAY = re.compile(
 )
 #: What parts a cell's number from what stands beside it.
 _BESIDE = re.compile(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_")
-RAISED = ("textsuperscript", "tss")
+RAISED = ("textsuperscript", "textsubscript")
 #: Beginnings of what is raised or lowered and stands next to a number without a sign for that.
 _ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")
 #: References, which are shown as a sign that something stands there.

@@ -10,8 +10,8 @@ from plumbline.audit.paper.latex.tokens import Token, group, option
 from plumbline.audit.paper.paper_source import Passage
 from plumbline.core.errors import visible
 
-#: Most paragraphs, and tokens of one.
-PARAGRAPHS, LENGTH = 2_000, 2_000
+#: Most paragraphs, tokens of one, and environments and sections of which the sections are taken.
+PARAGRAPHS, LENGTH, MARKS = 2_000, 2_000, 20_000
 
 SECTIONS = frozenset(("section", "section*", "subsection", "subsection*", "subsubsection", "paragraph", "chapter"))
 #: Places and titles of sections, in order; the last one is behind the end.
@@ -28,7 +28,7 @@ def read_sections(tokens: Sequence[Token]) -> Sections:
     """The places where sections begin, with their titles; the abstract is one."""
     sections = []
     marks = SECTIONS | {"begin"}
-    for place in [place for place, (kind, text, _) in enumerate(tokens) if kind == "command" and text in marks]:
+    for place in [place for place, (kind, text, _) in enumerate(tokens) if kind == "command" and text in marks][:MARKS]:
         if tokens[place].text != "begin":
             _, begin = option(tokens, place + 1)
             title, _ = group(tokens[begin : begin + 100], 0)

@@ -136,6 +136,10 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     group, numbers, parted = table.groups[head], 0, False
     for row, cells, number in zip(table.rows[head:], grid[head:], table.groups[head:], strict=True):
         written = [cell for cell in cells if cell is not None and cell.content.text]
+        if not written:
+            text.write("\n")
+            parted = parted or bool(entry.cells)
+            continue
         title = len(written) == 1 and (row[0].columns > 1 or len(row) == 1) and width > 2
         if entry.cells:
             text.write("\n" * ((number != group) + title))
