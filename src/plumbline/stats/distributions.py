@@ -52,6 +52,11 @@ def chi_squared_quantile(p: Numbers, df: float) -> Numbers:
     return 2 * special.gammaincinv(df / 2, p)
 
 
+def chi_squared_sf(x: float, df: float) -> float:
+    """Chance that chi-squared with `df` degrees of freedom lies above x."""
+    return float(special.chdtrc(df, x))
+
+
 def f_sf(x: float, df_above: float, df_below: float) -> float:
     """Chance that F, a ratio of two variances with these degrees of freedom, lies above x."""
     return float(special.fdtrc(df_above, df_below, x))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ Alpha 13B & 13 & 50.9 & 57.0 & 64.1 & 52.3 & 57.2
 Beta 13B & 13 & 53.4 & 56.6 & 65.5 & 54.7 & 58.9
 \B{Ours 13B} & 13 & \B{57.2} & \B{61.1} & \B{64.5} & \B{57.3} & \B{61.4}
 """
+UPWARDS = r"A $\uparrow$ & B $\uparrow$ & C $\uparrow$ & D $\uparrow$ & E $\uparrow$"
 DELTA = r"""
 Method & A & B & C & D & E
 -----
@@ -135,11 +137,72 @@ Sums & 25.0 & 24.0 & -1.0 & -4.0
 Average & 48.3 & 51.0 & 1.7 & 3.4
 """
 
+BEST = r"""
+Model & I & A & B & C & D & E & F & G & H
+-----
+First & 55.12 & 61.23 & 44.87 & 70.41 & 60.52 & 66.03 & 39.18 & 72.55 & 50.09
+Second & 54.02 & 63.91 & 42.06 & 69.87 & 58.14 & 64.72 & 41.63 & 70.98 & 48.31
+Ours & 58.31 & 66.48 & 47.02 & 73.96 & 63.05 & 68.11 & 43.27 & 75.03 & 52.74
+-----
+Gain & 3.19 & 2.57 & 2.15 & 3.55 & 2.53 & 2.08 & 1.64 & 2.48 & 2.65
+"""
+REDUCED = r"""
+Model & Abs. & Sq. & RMSE & Log & F1 & Recall
+-----
+Simple & 0.34 & 1.92 & 6.81 & 0.27 & 0.51 & 0.720
+Full & 0.22 & 1.41 & 5.08 & 0.19 & 0.66 & 0.823
+-----
+Improvement (\%) & 35.3 & 26.6 & 25.4 & 29.6 & 29.4 & 14.3
+"""
+OTHER_END = "Model & A & B & C & D & E & F & Thing\n-----\n" + "\n".join(
+    f"m{n} & "
+    + " & ".join(rf"\B{{9{n}.5}}" if best == n else f"{80 + 3 * n - best}.{best}" for best in range(6))
+    + f" & {c}"
+    for n, c in enumerate(["71", r"\B{44}", "90", "66", "58", "83"])
+)
+CUT = r"""
+Model & A & B & Avg.
+-----
+a & 40.21 & 55.01 & 47.6
+b & 44.74 & 53.72 & 49.2
+c & 39.17 & 58.31 & 48.7
+d & 50.98 & 57.04 & 54.0
+e & 53.42 & 56.65 & 55.0
+f & 57.28 & 57.90 & 57.5
+"""
+
+#: The shape of a main table with a mean over tasks first, operations as powers, blocks, own rows bold.
+MAIN = "Model & Avg & FLOPs ($10^{23}$) & MMLU & ARC & NQ & DROP & GSM8K\n-----\n" + "\n-----\n".join(
+    "\n".join(
+        f"{name} & " + " & ".join(
+            (r"\B{%s}" if name.startswith("\\B") else "%s") % cell
+            for cell in (f"{sum(scores) / 5:.1f}", flops, *scores))
+        for name, flops, scores in block)
+    for block in (
+        [("Wide 8B", "7.2", (66.9, 79.5, 33.9, 56.4, 56.5)), ("Deep 7B", "n/a", (63.5, 78.3, 37.2, 51.8, 40.1))],
+        [("Open 7B", "1.0", (28.3, 46.4, 24.8, 27.3, 9.2)), (r"\B{Own 7B}", "1.8", (63.7, 79.8, 36.9, 60.8, 67.5)),
+         (r"\B{Own 13B}", "4.6", (67.5, 83.5, 46.7, 70.7, 75.1))],
+    ))  # fmt: skip
+BRACKETS = "Method & A & A & B & B & C & C\n-----\n" + "\n".join(
+    f"m{n} & " + " & ".join((r"\B{%d} & (%d)" if best == n else "%d & (%d)") % (900 + 40 * (best == n) - n, 30 + 9 * n)
+                            for best in range(3))
+    for n in range(4)
+)  # fmt: skip
+
 HONEST = {
+    "a mean over tasks first, own rows bold": MAIN,
+    "spreads in brackets beside their values": BRACKETS,
+    "changes against the best of the others": BEST,
+    "reductions among improvements": REDUCED,
+    "improvements that all point upwards": re.sub(r"(\d\d\.\d)(?= &|\n)(?=[^\n]*\n$)", r"\1\\%$\\uparrow$", REDUCED),
+    "a column whose other end is better": OTHER_END,
     "rows bold throughout": OURS,
     "a row bold throughout and ranks among the others": OURS.replace("& 61.9", r"& \B{61.9}").replace(
         "& 65.5", r"& \B{65.5}"
     ),
+    # Four of five are the best of three: with a direction to choose, so many are by chance.
+    "too few ranks to tell": OURS.replace(r"\B{58.3}", "58.3").replace("& 55.1", r"& \B{55.1}").replace(
+        r"& \B{60.5}", "& 60.5").replace("61.9", r"\B{61.9}"),
     "a column bold throughout": TASKS.replace("48.3", r"\B{48.3}").replace("49.", r"\B{4}9.").replace(
         r"\B{4}9.1", r"\B{49.1}").replace(r"\B{4}9.8", r"\B{49.8}").replace(r"\B{4}9.6", r"\B{49.6}").replace(
         "47.4", r"\B{47.4}"),
@@ -179,8 +242,8 @@ HONEST = {
 }  # fmt: skip
 
 PLANTED = {
-    "rank among rows": (OURS.replace(r"\B{58.3}", "58.3").replace("& 55.1", r"& \B{55.1}").replace(
-        r"& \B{60.5}", "& 60.5").replace("61.9", r"\B{61.9}"), ["Alpha 7B, B"]),
+    "rank among rows": (OURS.replace("A & B & C & D & E", UPWARDS).replace(r"\B{58.3}", "58.3").replace(
+        "& 55.1", r"& \B{55.1}").replace(r"& \B{60.5}", "& 60.5").replace("61.9", r"\B{61.9}"), ["Alpha 7B, B ↑"]),
     "arrow": (DELTA + r"$\Delta$ & \up{1.9} & \up{0.3} & \up{8.8} & \up{3.5} & \up{5.2}", ["Δ, B"]),
     "arrow in a column": ("Model & Acc & Gain\n-----\nBase & 50.0 & --\nA & 51.2 & \\up{1.2}\nB & 49.1 & \\dec{0.9}\n"
                           "C & 48.4 & \\dec{1.6}\nD & 53.3 & \\dec{3.3}\nE & 56.0 & \\up{6.0}", ["D, Gain"]),
@@ -301,6 +364,14 @@ WORDS = (
         (SPEEDUPS.replace("NAME", "Mean").replace("1.33", "1.43"), "contradicts"),
         (SPEEDUPS.replace("NAME", "Geo. mean").replace("1.33", "1.43"), "likely"),
         (AVERAGES.replace("51.0 & 1.7", "50.0 & 1.7"), "nothing contradicts"),
+        (BEST.replace("3.55", "3.45"), "contradicts"),
+        (MAIN.replace("60.8", "68.0"), "contradicts"),
+        (REDUCED.replace("25.4", "24.5"), "contradicts"),
+        (CUT, "likely"),
+        # Only the mean that is off has a number with a mark under it.
+        (TASKS.replace("49.6", "50.6").replace("60.3", r"60.3$^\ast$"), "likely"),
+        (TASKS.replace("49.6", "50.6").replace("60.3", r"60.3$^\ast$").replace("58.9", r"58.9$^\ast$"), "contradicts"),
+        (CUT.replace("55.01 & 47.6", "55.16 & 47.7"), "contradicts"),
         ("m & Acc & Size\n-----\na & 50.1 & 3\nb & 61.7 & 9", "nothing was checked"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.audit.__main__ import main
+from plumbline.audit.paper import paper_page
+from plumbline.audit.paper.paper_audit import audit_folder
 from tests import run_in_process
 
 SOUND = {"t.csv": "name,a,b,sum of both\nx,1.0,2.0,3.0\ny,2.00,3.00,5.00\n"}
@@ -54,7 +57,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
     assert "## Findings\n" in page and "detail" not in page and "preset" not in page
     assert "## Within rounding" in page and "`s.x`: t.x.sum of check s; t.csv\n  printed 5.1, recomputed 5" in page
     assert "- `t`: 3 rows, 6 columns, 14 numbers, of which checks read 11. Not read: note." in page
-    assert "Running text is not read" in page
+    assert "Of running text only what a sentence says by itself is read" in page
     assert json.loads(audit(folder, "--json").stdout)["tables"][0]["unread"] == {"note": 3}
     sound = audit(folder_of(tmp_path / "sound", {"t.csv": table.replace("5.05", "5.00").replace("2.05", "2.00")} | {
         "audit.toml": checks}))  # fmt: skip
@@ -154,3 +157,33 @@ def test_an_output_among_the_tables_is_refused(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "paper", SOUND)
     done = audit(folder, "--out", folder / "rows.csv")
     assert done.returncode == 2 and "take it for a table" in done.stderr and os.listdir(folder) == ["t.csv"]
+
+
+def test_the_html_page_shows_the_table_as_printed_with_the_cell_in_colour(tmp_path: Path) -> None:
+    (tmp_path / "paper.tex").write_text(
+        r"""\begin{table}\caption{Five models <b>.}\begin{tabular}{lrrrr}
+Model & A & B & C & Avg. \\
+\midrule
+Base & 61.2 & 40.1 & 58.7 & 53.3 \\
+Wide & 62.0 & 41.3 & 58.9 & 54.1 \\
+Deep & \textbf{63.4} & 41.0 & 59.5 & 54.6 \\
+Gated & 61.9 & 42.2 & 60.3 & 55.8 \\
+Tied & 60.5 & 39.4 & 57.2 & 52.4 \\
+\end{tabular}\end{table}
+\begin{tabular}{ll} a & b \\ \end{tabular}
+It falls from 26.6 to 24.8, an 8.6\% reduction.
+""",
+        encoding="utf-8",
+    )
+    code = audit("--from", tmp_path / "paper.tex", tmp_path / "review").returncode
+    page = (tmp_path / "review/audit/audit.html").read_text(encoding="utf-8")
+    assert code == 10 and "<b>.<" not in page and "<td><b>63.4</b></td>" in page
+    (cell,) = re.findall(r'<td class="contradicts" title="([^"]*)">55.8</td>', page)
+    assert "Avg. is the mean of the columns A, B, C: 4 of 5 agree" in cell
+    assert "recomputed 54.8 (54.75 to 54.85)" in page
+    assert "paper.tex:7: Gated &amp; 61.9 &amp; 42.2" in page and "In the text" in page
+    result = audit_folder(tmp_path / "review")
+    assert (len(result.tables), result.sentences, result.sentences_read) == (1, 1, 1)
+    assert result.source.tables_there >= 1 and result.types["table1"]["Avg."] == ["average", "its name 'Avg.'"]
+    for text in (paper_page.write_author_text(result), paper_page.write_review_sentence(result)):
+        assert "table1, Gated, Avg." in text and "55.8" in text and "54.8 " in text and "8.6" in text

@@ -81,3 +81,21 @@ def test_of_tables_with_one_fault_most_are_found(tmp_path: Path, count: int) -> 
     pairs = audits(tmp_path / "t", faulty, 2, count)
     seen = sum(bool(audit.contradictions) for _, audit in pairs)
     assert seen >= 0.9 * count, seen
+
+
+LONE = 'part,Documents\nweb,"12,310"\ncode,"4,118"\nbooks,982\nnews,"3,405"\nTotal,"{}"\n'
+
+
+@pytest.mark.parametrize(
+    ("total", "answer"), [("20,815", "nothing contradicts"), ("20,185", "likely"), ("31,400", "nothing was checked")]
+)
+def test_a_lone_total_is_checked_and_accuses_nobody(tmp_path: Path, total: str, answer: str) -> None:
+    assert audit_table(tmp_path, LONE.format(total)).answer == answer
+
+
+def test_a_bold_number_that_was_moved_is_likely(tmp_path: Path) -> None:
+    table = "m,A,B,C,D,E\nx,**61.2**,50.1,40.3,**33.9**,70.2\ny,60.3,**51.2**,39.9,32.8,71.0\n" \
+        "z,58.8,49.0,**42.7**,31.0,70.8\nv,59.9,50.3,41.1,30.2,**72.6**\nw,57.1,48.8,38.4,30.9,69.9\n"  # fmt: skip
+    assert audit_table(tmp_path, table).answer == "nothing contradicts"
+    audit = audit_table(tmp_path, table.replace("**42.7**", "42.7").replace("41.1", "**41.1**"))
+    assert [row["quantity"] for row in audit.likely] == ["t, v, C: its rank, printed bold (best)"]

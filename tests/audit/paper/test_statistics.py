@@ -125,14 +125,19 @@ def test_what_a_shape_leaves_open(tmp_path: Path, lines: str, printed: str, mess
 
 def test_a_bold_number_that_is_not_the_best(tmp_path: Path) -> None:
     table = (
-        "m,a ↑,b ↓,c ↑,d ↑\nx,**9.1**,2.0,3.0,**4.4**\ny,8.0,**1.0**,3.1,4.1\nz,7.0,3.0,**3.5**,4.2\nw,6,2.5,3.3,4.0\n"
+        "m,a ↑,b ↓,c ↑,d ↑,e ↑,f ↑\nx,**9.1**,2.0,3.0,**4.4**,1.2,5.0\ny,8.0,**1.0**,3.1,4.1,**1.9**,5.3\n"
+        "z,7.0,3.0,**3.5**,4.2,1.1,**5.9**\nw,6,2.5,3.3,4.0,1.0,5.7\n"
     )
-    assert broken(audit_table(tmp_path, table)) == []
+    assert audit_table(tmp_path, table).answer == "nothing contradicts"
     wrong = table.replace("**3.5**", "3.5").replace("3.1", "**3.1**")
     assert broken(audit_table(tmp_path, wrong)) == ["t, y, c ↑: its rank, printed bold (best)"]
-    ours = (
-        table.replace("*", "")
-        .replace("9.1", "**9.1**")
-        .replace("x,**9.1**,2.0,3.0,4.4", "x,**9.1**,**2.0**,**3.0**,**4.4**")
-    )
-    assert broken(audit_table(tmp_path, ours)) == []
+    # Three of four columns are so by chance once in twenty times: they accuse nobody.
+    narrow = audit_table(tmp_path, "\n".join(",".join(line.split(",")[:5]) for line in wrong.splitlines()) + "\n")
+    assert narrow.answer == "likely"
+    assert [row["quantity"] for row in narrow.likely] == ["t, y, c ↑: its rank, printed bold (best)"]
+    ours = "".join(
+        ",".join(f"**{cell.strip('*')}**" if line[0] == "x" and n else cell.strip("*")
+                 for n, cell in enumerate(line.split(","))) + "\n"
+        for line in table.splitlines()
+    )  # fmt: skip
+    assert audit_table(tmp_path, ours).answer == "nothing was checked"

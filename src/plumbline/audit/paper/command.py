@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 
 from plumbline.audit.audit_csv import to_csv
-from plumbline.audit.paper import paper_page
+from plumbline.audit.paper import html_page, paper_page
 from plumbline.audit.paper.paper_audit import ANSWERS, audit_folder
-from plumbline.audit.paper.paper_table import SOURCES, check_inside
+from plumbline.audit.paper.paper_table import check_inside
 from plumbline.core.errors import UsageError
-from plumbline.core.files import atomic_write_text, make_folder, parse_json
+from plumbline.core.files import atomic_write_text, make_folder
 
 #: Where the rows are written, below the folder.
 ROWS = Path("audit/audit.csv")
@@ -39,28 +39,21 @@ def run_audit(options: argparse.Namespace) -> int:
             f"{folder}: no number could be read in {names}; a cell is a number where "
             'all of it is one: "48.2", "1,234", "48.2 ± 0.3", "124M"'
         )
-    not_read = [*_list_not_read(folder), *(entry for table in audit.tables for entry in table.half_read)]
+    not_read = [*audit.source.not_read, *(entry for table in audit.tables for entry in table.half_read)]
     out = options.out or folder / ROWS
     if options.out is None:
         check_inside(out.parent, folder)
     if out.resolve().parent == folder.resolve():
         raise UsageError(f"--out {out}: the next audit would take it for a table; name another folder")
     make_folder(out.parent)
-    files = {"rows": str(out), "page": str(out.with_suffix(".md"))}
+    html, page = out.with_suffix(".html"), out.with_suffix(".md")
+    files = {"rows": str(out), "page": str(html), "text": str(page)}
     atomic_write_text(out, to_csv(audit.rows))
-    atomic_write_text(out.with_suffix(".md"), paper_page.write_page(audit, not_read))
+    atomic_write_text(page, paper_page.write_page(audit, not_read))
+    atomic_write_text(html, html_page.write_html(audit))
     code = ANSWERS[audit.answer]
     if options.json:
         print(json.dumps(paper_page.make_json(audit, files, not_read, code), ensure_ascii=True))
     else:
         print(paper_page.format_console(audit, files, not_read))
     return code
-
-
-def _list_not_read(folder: Path) -> list[str]:
-    """List what the reader of LaTeX could not read, and why; nothing if the tables were typed."""
-    path = folder / SOURCES
-    if not path.is_file():
-        return []
-    entries = parse_json(path.read_text(encoding="utf-8")).get("not_read", [])
-    return [str(entry) for entry in entries] if isinstance(entries, list) else []

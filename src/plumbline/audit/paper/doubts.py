@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from plumbline.audit.paper.evidence import meets
-from plumbline.audit.paper.formulas import MEANS, Formula
+from plumbline.audit.paper.formulas import CHANGES, MEANS, Formula
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import MEAN, OTHER_MEAN, WEIGHTED_MEAN, kind_of, says
 
@@ -46,8 +46,56 @@ def find_doubts(
     elif formula.adds:
         totals = {key: _doubt_total(target, key, operands, computed[key], lines) for key in off}
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
+    elif formula in CHANGES:
+        doubts = {**_doubt_operands(target, formula, operands, off, lines), **_doubt_direction(target, off, computed)}
+    cut = {} if doubts else _doubt_rounding(target, off, computed)
     marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
-    return {**marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
+    among = {key for key in computed if any(line.cells[key].has_footnote for line in operands if key in line.cells)}
+    if among <= set(off):
+        marked |= {key: Doubt("a footnote mark stands at what it is of") for key in among if key not in marked}
+    return {**cut, **marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
+
+
+def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
+    """Doubts of improvements that are all printed as such: of a measure of which less is better, a reduction is one."""
+    if any(target.ends[key][1] < 0 for key in target.ends):
+        return {}
+    turned = {key: (-computed[key][2], -computed[key][1], -computed[key][0]) for key in off}
+    keys = [key for key, ends in turned.items() if meets(target.ends[key], ends)]
+    reason = Doubt("the other direction gives it, and no sign tells the two", explains=len(keys) > 1)
+    return dict.fromkeys(keys, reason)
+
+
+def _doubt_operands(
+    target: Line, formula: Formula, operands: Sequence[Line], off: Sequence[str], lines: Lines
+) -> dict[str, Doubt]:
+    """Doubts of changes against another number than that of most rows: each may be against the best of the others."""
+    doubts: dict[str, str] = {}
+    for key in off:
+        if len(operands) == 1:
+            given = {other: [operands[0].ends[other], operands[0].ends[key]] for other in operands[0].ends}
+        else:
+            first, second = operands
+            others = [line for line in lines.lines if line not in (target, *operands) and key in line.ends]
+            given = {line.name: [line.ends[key], second.ends[key]] for line in others}
+            given |= {f"{line.name} in place of {second.name}": [first.ends[key], line.ends[key]] for line in others}
+        for name, pair in given.items():
+            ends = formula.ends(pair) if name != key else None
+            if ends is not None and meets(target.ends[key], ends):
+                doubts.setdefault(key, name)
+    several = len(doubts) > 1
+    return {key: Doubt(f"against {name} it is right", explains=several) for key, name in doubts.items()}
+
+
+def _doubt_rounding(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
+    """Doubts of numbers whose last digits are cut off: where no other row shows that this table rounds."""
+    for key, (low, middle, high) in computed.items():
+        printed, sign = target.ends[key][1], -1 if middle < 0 else 1
+        width = target.ends[key][2] - target.ends[key][0]
+        nearest, furthest = sorted((sign * (low - printed), sign * (high - printed)))
+        if furthest < 0 or nearest > 0.999 * width:
+            return {}  # no number that its digits are cut off of gives it
+    return {key: Doubt("its last digit may be cut off, not rounded") for key in off}
 
 
 def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: Ends, lines: Lines) -> Doubt | None:
@@ -100,7 +148,7 @@ def _doubt_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends]
         parts = [line.ends[key] for line in operands]
         possible = {name for name, ends in _list_other_means(parts, operands, lines) if meets(target.ends[key], ends)}
         if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
-            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})")
+            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})", explains=len(off) > 1)
         elif possible:
             name = min(possible, key=lambda name: (not _is_named(name, mean_word), name))
             doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, mean_word))

@@ -18,6 +18,9 @@ from plumbline.audit.paper.lines import Ends
 #: against it), and where they do not.
 SAID, SAID_ALL, UNSAID = 0.01, 0.1, 1e-4
 
+#: Share of the relations of a paper that are believed which may be none (false discoveries).
+FALSE_SHARE = 0.01
+
 #: Share of the rows that must agree.
 SHARE = 2 / 3
 
@@ -39,7 +42,11 @@ class Agreement:
         if few or self.agree < SHARE * self.rows - 1e-9:
             return False
         level = UNSAID if not stated else SAID_ALL if self.agree == self.rows else SAID
-        return tail(self.agree, self.rows, self.chance) * max(1, tries) < level
+        return self.chance_of_itself(tries) < level
+
+    def chance_of_itself(self, tries: int) -> float:
+        """Chance that one of so many relations that are tried agrees as often, though none is one."""
+        return tail(self.agree, self.rows, self.chance) * max(1, tries)
 
 
 def meets(first: Ends, second: Ends) -> bool:
@@ -87,6 +94,17 @@ def chance_of_a_mean(printed: Sequence[Ends], computed: Sequence[Ends], values: 
         width = ends[2] - ends[0] + other[2] - other[0]
         chances.append(min(1.0, width / spread) if spread > 0 else 1.0)
     return max(0.01, median(chances))
+
+
+def find_level(chances: Sequence[float], searches: int) -> float:
+    """The chance up to which relations are believed, so that of those at most `FALSE_SHARE` are none.
+
+    Args:
+        chances: of each relation that holds, that it agrees as often of itself.
+        searches: how many were looked for in all of the paper (Benjamini and Hochberg's procedure).
+    """
+    ordered, of = sorted(chances), max(searches, len(chances))
+    return max((chance for n, chance in enumerate(ordered, 1) if chance <= FALSE_SHARE * n / of), default=0.0)
 
 
 def tail(agree: int, rows: int, chance: float) -> float:

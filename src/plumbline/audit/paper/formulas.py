@@ -181,10 +181,22 @@ FORMULAS = (
         unsigned=True,
         linear=True,
     ),
+    Formula(
+        text="{0} is what {2} is above or below {1}, in per cent of it",
+        pattern=f"{CHANGE}|{_PERCENT}",
+        units=frozenset("%"),
+        divides=0,
+        compute=lambda a, b: abs(100 * (b - a) / a),
+        express=lambda a, b: abs(100 * (b / a - 1)),
+        unsigned=True,
+    ),
 )
 
 #: Differences, in whichever direction a name may mean them.
 DIFFERENCES = tuple(formula for formula in FORMULAS if formula.pattern == CHANGE)
+
+#: Differences, and changes in per cent.
+CHANGES = tuple(formula for formula in FORMULAS if formula.pattern.startswith(CHANGE))
 
 #: Formulas of several neighbouring lines.
 MEANS = Formula(text="{0} is the mean of {1}", pattern=MEAN, compute=_mean, express=mean, linear=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.audit.audit_rows import MISMATCH, AuditRows
 from plumbline.audit.findings import Finding
-from plumbline.audit.paper.evidence import meets
+from plumbline.audit.paper.evidence import find_level, meets
 from plumbline.audit.paper.lines import SMALL, Ends, Line
 from plumbline.core.errors import UsageError
 from plumbline.published.expression import Given
@@ -20,6 +20,9 @@ from plumbline.published.printed_numbers import PrintedNumbers
 #: What a row rests on whose relation no name states: the numbers propose it, so that it accuses nobody.
 UNSTATED = "other interpretation"
 
+#: Why a relation accuses nobody that chance can have made.
+CHANCE = "among so many relations that were looked for, one agrees as often by chance"
+
 #: Most rows of one audit.
 MOST = 5_000
 
@@ -28,7 +31,8 @@ MOST = 5_000
 class RelationRow:
     """A row of a relation: its key, what it is, what is printed, what gives it, and whether a name states it.
 
-    `doubt`: what else may be meant where it does not hold, so that it accuses nobody; or nothing.
+    `doubt`: what else may be meant where it does not hold, so that it accuses nobody; or nothing. `cell`: where it
+    stands, if what is printed is no number of the cell but its mark.
     """
 
     key: str
@@ -37,6 +41,19 @@ class RelationRow:
     formula: Given
     stated: bool = True
     doubt: str = ""
+    cell: Cell | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldRelation:
+    """A relation whose rows are to be checked: where it is, what it says, and the chance that it agrees of itself."""
+
+    table: str
+    line: str
+    description: str
+    rows: tuple[RelationRow, ...]
+    verb: str
+    chance: float
 
 
 class Ledger:
@@ -50,18 +67,32 @@ class Ledger:
         #: Those of the dropped that a name states and that so many rows agree with that the others may be wrong.
         self.doubted: list[str] = []
         self.tested: set[Cell] = set()
+        #: The cell of each row, by the row's id.
+        self.cells: dict[str, Cell] = {}
         #: Cells that a check of the audit file tests: no relation tests them again.
         self.stated_cells: frozenset[Cell] = frozenset()
+        #: How many relations that a name states were looked for.
+        self.searches = 0
+        self._held: list[_HeldRelation] = []
         self._ids: list[str] = []
 
     def add(
-        self, id: str, quantity: str, where: str, printed: PrintedNumber, formula: Given, basis: str = "follows"
+        self,
+        id: str,
+        quantity: str,
+        where: str,
+        printed: PrintedNumber,
+        formula: Given,
+        basis: str = "follows",
+        cell: Cell | None = None,
     ) -> str:
-        """Check one number; returns the row's verdict."""
+        """Check one number, which stands in a cell (by default the printed number's own); returns the verdict."""
         if len(self.rows.rows) >= MOST:
             raise UsageError(f"{self.rows.study}: more than {MOST} rows; audit a part of the tables")
         self.rows.check(id, quantity, where, printed, formula, basis=basis)  # type: ignore[arg-type]
         self.tested.update(printed.cells)
+        if cell or printed.cells:
+            self.cells[id] = cell or printed.cells[0]
         return self.rows.rows[-1].verdict
 
     def free_id(self, id: str) -> str:
@@ -70,25 +101,45 @@ class Ledger:
         self._ids.append(id if not count else f"{id}#{count + 1}")
         return self._ids[-1]
 
-    def hold(self, table: str, line: str, description: str, rows: Iterable[RelationRow], verb: str = "agree") -> None:
-        """Check every row of a relation, and make those that do not agree one finding."""
-        open_rows = [row for row in rows if not self.stated_cells.intersection(row.printed.cells)]
-        if not open_rows:
-            return
-        id, broken, reasons, count = self.free_id(f"{table}.{line}"), [], [], 0
-        for row in open_rows:
-            count += 1
-            basis = "follows" if row.stated and not row.doubt else UNSTATED
-            if (
-                self.add(f"{id}.{row.key}", row.quantity, row.printed.where, row.printed, row.formula, basis)
-                == MISMATCH
-            ):
-                broken.append(f"{id}.{row.key}")
-                reasons += [f" {row.key}: {row.doubt}."] * bool(row.doubt)
-        share = f"{count - len(broken)} of {count} {verb}"
-        self.relations.append(f"{table}: {description}: {share}")
-        if broken:
-            self.find(id, f"{description}: {share}.{''.join(reasons)}", broken)
+    def hold(
+        self,
+        table: str,
+        line: str,
+        description: str,
+        rows: Iterable[RelationRow],
+        verb: str = "agree",
+        chance: float = 0.0,
+    ) -> None:
+        """Keep a relation, whose rows `settle` checks; `chance`: that so many of them agree of themselves."""
+        open_rows = tuple(row for row in rows if not self.stated_cells.intersection(row.printed.cells))
+        if open_rows:
+            self._held.append(_HeldRelation(table, line, description, open_rows, verb, chance))
+            self.tested.update(cell for row in open_rows for cell in row.printed.cells)
+
+    def settle(self) -> None:
+        """Check every row of the relations that hold, and make those of one that do not agree one finding.
+
+        Where so many were looked for in the paper that chance can have made one, it accuses nobody.
+        """
+        level = find_level([held.chance for held in self._held if held.rows[0].stated], self.searches)
+        for held in self._held:
+            id, broken, reasons = self.free_id(f"{held.table}.{held.line}"), [], []
+            for row in held.rows:
+                doubt = row.doubt or (CHANCE if row.stated and held.chance > level else "")
+                basis = "follows" if row.stated and not doubt else UNSTATED
+                label = f"{id}.{row.key}"
+                if (
+                    self.add(label, row.quantity, row.printed.where, row.printed, row.formula, basis, row.cell)
+                    == MISMATCH
+                ):
+                    broken.append(label)
+                    reasons += [f" {row.key}: {doubt}."] * bool(doubt)
+            count = len(held.rows)
+            share = f"{count - len(broken)} of {count} {held.verb}"
+            self.relations.append(f"{held.table}: {held.description}: {share}")
+            if broken:
+                self.find(id, f"{held.description}: {share}.{''.join(reasons)}", broken)
+        self._held.clear()
 
     def drop(
         self, table: str, description: str, target: Line, computed: Mapping[str, Ends], *, doubted: bool = False

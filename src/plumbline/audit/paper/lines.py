@@ -5,13 +5,13 @@ Relations are looked for with these; what is found is then computed again with t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 
-from plumbline.audit.paper.names import NONLINEAR, has_footnote, is_change, is_spread, kind_of, says, words_of
+from plumbline.audit.paper.line_types import LEVELS, YEAR, LineType, find_type, find_unit
+from plumbline.audit.paper.names import NONLINEAR, has_footnote, is_spread, kind_of, says, words_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.printed_cell import PrintedCell
 from plumbline.published.interval_arithmetic import high, low
@@ -23,7 +23,11 @@ Ends = tuple[float, float, float]
 #: Most lines, and places of a line, that are checked.
 LINES, PLACES = 60, 400
 
-_YEAR = re.compile("19[5-9][0-9]|20[0-3][0-9]")
+
+def ends_of(number: PrintedNumber) -> Ends:
+    """The ends of a printed number, with its printed value between them."""
+    interval = number.interval()
+    return low(interval), number.value, high(interval)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +48,7 @@ class Line:
     @cached_property
     def ends(self) -> dict[str, Ends]:
         """Ends of each number by its key."""
-        ends = {}
-        for key, number in self.numbers.items():
-            interval = number.interval()
-            ends[key] = (low(interval), number.value, high(interval))
-        return ends
+        return {key: ends_of(number) for key, number in self.numbers.items()}
 
     @cached_property
     def words(self) -> str:
@@ -67,9 +67,14 @@ class Line:
     @cached_property
     def kind(self) -> str:
         """What its numbers are: "date", "%", "count", or empty if its name, units and numbers do not show it."""
-        if self.numbers and all(_YEAR.fullmatch(number.text) for number in self.numbers.values()):
+        if self.numbers and all(YEAR.fullmatch(number.text) for number in self.numbers.values()):
             return "date"
         return kind_of(self.name)
+
+    @cached_property
+    def name_unit(self) -> str:
+        """The unit that its name ends in."""
+        return find_unit(self.name)
 
     def unit(self, key: str) -> str:
         """The unit of its number there, of units that multiply and of percent points one for all."""
@@ -114,14 +119,15 @@ class Lines:
         )
 
     @cached_property
-    def level_keys(self) -> tuple[str, ...]:
-        """Keys but those of a spread or of a change of others, by their name or as all their numbers have a sign."""
-        return tuple(key for key in self.linear if not (self._is(is_change, key) or self._is_signed(key)))
+    def types(self) -> dict[str, LineType]:
+        """The type of each key, which is a line across these."""
+        cells = {key: [line.cells[key] for line in self.lines if key in line.numbers] for key in self.keys}
+        return {key: find_type(key, cells[key], partial(self.is_small, key)) for key in self.keys}
 
-    def _is_signed(self, key: str) -> bool:
-        """Whether all numbers of a key have a sign, and one of them a plus."""
-        cells = [line.cells[key] for line in self.lines if key in line.numbers]
-        return len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells)
+    @cached_property
+    def level_keys(self) -> tuple[str, ...]:
+        """Keys whose numbers are their own: no changes, spreads, means, totals or ranks of others."""
+        return tuple(key for key in self.linear if self.types[key].type in LEVELS)
 
     def _is(self, kind: Callable[[str], bool | None], key: str) -> bool:
         """Whether a key is of a kind; by the size of its numbers where its name alone does not decide."""

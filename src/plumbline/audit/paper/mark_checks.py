@@ -1,17 +1,21 @@
 """Checks ranks, and the numbers that a table prints bold or underlined, against their values.
 
-Bold is taken for "the best of its column" (or row, or group of rows) only where that is so in most of them.
+Bold is taken for "the best of its column" (or row, or group of rows) only where that is so in most of them, and more
+often than where bold stands by chance: a direction that is fitted and a row that is left out are choices too.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.audit.counting import rank
 from plumbline.audit.paper.audit_file import TablePart
+from plumbline.audit.paper.evidence import tail
 from plumbline.audit.paper.ledger import Ledger, RelationRow
+from plumbline.audit.paper.line_types import AVERAGE, LEVELS, RANK, SUM
 from plumbline.audit.paper.lines import Line, Lines
 from plumbline.published.expression import Given
 from plumbline.published.printed_number import PrintedNumber, exact
@@ -24,6 +28,12 @@ _HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|ps
 
 #: Fewest lines whose mark is where it should be, and their share of all marked ones.
 LEAST, SHARE = 3, 0.75
+
+#: Chance from which bold can be the best of so many lines by itself; where the lines' names tell which end is better.
+BY_CHANCE, BY_CHANCE_TOLD = 0.05, 0.1
+
+#: Types of lines in which one number is the best.
+RANKED = LEVELS | {AVERAGE, SUM, RANK}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +49,12 @@ class _Marked:
     underlined: tuple[str, ...]
     direction: int
     stated: bool
+    fitted: bool
+
+    @property
+    def chance(self) -> float:
+        """Chance that one of so many bold numbers is the best, at either end where the direction is fitted."""
+        return min(1.0, (1 + self.fitted) * len(self.bold) / len(self.keys))
 
 
 def check_marks(
@@ -51,26 +67,41 @@ def check_marks(
     """
     _check_ranks(by_column, ledger)
     everywhere = {lines.along: _list_always_bold(lines) for lines in (by_column, by_row)}
-    tried = []
+    tried: list[tuple[Lines, list[_Marked], int]] = []
     for lines, across in ((by_column, by_row), (by_row, by_column)):
         keys = set(lines.level_keys) - everywhere[across.along] - set(explained[across.along])
-        without = {line.name for line in lines.lines if line.name not in across.level_keys} | everywhere[lines.along]
+        without = {name for name, type_ in across.types.items() if type_.type not in RANKED} | everywhere[lines.along]
         for grouped in (False, True):
             if not grouped or len(set(lines.groups.values())) > 1:
-                tried.append((lines, list(_collect_marks(lines, part, keys, without, grouped=grouped))))
+                for way in (1, -1, 0):
+                    tried.append((lines, *_collect_marks(lines, part, keys, without, way, grouped=grouped)))
     # Bold in one row alone can mean "ours".
-    tried = [(lines, marks if len({key for mark in marks for key in mark.bold}) > 1 else []) for lines, marks in tried]
-    counted = [(sum(_is_right(mark, "bold") for mark in marks), len(marks), n) for n, (_, marks) in enumerate(tried)]
-    fit = [(right / of, right, -n) for right, of, n in counted if right >= LEAST and right >= SHARE * of]
+    tried = [
+        (lines, marks if len({key for mark in marks for key in mark.bold}) > 1 else [], apart)
+        for lines, marks, apart in tried
+    ]
+    fit = []
+    for n, (lines, marks, apart) in enumerate(tried):
+        right, of = sum(_is_right(mark, "bold") for mark in marks), len(marks)
+        if right >= LEAST and right >= SHARE * of:
+            # Arrows leave nothing to choose. Else each way that is tried is a choice, of which "the largest of its
+            # column" is as likely as all others together; and each row that is left out is one.
+            told, plain = all(mark.stated for mark in marks), n == 0
+            choices = math.comb(len(lines.keys), apart) * (1 if told else 2 if plain else len(tried))
+            chance = choices * tail(right, of, sum(mark.chance for mark in marks) / of)
+            if chance < (BY_CHANCE_TOLD if told else BY_CHANCE):
+                fit.append((right / of, right, -n, chance))
     if fit:
-        lines, marks = tried[-max(fit)[2]]
-        _check("bold", marks, lines, ledger)
+        _, _, place, chance = max(fit)
+        lines, marks, _ = tried[-place]
+        _check("bold", marks, lines, ledger, chance)
         under = [mark for mark in marks if mark.underlined and len(mark.bold) == 1]
         right = sum(_is_right(mark, "underlined") for mark in under)
         if right >= LEAST and right >= SHARE * len(under):
-            _check("underlined", under, lines, ledger)
-    elif any(of >= LEAST for _, of, _ in counted):
-        ledger.dropped.append(f"{by_column.table.name}: bold numbers are not the best of most columns, rows or groups")
+            _check("underlined", under, lines, ledger, chance)
+    elif any(len(marks) >= LEAST for _, marks, _ in tried):
+        text = "bold numbers are not the best of most columns, rows or groups, or as often by chance"
+        ledger.dropped.append(f"{by_column.table.name}: {text}")
 
 
 def _list_always_bold(lines: Lines) -> set[str]:
@@ -85,21 +116,25 @@ def _list_always_bold(lines: Lines) -> set[str]:
 
 
 def _collect_marks(
-    lines: Lines, part: TablePart, among: Collection[str], without: Collection[str], *, grouped: bool
-) -> Iterator[_Marked]:
-    """What is compared, without rows that are never bold and yet better than what is in most of their lines."""
-    marks = list(_collect_all_marks(lines, part, grouped, among, without))
+    lines: Lines, part: TablePart, among: Collection[str], without: Collection[str], way: int, *, grouped: bool
+) -> tuple[list[_Marked], int]:
+    """What is compared, without rows that are never bold and yet better than what is in most of their lines; and how
+    many rows those are.
+
+    `way`: the better end of lines whose name states none, 0 where each line's bold tells it.
+    """
+    marks = list(_collect_all_marks(lines, part, grouped, among, without, way))
     bold = {key for mark in marks for key in mark.bold}
     times, beats = Counter(key for mark in marks for key in mark.keys), Counter[str]()
     for mark in marks:
         best = max(mark.direction * mark.line.ends[key][1] for key in mark.bold)
         beats.update(key for key in mark.keys if key not in bold and mark.direction * mark.line.ends[key][1] > best)
     apart = {key for key, count in beats.items() if count > 1 and 2 * count >= times[key]}
-    yield from _collect_all_marks(lines, part, grouped, set(among) - apart, without)
+    return list(_collect_all_marks(lines, part, grouped, set(among) - apart, without, way)), len(apart)
 
 
 def _collect_all_marks(
-    lines: Lines, part: TablePart, grouped: bool, among: Collection[str], without: Collection[str]
+    lines: Lines, part: TablePart, grouped: bool, among: Collection[str], without: Collection[str], way: int
 ) -> Iterator[_Marked]:
     for line in lines.lines:
         if line.name in without:
@@ -107,6 +142,8 @@ def _collect_all_marks(
         groups = dict.fromkeys(lines.groups[key] for key in line.ends) if grouped else {-1: None}
         for group in groups:
             keys = [key for key in line.ends if (not grouped or lines.groups[key] == group) and key in among]
+            units = Counter(line.unit(key) for key in keys)
+            keys = [key for key in keys if line.unit(key) == units.most_common(1)[0][0]]
             bold = [key for key in keys if line.cells[key].bold]
             if len(keys) < 3 or not 0 < len(bold) < len(keys) / 2:
                 continue
@@ -117,8 +154,9 @@ def _collect_all_marks(
                 keys=tuple(keys),
                 bold=tuple(bold),
                 underlined=tuple(under),
-                direction=stated or _fit_direction(line, keys, bold),
+                direction=stated or way or _fit_direction(line, keys, bold),
                 stated=line.name in part.better or (lines.along == "column" and any(a in line.name for a in "↑↓")),
+                fitted=not (stated or way),
             )
 
 
@@ -151,11 +189,33 @@ def _is_right(marked: _Marked, mark: str) -> bool:
     return any(sum(other > value[key] for other in value.values()) == 1 for key in marked.underlined)
 
 
-def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger) -> None:
+def _is_best_of_its_own(mark: _Marked, lines: Lines, across: Lines) -> bool:
+    """Whether a bold number that is not the best of its line is that of its own block, or of the line across."""
+    if _is_right(mark, "bold"):
+        return False
+    for key in mark.bold:
+        block = [other for other in mark.keys if lines.groups[other] == lines.groups[key]]
+        best = max(block, key=lambda other: mark.direction * mark.line.ends[other][1])
+        if key == best and len(mark.keys) > len(block) > 1 and (len(block) > 2 or len(mark.bold) > 1):
+            return True
+        if lines.along == "row":
+            column = next((line for line in across.lines if line.name == key), None)
+            own = mark.line.name
+            if column is not None and own in column.ends:
+                block = [other for other in column.ends if across.groups[other] == across.groups[own]]
+                values = [column.ends[other][1] for other in block]
+                if len(block) > 2 and column.ends[own][1] in (max(values), min(values)):
+                    return True
+    return False
+
+
+def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, chance: float) -> None:
     """Check each line's mark: the better one of the marked numbers has rank 1, or 2."""
     table, place, rank_name = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
     rows = []
     for count, item in enumerate(marked):
+        if not item.stated and _is_right(replace(item, direction=-item.direction), mark):
+            continue  # of a measure of which the other end is better, as this line alone shows
         values = {
             key: item.direction * item.line.ends[key][1] for key in (item.bold if mark == "bold" else item.underlined)
         }
@@ -165,9 +225,11 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger) -
         printed = replace(exact(place, f"rank of {mark}"), where=number.where)
         others = [item.line.numbers[key] for key in item.keys if key != chosen]
         formula = _rank(number, others, item.direction)
-        rows.append(RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated))
+        rows.append(
+            RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated, cell=number.cells[0])
+        )
     along = f"{lines.along} or group" if len({item.line.name for item in marked}) < len(marked) else lines.along
-    ledger.hold(table, mark, f"{mark} numbers are the {rank_name} of their {along}", rows, "are")
+    ledger.hold(table, mark, f"{mark} numbers are the {rank_name} of their {along}", rows, "are", chance)
 
 
 def _rank(number: PrintedNumber, others: Sequence[PrintedNumber], direction: int) -> Given:

@@ -100,6 +100,13 @@ def is_change(name: str) -> bool | None:
     return None if other else True
 
 
+def is_named_only(name: str, pattern: str) -> bool:
+    """Whether the last part of a name is one of these words, alone or next to words of statistics."""
+    last = words_of(name.split(" / ")[-1]).split()
+    other = [word for word in last if not re.fullmatch(f"{pattern}|{_BESIDE}|score|scores|all|tasks|[0-9]+", word)]
+    return not other and any(re.fullmatch(pattern, word) for word in last)
+
+
 def kind_of(name: str) -> str:
     """What a name states its numbers to be: "date", "%", "count", or nothing."""
     return next((kind for kind, pattern in _KINDS.items() if says(name, pattern)), "")

@@ -14,11 +14,14 @@ from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.paper_source import PaperSource, read_paper_source
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.printed_cell import PARTS
 from plumbline.audit.paper.relations import check_relations
+from plumbline.audit.paper.sentence_checks import check_sentences, split_sentences
 from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.core.errors import PlumblineError, UsageError, nearest
+from plumbline.published.interval_arithmetic import Cell
 from plumbline.published.printed_number import PrintedNumber, exact
 
 CONTRADICTS, LIKELY, NOTHING_CHECKED = "contradicts", "likely", "nothing was checked"
@@ -38,6 +41,10 @@ class PaperAudit:
         doubted: those of the dropped that a name states, where so many rows agree that the others may be wrong.
         printed, read: numbers of the tables, and how many of them some row reads.
         unread: table -> column -> how many of its numbers no row reads.
+        types: table -> row or column -> its type and what shows it, of those that are more than values.
+        cells: id of a row -> the cell that it checks: table, row, column.
+        source: what is kept of the paper's LaTeX: tables there, passages, what was not read.
+        sentences, sentences_read: sentences with a number, and how many of them say what can be checked.
     """
 
     folder: Path
@@ -52,6 +59,21 @@ class PaperAudit:
     printed: int
     read: int
     unread: dict[str, dict[str, int]]
+    types: dict[str, dict[str, list[str]]]
+    cells: dict[str, Cell]
+    source: PaperSource
+    sentences: int
+    sentences_read: int
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the tables."""
+        return frozenset(table.name for table in self.tables)
+
+    @property
+    def latex(self) -> dict[str, str]:
+        """The lines of LaTeX on which cells stand, by their place."""
+        return {where: line for table in self.source.tables.values() for where, line in table.lines.items()}
 
     @property
     def contradictions(self) -> list[Row]:
@@ -103,9 +125,15 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     check_sizes(settings, numbers, ledger)
     stated_rows = len(ledger.rows.rows)
     ledger.stated_cells = frozenset(ledger.tested)
+    source, sentences_read = read_paper_source(folder), 0
+    sentences = split_sentences(source.passages)
+    types: dict[str, dict[str, list[str]]] = {}
     if untold:
         for table in tables.values():
-            check_relations(table, settings.tables.get(table.name, audit_file.TablePart()), ledger)
+            part = settings.tables.get(table.name, audit_file.TablePart())
+            types[table.name] = check_relations(table, part, sentences, ledger)
+        sentences_read = check_sentences(sentences, ledger)
+        ledger.settle()
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:
@@ -126,6 +154,11 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         printed=len(cells),
         read=sum(cell in ledger.rows.read for cell in cells),
         unread={name: _count_unread(table, ledger) for name, table in tables.items()},
+        types=types,
+        cells=ledger.cells,
+        source=source,
+        sentences=len(sentences),
+        sentences_read=sentences_read,
     )
 
 

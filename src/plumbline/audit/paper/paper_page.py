@@ -24,7 +24,7 @@ from plumbline.specs.paper import Paper
 SHOWN = 12
 
 RUNNING_TEXT = (
-    "Running text is not read: what it says is checked where audit.toml says it, under [numbers] and [checks]."
+    "Of running text only what a sentence says by itself is read; the rest is checked where audit.toml says it."
 )
 
 UNREAD = "no check of the audit file reads them, and no relation to others was found"
@@ -50,11 +50,12 @@ def write_page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     page_content = (rows, [name], {name: findings}, {name: covered}, {name: paper})
     text = to_markdown(*page_content, with_bearings=False) if rows else NO_ROWS_PAGE
     if audit.doubted and not rows:
-        text = "\n".join([NO_ROWS_PAGE.partition("\n")[0], "", *item(_write_answer(audit)), ""])
+        text = "\n".join([NO_ROWS_PAGE.partition("\n")[0], "", *item(write_answer(audit)), ""])
     if rows:
         head, _, rest = text.partition("\n\n")
         ids = ", ".join(dict.fromkeys(f"`{_as_code(row['finding'])}`" for row in audit.likely))
-        text = "\n".join([head, "", *item(f"{_write_answer(audit)} {f'Likely: {ids}.' if ids else ''}"), "", rest])
+        answer = f"{write_answer(audit)} {f'Likely: {ids}.' if ids else ''}"
+        text = "\n".join([head, "", *item(answer), *item(describe_coverage(audit)), "", rest])
     sections = {
         "Tables": [f"`{_as_code(table.name)}`: {_describe(table, audit.unread[table.name])}" for table in audit.tables],
         "Relations that were found without being told": map(_escape_text, audit.relations),
@@ -71,13 +72,47 @@ NO_ROWS = "no relation was found among its numbers; tell some in audit.toml."
 NO_ROWS_PAGE = f"# Audit of the printed numbers\n\nNothing was checked: {NO_ROWS}\n"
 
 
+def describe_coverage(audit: PaperAudit) -> str:
+    """What was read of what is there, and what of it a check reads."""
+    tables = len(audit.tables)
+    there = f"{tables} of {_count(audit.source.tables_there, 'table')}" if audit.source.tables_there else ""
+    read = f"{there or _count(tables, 'table')} read; {audit.read} of {_count(audit.printed, 'number')} are in a check"
+    if audit.sentences:
+        read += f"; {audit.sentences_read} of {_count(audit.sentences, 'sentence')} with a number"
+    return f"{read}."
+
+
+def write_author_text(audit: PaperAudit) -> str:
+    """A text to send to an author: each number that contradicts, or may, with its place and what gives another."""
+    lines = [f"On the printed numbers of {audit.title or 'your paper'}:", ""]
+    for rows, head in ((audit.contradictions, ""), (audit.likely, "Perhaps meant otherwise: ")):
+        for row in rows:
+            reason = str(row.get("explanation", "")).split(". ")[0].rstrip(".")
+            lines.append(f"- {head}{row['quantity']} ({row['source']}): printed {row['printed']}, "
+                         f"{format_recomputed(row)}; {reason}.")  # fmt: skip
+    end = "A printed number is taken for all that rounds to it. Which of the numbers is wrong the audit does not know."
+    return "\n".join([*lines, "", end])
+
+
+def write_review_sentence(audit: PaperAudit) -> str:
+    """A sentence for a review; nothing where nothing contradicts."""
+    rows = audit.contradictions
+    if not rows:
+        return "No printed number contradicts the others; those marked as likely deserve a look."
+    named = "; ".join(
+        f"{row['quantity']} is printed as {row['printed']} ({format_recomputed(row)} from the others)"
+        for row in rows[:3]
+    )
+    more = f"; {len(rows) - 3} more" if len(rows) > 3 else ""
+    return f"Some printed numbers contradict each other: {named}{more}; please correct or explain them."
+
+
 def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
     """Write the audit for a terminal: what was read and checked, each contradiction in two lines, the files."""
-    tables = len(audit.tables)
     counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
     untold = len(audit.rows) - audit.stated
     lines = [
-        f"{audit.folder}: {_count(tables, 'table')}, {_count(audit.printed, 'number')}; checks read {audit.read}",
+        f"{audit.folder}: {describe_coverage(audit)}",
         f"{_count(len(audit.rows), 'check')}: {audit.stated} told, {untold} found without being told",
         "  ".join(f"{name} {counts[name]}" for name in VERDICTS),
     ]
@@ -93,7 +128,7 @@ def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]
     if not_read:
         lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {entry}" for entry in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
-    lines += [""] if audit.answer == NOTHING_CHECKED else ["", _write_answer(audit)]
+    lines += [""] if audit.answer == NOTHING_CHECKED else ["", write_answer(audit)]
     lines += [*(f"{name:5} {path}" for name, path in files.items())]
     return visible("\n".join(lines))
 
@@ -111,7 +146,7 @@ def _list_broken(broken: Sequence[Row]) -> list[str]:
     return lines + ["", f"and {len(broken) - SHOWN} more on the page"] * (len(broken) > SHOWN)
 
 
-def _write_answer(audit: PaperAudit) -> str:
+def write_answer(audit: PaperAudit) -> str:
     """Write the audit's result in a sentence or two."""
     broken, likely = len(audit.contradictions), len(audit.likely)
     sentence = f"{_count(broken, 'number')} contradict{'s' * (broken == 1)} the others." if broken else ""
@@ -157,12 +192,19 @@ def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], cod
         "checks": {"told": audit.stated, "found": len(audit.rows) - audit.stated},
         "verdicts": {name: sum(row["verdict"] == name for row in audit.rows) for name in VERDICTS},
         "answer": audit.answer,
+        "tables_there": audit.source.tables_there,
+        "tables_unread": [{"where": table.where, "why": table.why} for table in audit.source.unread],
+        "sentences": audit.sentences,
+        "sentences_read": audit.sentences_read,
+        "types": audit.types,
         "contradictions": [{key: row.get(key, "") for key in keys} for row in audit.contradictions],
         "likely": [{key: row.get(key, "") for key in keys} for row in audit.likely],
         "relations": audit.relations,
         "dropped": audit.dropped,
         "doubted": audit.doubted,
         "not_read": not_read,
+        "to_the_author": write_author_text(audit) if audit.contradictions or audit.likely else "",
+        "for_a_review": write_review_sentence(audit) if audit.contradictions or audit.likely else "",
         "printed": audit.printed,
         "read": audit.read,
         "files": files,

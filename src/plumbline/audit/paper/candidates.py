@@ -1,0 +1,301 @@
+"""Lists the relations that a line of a table may have to others: formulas, the lines they are of, what they compute."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.audit.paper.audit_file import TablePart
+from plumbline.audit.paper.evidence import Agreement, chance_of_a_mean, meets, rate_agreement, rounds_to
+from plumbline.audit.paper.formulas import BASELINE, DIFFERENCES, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
+from plumbline.audit.paper.line_types import BASELINE_WORDS
+from plumbline.audit.paper.lines import Ends, Line, Lines
+from plumbline.audit.paper.names import is_added, is_spread, kind_of, says
+from plumbline.published.expression import Given
+
+#: Most numbers that the search in one table computes.
+WORK = 1_500_000
+
+#: Share of the larger operand below which the other one is as good as nothing: A = B passes for A = B - C.
+NOTHING = 0.025
+
+#: Fewest numbers of a total that stands alone, and share of it by which one may be off that is to be looked at.
+FEWEST, CLOSE = 3, 0.05
+
+#: How many times larger than another a number may be that a mean is of.
+SCALE = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
+
+    `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
+    `plain`: where it has one row or two, of which none need agree: it is what the target's name most plainly states;
+    `whole`: a sum of all lines before the target.
+    """
+
+    target: Line
+    sentence: str
+    spoken: bool
+    small: bool
+    plain: bool
+    parts: frozenset[int]
+    computed: dict[str, Ends]
+    formula: Callable[[str], Given]
+    of: Formula
+    operands: tuple[Line, ...] = ()
+    whole: bool = False
+
+    def measure(self) -> Agreement:
+        """How many rows agree."""
+        keys = list(self.computed)
+        printed, computed = [self.target.ends[key] for key in keys], [self.computed[key] for key in keys]
+        agreement = rate_agreement(printed, computed)
+        if self.of is MEANS and 2 * sum(map(rounds_to, printed, computed)) < agreement.agree:
+            return replace(agreement, chance=1.0)  # near in most rows, and the rounded mean in few: a weighted one
+        if self.of is MEANS and len(keys) >= 2 and MEANS.says(self.target):
+            # A column that is called a mean has a narrow span; what another mean of its row could be is wider.
+            values = [[line.ends[key][1] for line in self.operands] for key in keys]
+            return replace(agreement, chance=min(agreement.chance, chance_of_a_mean(printed, computed, values)))
+        return agreement
+
+    @property
+    def plain_total(self) -> bool:
+        """Whether it is the total of one line alone, of many numbers that give it or come near."""
+        if self.of is not SUMS or len(self.computed) != 1 or len(self.operands) < FEWEST:
+            return False
+        (key, ends), printed = next(iter(self.computed.items())), self.target.ends
+        return self.whole and abs(ends[1] - printed[key][1]) <= CLOSE * abs(ends[1])
+
+    def count_agreeing(self) -> int:
+        """How many rows agree."""
+        return sum(meets(self.target.ends[key], ends) for key, ends in self.computed.items())
+
+    def count_shuffled(self, draw: random.Random) -> int:
+        """How many rows agree with shuffled cells: of each operand of a mean or sum, else of the target."""
+        printed, computed = [self.target.ends[key] for key in self.computed], list(self.computed.values())
+        if self.of in (MEANS, SUMS):
+            columns = [draw.sample([line.ends[key] for key in self.computed], len(printed)) for line in self.operands]
+            computed = [ends for row in zip(*columns, strict=True) if (ends := self.of.ends(row)) is not None]
+        else:
+            draw.shuffle(printed)
+        return sum(map(meets, printed, computed))
+
+    def measure_against_shuffled(self) -> Agreement:
+        """The same, where the chance is also that of rows whose operands are changed for those of others one by one:
+        an operand that is nearly one number, or nothing, is not evidence."""
+        agreement, keys = self.measure(), list(self.computed)
+        printed = [self.target.ends[key] for key in keys]
+        for moved in range(len(self.operands) if len(self.operands) == 2 else 0):
+            hits = tries = 0
+            for shift in range(1, min(len(keys), 12)):
+                for n, key in enumerate(keys):
+                    other = keys[(n + shift) % len(keys)]
+                    ends = self.of.ends(
+                        [line.ends[other if place == moved else key] for place, line in enumerate(self.operands)]
+                    )
+                    hits, tries = hits + (ends is not None and meets(printed[n], ends)), tries + 1
+            agreement = replace(agreement, chance=max(agreement.chance, hits / tries))
+        return agreement
+
+
+class Budget:
+    """What the search in one table may still compute."""
+
+    def __init__(self) -> None:
+        self.left = WORK
+
+
+def list_candidates(target: Line, lines: Lines, part: TablePart, budget: Budget, stated: bool) -> Iterator[Candidate]:
+    """The relations that a line may have to others: those that its name states, or the rest."""
+    others = [line for line in lines.lines if line is not target]
+    for formula in FORMULAS:
+        if formula.says(target) != stated or not (stated or formula.unsaid) or (formula.unsigned and target.signed):
+            continue
+        for first in others if formula.pairs and budget.left >= 0 else ():
+            for second in others:
+                near = abs(first.place - target.place) <= 3 and abs(second.place - target.place) <= 3
+                if first is not second and (stated or near) and (formula.ordered or first.place < second.place):
+                    yield from _relate_lines(target, formula, (first, second), lines, budget)
+    for formula in (MEANS, SUMS):
+        if stated and formula.says(target):
+            for window in _list_windows(target, others):
+                yield from _relate_lines(target, formula, window, lines, budget)
+    before = [line for line in others if line.place < target.place]
+    if not stated and not MEANS.says(target) and len(before) >= 3:
+        yield from _relate_lines(target, MEANS, before, lines, budget)
+    if lines.along == "column":
+        yield from _relate_to_baseline(target, others, lines, part, budget, stated)
+
+
+def _list_before(target: Line, lines: Lines) -> list[int]:
+    """Places of the lines before a line; of those after it where there is none."""
+    before = [line.place for line in lines.lines if line.place < target.place]
+    return before or [line.place for line in lines.lines if line.place > target.place]
+
+
+def _are_alike(lines: Sequence[Line], keys: Sequence[str]) -> bool:
+    """Whether lines can be of one kind, so that a mean of them can be meant: no spreads, and values of one size."""
+    values = [abs(line.ends[key][1]) for line in lines for key in keys]
+    return all(is_spread(line.name) is False for line in lines) and max(values) <= 10 * min(values)
+
+
+def _list_windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Neighbouring lines that a mean may be of: all others, and those next to the target on one side."""
+    before = [line for line in others if line.place < target.place]
+    after = [line for line in others if line.place > target.place]
+    if len(others) >= 2:
+        yield others
+    for start in range(len(before) - 1):
+        if start or after:
+            yield before[start:]
+    for end in range(2, len(after) + 1):
+        if end < len(after) or before:
+            yield after[:end]
+    # Without the first one or two after it, or the last before it, which may be of another kind.
+    for start in (1, 2):
+        if len(after) - start >= 2:
+            yield after[start:]
+    for end in (len(before) - 1, len(before) - 2):
+        for start in range(max(0, end - 1)):
+            yield before[start:end]
+
+
+def _relate_lines(
+    target: Line, formula: Formula, operands: Sequence[Line], lines: Lines, budget: Budget
+) -> Iterator[Candidate]:
+    budget.left -= len(lines.linear) // 4 + 6 * len(operands)
+    if budget.left < 0:
+        return
+    keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in operands)]
+    if formula.linear:
+        keys = _keep_one_kind(target, formula, operands, keys)
+    if not keys:
+        return
+    sample = keys[:6]
+    first = {key: formula.ends([line.ends[key] for line in operands]) for key in sample}
+    if len(keys) >= 6 and sum(first[key] is not None and meets(target.ends[key], first[key]) for key in sample) < 2:  # type: ignore[arg-type]
+        return
+    if formula.linear and formula in FORMULAS:
+        keys = [key for key in keys if not _is_nothing(operands[0].ends[key], operands[1].ends[key])]
+        if not keys:
+            return
+    computed = {key: ends for key in keys if (ends := formula.ends([line.ends[key] for line in operands])) is not None}
+    places = [line.place for line in operands]
+    yield Candidate(
+        target=target,
+        sentence=formula.sentence(target.name, [line.name for line in operands], lines.along),
+        spoken=formula in (FORMULAS[0], MEANS, SUMS),
+        small=formula is MEANS,
+        plain=formula is MEANS and places == _list_before(target, lines) and _are_alike(operands, keys),
+        parts=frozenset((target.place, *places)),
+        computed=computed,
+        formula=lambda key: formula.expression([line.numbers[key] for line in operands]),
+        of=formula,
+        operands=tuple(operands),
+        whole=formula is SUMS and places == _list_before(target, lines),
+    )
+
+
+def _keep_one_kind(target: Line, formula: Formula, operands: Sequence[Line], keys: Sequence[str]) -> list[str]:
+    """The keys whose numbers can be added or subtracted: of one kind and unit, no shares in a total, no counts among
+    what a mean is of."""
+    kinds = {line.kind for line in (*operands, target)}
+    units = {line.name_unit for line in (*operands, target)} - {"", "%", "pp"}
+    if len(units) > 1 or "date" in kinds or not _can_give(target.kind, {line.kind for line in operands} - {""}):
+        return []
+    alike = list(keys)
+    if any(line.units for line in operands):
+        of_key = {key: {line.unit(key) for line in operands} for key in keys}
+        alike = [key for key in keys if len(of_key[key]) == 1 and _can_give(target.unit(key), of_key[key] - {""})]
+    if formula.adds:
+        return [key for key in alike if is_added(key)]
+    if formula is not MEANS:
+        return alike
+    counts = [key for key in alike if kind_of(key) == "count"]
+    return [key for key in alike if (key not in counts or len(counts) == len(alike)) and _are_one_size(operands, key)]
+
+
+def _are_one_size(operands: Sequence[Line], key: str) -> bool:
+    """Whether numbers can be on one scale: 0.5 next to 50 is a share next to a percentage."""
+    sizes = [abs(line.ends[key][1]) for line in operands if line.ends[key][1]]
+    return not sizes or max(sizes) <= SCALE * min(sizes)
+
+
+def _can_give(target: str, operands: set[str]) -> bool:
+    """Whether a result of a kind or unit can come from operands of these; percent can be points of bare numbers."""
+    return len(operands) <= 1 and (not operands or target in ("", *operands))
+
+
+def _is_nothing(a: Ends, b: Ends) -> bool:
+    """Whether one of two operands is negligible against the other: A = B would pass for A = B - C."""
+    first, second = abs(a[1]), abs(b[1])
+    return first < NOTHING * second or second < NOTHING * first
+
+
+def _relate_to_baseline(
+    target: Line, others: Sequence[Line], lines: Lines, part: TablePart, budget: Budget, stated: bool
+) -> Iterator[Candidate]:
+    for line in others:
+        for name in _list_baselines(target, line, lines, part):
+            for formula in FORMULAS:
+                if not formula.baseline or budget.left < 0 or formula.says(target) != stated:
+                    continue
+                if formula.unsigned and target.signed:
+                    continue
+                if not stated and not formula.unsaid:
+                    continue
+                if not stated and not part.baseline and abs(line.place - target.place) > 3:
+                    continue
+                base = {key: name or _find_group_first(key, line, lines) for key in lines.keys}
+                keys = [
+                    key
+                    for key in lines.keys
+                    if key in target.ends and key in line.ends and base[key] in line.ends and base[key] != key
+                ]
+                budget.left -= 2 * len(keys)
+                if formula.linear:
+                    keys = [
+                        key
+                        for key in _keep_one_kind(target, formula, (line,), keys)
+                        if not _is_nothing(line.ends[base[key]], line.ends[key])
+                    ]
+                if not keys:
+                    continue
+                computed = {key: ends for key in keys if (ends := formula.ends([line.ends[base[key]], line.ends[key]]))}
+                yield Candidate(
+                    target=target,
+                    sentence=formula.sentence(
+                        target.name, [BASELINE.format(name) if name else GROUP_FIRST, line.name], lines.along
+                    ),
+                    spoken=formula in DIFFERENCES,
+                    small=formula in DIFFERENCES and bool(name) and line.name not in lines.table.counts,
+                    plain=formula is FORMULAS[0] and bool(name) and [line.place] == _list_before(target, lines)[-1:],
+                    parts=frozenset((target.place, line.place)),
+                    computed=computed,
+                    formula=lambda key, line=line, base=base, formula=formula: formula.expression(  # type: ignore[misc]
+                        [line.numbers[base[key]], line.numbers[key]]
+                    ),
+                    of=formula,
+                    operands=(line,),
+                )
+
+
+def _list_baselines(target: Line, other: Line, lines: Lines, part: TablePart) -> Iterator[str]:
+    """Names of rows that may be the baseline; an empty one for the first row of each group."""
+    if part.baseline:
+        yield part.baseline
+        return
+    zero = {
+        key for key in other.ends if (key in target.ends and target.ends[key][1] in (0, 1)) or target.cells[key].empty
+    }
+    by_name = {key for key in other.ends if says(key, BASELINE_WORDS)}
+    yield from sorted(zero | by_name, key=lines.keys.index)[:4]
+    if len(set(lines.groups.values())) > 1:
+        yield ""
+
+
+def _find_group_first(key: str, line: Line, lines: Lines) -> str:
+    return next(other for other in lines.keys if lines.groups[other] == lines.groups[key] and other in line.cells)

@@ -1,0 +1,107 @@
+"""Writes the audit as one HTML file that can be sent to an author: each table with a finding as the paper prints it.
+
+The cell in question is coloured, and below the table stand the relation with its interval and the line of LaTeX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from plumbline.audit.audit_csv import Row
+from plumbline.audit.audit_page import format_recomputed
+from plumbline.audit.paper.paper_audit import PaperAudit
+from plumbline.audit.paper.paper_page import describe_coverage, write_answer, write_author_text, write_review_sentence
+from plumbline.audit.paper.paper_table import PaperTable
+from plumbline.core.errors import visible
+
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
+table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto;border-top:2px solid;border-bottom:2px solid}
+th,td{padding:.15em .6em;text-align:right;white-space:nowrap}th:first-child,td:first-child{text-align:left}
+thead th{border-bottom:1px solid}tr.rule td{border-top:1px solid}
+.contradicts{background:#ffc9c9}.likely{background:#fff0b3}.key{padding:0 .4em}
+code,pre{background:#f4f4f4;white-space:pre-wrap;overflow-wrap:anywhere}pre{padding:.6em}
+@media (prefers-color-scheme:dark){body{color:#ddd;background:#161616}code,pre{background:#262626}
+.contradicts{background:#7a1f1f}.likely{background:#665500}}
+"""
+
+
+def write_html(audit: PaperAudit) -> str:
+    """The page: the answer and what was read, each table with a finding, what to write, what holds, what was left."""
+    title = _escape(audit.title or audit.folder.resolve().name)
+    broken = [(row, "contradicts") for row in audit.contradictions] + [(row, "likely") for row in audit.likely]
+    parts = [
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Audit: {title}</title>',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        f"<style>{_STYLE}</style></head><body><h1>{title}: its printed numbers</h1>",
+        f"<p><strong>{_escape(write_answer(audit))}</strong></p><p>{_escape(describe_coverage(audit))}</p>",
+    ]
+    if broken:
+        parts.append(
+            '<p><span class="key contradicts">contradicts</span>: no numbers that round to the others give it. '
+            '<span class="key likely">likely</span>: it does not fit, and something else may be meant.</p>'
+        )
+    for table in audit.tables:
+        own = [(row, kind) for row, kind in broken if audit.cells.get(row["id"], ("",))[0] == table.name]
+        parts += _write_table(table, own, audit) if own else []
+    other = [(row, kind) for row, kind in broken if audit.cells.get(row["id"], ("",))[0] not in audit.names]
+    if other:
+        parts += ["<h2>In the text</h2>", *_list_rows(other, audit)]
+    if broken:
+        parts += [
+            f"<h2>To the author</h2><pre>{_escape(write_author_text(audit))}</pre>",
+            f"<h2>For a review</h2><pre>{_escape(write_review_sentence(audit))}</pre>",
+        ]
+    for head, entries in (("What holds", audit.relations), ("Looked at and not checked", audit.dropped)):
+        items = "".join(f"<li>{_escape(entry)}</li>" for entry in entries)
+        parts += [f"<h2>{head}</h2><ul>{items}</ul>"] if items else []
+    return "\n".join([*parts, "</body></html>", ""])
+
+
+def _write_table(table: PaperTable, own: Sequence[tuple[Row, str]], audit: PaperAudit) -> list[str]:
+    """A table as printed, with its cells in question in colour, and what is said of them."""
+    kinds: dict[tuple[str, str], tuple[str, str]] = {}
+    for row, kind in reversed(own):
+        _, name, column = audit.cells[row["id"]]
+        kinds[name, column.removesuffix(".sd").removesuffix(".brackets")] = kind, str(row.get("explanation", ""))
+    head = "".join(f"<th>{_escape(column)}</th>" for column in table.columns)
+    lines = []
+    for place, name in enumerate(table.rows):
+        cells = []
+        for column in table.columns:
+            cell = table.cells[name][column]
+            text = _escape(cell.text)
+            text = f"<b>{text}</b>" if cell.bold else text
+            text = f"<u>{text}</u>" if cell.underlined else text
+            kind, why = kinds.get((name, column), ("", ""))
+            mark = f' class="{kind}" title="{_escape(why)}"' if kind else ""
+            cells.append(f"<td{mark}>{text}</td>")
+        rule = ' class="rule"' if place and table.groups[place] != table.groups[place - 1] else ""
+        lines.append(f"<tr{rule}>{''.join(cells)}</tr>")
+    caption = f"<p>{_escape(table.title)}</p>" if table.title else ""
+    body = "\n".join(lines)
+    return [
+        f"<h2>{_escape(table.name)}</h2>{caption}",
+        f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>",
+        *_list_rows(own, audit),
+    ]
+
+
+def _list_rows(rows: Sequence[tuple[Row, str]], audit: PaperAudit) -> list[str]:
+    """What is said of numbers: printed, recomputed with its interval, the relation, and the line of LaTeX."""
+    lines = ["<ul>"]
+    for row, kind in rows:
+        where = str(row["source"])
+        latex = audit.latex.get(where, "")
+        lines.append(
+            f'<li><span class="key {kind}">{kind}</span> {_escape(str(row["quantity"]))}: printed '
+            f"<b>{_escape(str(row['printed']))}</b>, {_escape(format_recomputed(row))}. "
+            f"{_escape(str(row.get('explanation', '')))}"
+            f"<br><code>{_escape(where)}{': ' if latex else ''}{_escape(latex)}</code></li>"
+        )
+    return [*lines, "</ul>"]
+
+
+def _escape(text: str) -> str:
+    return escape(visible(text))

@@ -1,0 +1,271 @@
+"""Checks what is printed within one cell: a value with its change, a list of values, an interval, stars at a p.
+
+A change in brackets may be a difference, a percentage or a ratio to any other row or column: most cells of the table
+decide which, and pay for the choice. A list is held against the mean and spread that are printed beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.audit.math_functions import mean
+from plumbline.audit.paper.evaluate import load_function
+from plumbline.audit.paper.evidence import Agreement, meets, rate_agreement
+from plumbline.audit.paper.ledger import Ledger, RelationRow
+from plumbline.audit.paper.lines import Ends, Line, Lines, ends_of
+from plumbline.audit.paper.names import MEAN, is_spread, says
+from plumbline.audit.paper.paper_table import PaperTable
+from plumbline.published.expression import Given
+from plumbline.published.interval_arithmetic import high, low
+from plumbline.published.printed_number import PrintedNumber, exact
+
+#: Most cells with a change, and rows or columns that it may be a change from, that are tried in one table.
+CELLS, BASES = 400, 40
+
+#: Fewest values of a list, or columns of seeds, that have a spread; most of which one is computed.
+LEAST, MOST = 3, 12
+
+_SEED = re.compile(r" (?:seed|run|trial|fold|split|rep)s? #?\d+ ")
+_STARS = re.compile(r"(\*{1,3})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A way to compute a change of a number from a base: its text, units of the brackets, float and formula."""
+
+    text: str
+    units: frozenset[str]
+    compute: Callable[[float, float], float]
+    express: Callable[[PrintedNumber, PrintedNumber], Given]
+
+
+_POINTS, _PERCENT, _TIMES = frozenset(("", "%", "pp", "pt", "pts", "points")), frozenset(("%", "")), frozenset("x×")
+_CHANGES = (
+    _Change("the number less", _POINTS, lambda x, b: x - b, lambda x, b: x - b),
+    _Change("in per cent of", _PERCENT, lambda x, b: 100 * (x / b - 1), lambda x, b: 100 * (x / b - 1)),
+    _Change("the number over", _TIMES, lambda x, b: x / b, lambda x, b: x / b),
+    _Change("by how many times it is below", _TIMES, lambda x, b: b / x, lambda x, b: b / x),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bracket:
+    """A cell with a change: its line and key, the printed change and its ends."""
+
+    line: Line
+    key: str
+    printed: PrintedNumber
+    ends: Ends
+
+
+def check_cells(by_column: Lines, by_row: Lines, ledger: Ledger) -> None:
+    """Check what the cells of a table print beside their numbers."""
+    for unit in ("", "%", "x"):
+        _check_changes(by_column, by_row, unit, ledger)
+    _check_lists(by_column.table, ledger)
+    for lines in (by_column, by_row):
+        _check_seeds(lines, ledger)
+    _check_stars(by_column, ledger)
+
+
+def _list_brackets(lines: Lines, unit: str) -> list[_Bracket]:
+    """The cells that print a change: a number in brackets with a sign, per cent or times."""
+    brackets = []
+    for line in lines.lines:
+        for key in line.numbers:
+            cell = line.cells[key]
+            change = cell.bracket is not None and (cell.bracket_signed or cell.bracket_unit in ("%", "x", "×"))
+            if change and cell.bracket_unit.replace("×", "x") == unit:
+                row, column = (key, line.name) if lines.along == "column" else (line.name, key)
+                printed = lines.table.number(row, column, "brackets").as_rounded()
+                brackets.append(_Bracket(line, key, printed, ends_of(printed)))
+    return brackets[:CELLS]
+
+
+def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -> None:
+    """Check changes in brackets against the base that most cells have in common."""
+    tried: list[tuple[Lines, str, _Change, list[_Bracket], list[Ends]]] = []
+    for lines in (by_column, by_row):
+        brackets = _list_brackets(lines, unit)
+        if len(brackets) < LEAST:
+            continue
+        for base in lines.keys[:BASES]:
+            for change in _CHANGES:
+                if unit in change.units:
+                    pairs = list(_compute_changes(brackets, base, change))
+                    if len(pairs) >= LEAST and 2 * len(pairs) >= len(brackets):
+                        tried.append((lines, base, change, [pair[0] for pair in pairs], [pair[1] for pair in pairs]))
+    measured: list[tuple[Agreement, int]] = []
+    for place, (_, _, _, brackets, computed) in enumerate(tried):
+        agreement = rate_agreement([bracket.ends for bracket in brackets], computed)
+        if agreement.holds(len(tried), stated=True):
+            measured.append((agreement, place))
+    ledger.searches += bool(tried)
+    if not measured:
+        return
+    agreement, place = max(measured, key=lambda pair: (pair[0].agree / pair[0].rows, pair[0].agree, -pair[1]))
+    lines, base, change, brackets, computed = tried[place]
+    off = {n for n, bracket in enumerate(brackets) if not meets(bracket.ends, computed[n])}
+    other = {n: name for n in off if (name := _find_other_base(brackets[n], change, lines, base))}
+    rows = [
+        RelationRow(
+            f"{bracket.line.name}.{bracket.key}",
+            ", ".join((lines.table.name, *_order(lines, bracket), "the change in brackets")),
+            bracket.printed,
+            change.express(bracket.line.numbers[bracket.key], bracket.line.numbers[base]),
+            doubt=f"against {other[n]} it is right" if n in other else _find_mark(bracket),
+        )
+        for n, bracket in enumerate(brackets)
+        if n not in other or len(other) < 2  # several with another base have it on purpose
+    ]
+    sentence = f"changes in brackets are {change.text} that of {base}"
+    ledger.hold(lines.table.name, "brackets", sentence, rows, chance=agreement.chance_of_itself(len(tried)))
+
+
+def _order(lines: Lines, bracket: _Bracket) -> tuple[str, str]:
+    return (bracket.key, bracket.line.name) if lines.along == "column" else (bracket.line.name, bracket.key)
+
+
+def _find_mark(bracket: _Bracket) -> str:
+    return "a footnote mark stands there" if bracket.line.has_footnote(bracket.key) else ""
+
+
+def _compute_changes(brackets: Sequence[_Bracket], base: str, change: _Change) -> Iterator[tuple[_Bracket, Ends]]:
+    for bracket in brackets:
+        if bracket.key != base and base in bracket.line.ends:
+            ends = _compute(bracket.line.ends[bracket.key], bracket.line.ends[base], change)
+            if ends is not None:
+                yield bracket, ends
+
+
+def _compute(number: Ends, base: Ends, change: _Change) -> Ends | None:
+    if change is not _CHANGES[0] and (base[0] <= 0 <= base[2] or number[0] <= 0 <= number[2]):
+        return None
+    values = [change.compute(x, b) for x in (number[0], number[2]) for b in (base[0], base[2])]
+    return min(values), change.compute(number[1], base[1]), max(values)
+
+
+def _find_other_base(bracket: _Bracket, change: _Change, lines: Lines, base: str) -> str:
+    """Another base that gives a change, or nothing."""
+    for key in lines.keys[:BASES]:
+        if key not in (base, bracket.key) and key in bracket.line.ends:
+            ends = _compute(bracket.line.ends[bracket.key], bracket.line.ends[key], change)
+            if ends is not None and meets(bracket.ends, ends):
+                return key
+    return ""
+
+
+def _spreads(values: Sequence[PrintedNumber]) -> Iterator[tuple[str, Given]]:
+    """The spreads that a list may be printed with."""
+    n, sample_sd = len(values), load_function("sample_sd")(list(values))
+    yield "the standard deviation", sample_sd
+    yield "the standard deviation over n", sample_sd * (1 - 1 / n) ** 0.5
+    yield "the standard error", sample_sd / n**0.5
+
+
+def _hold_best(
+    table: str, name: str, tried: Sequence[tuple[str, list[tuple[str, str, PrintedNumber, Given]]]], ledger: Ledger
+) -> None:
+    """Check the relation that most rows agree with, of those that were tried, where it holds."""
+    measured = []
+    for place, (_, rows) in enumerate(tried):
+        computed = [ends_of_formula(row[3]) for row in rows]
+        agreement = rate_agreement([ends_of(row[2]) for row in rows], computed)
+        if agreement.holds(len(tried), stated=True):
+            measured.append((agreement.agree / agreement.rows, -place, agreement))
+    ledger.searches += bool(tried)
+    if measured:
+        _, place, agreement = max(measured, key=lambda entry: entry[:2])
+        sentence, rows = tried[-place]
+        relation_rows = [RelationRow(*row) for row in rows]
+        ledger.hold(table, name, sentence, relation_rows, chance=agreement.chance_of_itself(len(tried)))
+
+
+def ends_of_formula(formula: Given) -> Ends:
+    """The ends of a formula's value over all that rounds to its inputs, and the value at the printed ones."""
+    middle, ranges = formula.expression().one()  # type: ignore[union-attr]
+    return low(ranges), (low(middle) + high(middle)) / 2, high(ranges)
+
+
+def _check_lists(table: PaperTable, ledger: Ledger) -> None:
+    """Check lists of values in cells against the mean and the spread that are printed beside them."""
+    columns = [column for column in table.columns[1:] if any(len(line[column].values) >= LEAST
+                                                             for line in table.cells.values())]  # fmt: skip
+    for column in columns:
+        rows = [row for row in table.rows if LEAST <= len(table.cells[row][column].values) <= MOST]
+        lists = {row: [PrintedNumber(text=text, where=table.place(row, column))
+                       for text in table.cells[row][column].values] for row in rows}  # fmt: skip
+        for target in table.columns[1:]:
+            there = [row for row in rows if target != column and table.prints(row, target)]
+            label = {row: f"{table.name}, {row}, {target}" for row in there}
+            numbers = {row: table.number(row, target).as_rounded() for row in there}
+            if there and is_spread(target):
+                _hold_best(
+                    table.name, target, _list_spreads(target, f"of the list {column}", label, numbers, lists), ledger
+                )
+            elif there and (says(target, MEAN) or any(table.prints(row, target, "sd") for row in there)):
+                means: list[tuple[str, str, PrintedNumber, Given]] = [
+                    (row, label[row], numbers[row], mean(lists[row])) for row in there
+                ]
+                _hold_best(table.name, target, [(f"{target} is the mean of the list {column}", means)], ledger)
+                sds = {
+                    row: table.number(row, target, "sd").as_rounded()
+                    for row in there
+                    if table.prints(row, target, "sd")
+                }
+                spreads = _list_spreads(f"± of {target}", f"of the list {column}", label, sds, lists) if sds else []
+                _hold_best(table.name, f"{target}.sd", spreads, ledger)
+
+
+def _list_spreads(
+    target: str,
+    of: str,
+    label: dict[str, str],
+    numbers: dict[str, PrintedNumber],
+    lists: dict[str, list[PrintedNumber]],
+) -> list[tuple[str, list[tuple[str, str, PrintedNumber, Given]]]]:
+    kinds: dict[str, list[tuple[str, str, PrintedNumber, Given]]] = {}
+    for row, number in numbers.items():
+        for kind, formula in _spreads(lists[row]):
+            kinds.setdefault(kind, []).append((row, label[row], number, formula))
+    return [(f"{target} is {kind} {of}", rows) for kind, rows in kinds.items()]
+
+
+def _check_seeds(lines: Lines, ledger: Ledger) -> None:
+    """Check a spread that is printed beside one row or column for each seed."""
+    seeds = [line for line in lines.lines if _SEED.search(line.words)]
+    if not LEAST <= len(seeds) <= MOST:
+        return
+    for target in lines.lines:
+        if target in seeds:
+            continue
+        keys = [key for key in lines.keys if key in target.numbers and all(key in seed.numbers for seed in seeds)]
+        lists = {key: [seed.numbers[key] for seed in seeds] for key in keys}
+        pairs = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
+        label = {key: ", ".join((lines.table.name, *pairs[key])) for key in keys}
+        of = f"of the {lines.along}s {seeds[0].name} to {seeds[-1].name}"
+        if keys and is_spread(target.name):
+            numbers = {key: target.numbers[key] for key in keys}
+            _hold_best(lines.table.name, target.name, _list_spreads(target.name, of, label, numbers, lists), ledger)
+        sds = {key: lines.table.number(*pairs[key], "sd").as_rounded() for key in keys if target.cells[key].sd}
+        if sds:
+            spreads = _list_spreads(f"± of {target.name}", of, label, sds, lists)
+            _hold_best(lines.table.name, f"{target.name}.sd", spreads, ledger)
+
+
+def _check_stars(lines: Lines, ledger: Ledger) -> None:
+    """Check stars at p-values against the levels that the caption states."""
+    levels = {len(stars): exact(level) for stars, level in _STARS.findall(lines.table.title)}
+    if not levels:
+        return
+    for line in lines.lines:
+        if not re.fullmatch(r" p (?:values? )?", line.words) or not any(cell.stars for cell in line.cells.values()):
+            continue
+        rows = []
+        for key, number in line.numbers.items():
+            stars = load_function("count")([number < level for level in levels.values()])
+            printed = replace(exact(line.cells[key].stars, "stars"), where=number.where)
+            rows.append(RelationRow(key, f"{lines.table.name}, {key}, {line.name}: its stars", printed, stars))
+        ledger.hold(lines.table.name, f"{line.name}.stars", f"stars of {line.name} are those of the caption", rows)

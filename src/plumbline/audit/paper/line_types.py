@@ -1,0 +1,79 @@
+"""Finds what the numbers of a row or column are, and what shows it: its name, their signs and units.
+
+Only lines of one type compete for a rank, and only numbers of one type and unit are added, subtracted or averaged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from plumbline.audit.paper.names import MEAN, OTHER_MEAN, is_change, is_named_only, is_spread, kind_of, says
+from plumbline.audit.paper.printed_cell import PrintedCell
+
+DATE, UNCERTAINTY, RANK, CHANGE, DIFFERENCE = "date", "uncertainty", "rank", "percent change", "difference"
+AVERAGE, SUM, COUNT, BASELINE, OURS, VALUE = "average", "sum", "count", "baseline", "ours", "value"
+
+#: Types whose numbers are one method's, task's or setting's own: they can be the best of their line.
+LEVELS = frozenset((COUNT, BASELINE, OURS, VALUE))
+
+#: Words of a name that is a baseline's, and of one's own method.
+BASELINE_WORDS, OURS_WORDS = "baseline|control|reference|vanilla", "ours|our|proposed"
+
+YEAR = re.compile("19[5-9][0-9]|20[0-3][0-9]")
+_UNIT_IN_NAME = re.compile(
+    r"[(\[,]\s*(?:in\s+)?(%|pp|ms|s|sec|min|h|hours|days|[KMGTB]|[KMGT]i?B|µs|us|USD|\$)\s*[)\]]?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LineType:
+    """The type of a line, and what shows it."""
+
+    type: str
+    evidence: str
+
+
+def find_type(name: str, cells: Sequence[PrintedCell], is_small: Callable[[], bool]) -> LineType:
+    """Find the type of a row or column.
+
+    Args:
+        cells: its cells with a number.
+        is_small: whether its numbers are small beside the others, where its name alone does not decide.
+    """
+    numbers = [cell.number or "" for cell in cells]
+    if numbers and all(map(YEAR.fullmatch, numbers)):
+        return LineType(DATE, "its numbers are years")
+    named = f"its name {name!r}"
+    if kind_of(name) == DATE:
+        return LineType(DATE, named)
+    for type_, is_of_type in ((UNCERTAINTY, is_spread), (DIFFERENCE, is_change)):
+        answer = is_of_type(name)
+        if answer or (answer is None and is_small()):
+            if type_ is DIFFERENCE and (kind_of(name) == "%" or any(cell.unit == "%" for cell in cells)):
+                type_ = CHANGE
+            return LineType(type_, named if answer else f"{named} and the size of its numbers")
+    if len(cells) > 1 and all(cell.text.startswith("(") for cell in cells):
+        return LineType(UNCERTAINTY, "each of its numbers stands in brackets")
+    if len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells):
+        return LineType(CHANGE if cells[0].unit == "%" else DIFFERENCE, "each of its numbers has a sign")
+    if says(name, "rank|ranking") and all(number.isdigit() for number in numbers):
+        return LineType(RANK, named)
+    bare = _UNIT_IN_NAME.sub("", name)
+    if is_named_only(bare, f"{MEAN}|{OTHER_MEAN}"):
+        return LineType(AVERAGE, named)
+    if is_named_only(bare, "total|sum"):
+        return LineType(SUM, named)
+    for type_, pattern in ((BASELINE, BASELINE_WORDS), (OURS, OURS_WORDS)):
+        if says(name, pattern):
+            return LineType(type_, named)
+    if kind_of(name) == COUNT:
+        return LineType(COUNT, named)
+    return LineType(VALUE, "nothing shows another type")
+
+
+def find_unit(name: str) -> str:
+    """The unit that a name ends in: "M" of "Params (M)", or nothing."""
+    match = _UNIT_IN_NAME.search(name.strip())
+    return match[1] if match else ""

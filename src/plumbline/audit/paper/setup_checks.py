@@ -1,0 +1,113 @@
+"""Checks the sums of a paper's own setup where a table names their parts: tokens, device hours, costs.
+
+Tokens are steps times batch (times context); device hours are devices times hours; a cost is device hours times the
+price that a sentence of the paper states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from plumbline.audit.paper.evidence import meets, rate_agreement
+from plumbline.audit.paper.inside_cells import ends_of_formula
+from plumbline.audit.paper.ledger import Ledger, RelationRow
+from plumbline.audit.paper.line_types import find_unit
+from plumbline.audit.paper.lines import Line, Lines, ends_of
+from plumbline.audit.paper.printed_cell import apply_unit
+from plumbline.audit.paper.sentence_checks import Sentence
+from plumbline.published.expression import Given
+from plumbline.published.printed_number import THOUSANDS, PrintedNumber
+
+_DEVICE = r"(?:gpu|tpu|device|chip|accelerator|h100|h200|h800|a100|v100|mi250|mi300)s?"
+#: What a row or column has to be called to be a part of a sum.
+ROLES = {
+    "steps": r"(?:training |train |total |max |optimi[sz]er )?(?:steps|iterations|updates)",
+    "batch": r"(?:global |total |effective )?batch(?: size)?(?: sequences| tokens| in tokens)?",
+    "context": r"(?:context|sequence|seq)(?: len| length)?|(?:max )?(?:sequence|context) length|context size",
+    "tokens": r"(?:training |train |total )?tokens(?: trained| seen)?|total training tokens",
+    "devices": rf"(?:# ?|number of |num )?{_DEVICE}",
+    "hours": r"(?:wall clock |training |wall )?(?:time )?hours?|(?:wall clock|training) time h",
+    "device hours": rf"(?:in |total )?(?:h100 |h200 |h800 |a100 |v100 |tpu )?{_DEVICE} (?:hours?|hrs?|h)",
+    "cost": r"(?:in |total |training )?(?:cost|price|usd|dollars)(?: in)?(?: usd| dollars)?",
+}
+_PRICE = re.compile(
+    r"\$\s?(\d+(?:\.\d+)?)\s?(?:per|/|an|a)\s?(?:\w+ )?(?:" + _DEVICE[:-2] + r"\w*)?[\s-]?hour", re.IGNORECASE
+)
+
+#: Share by which a single product may differ to be a slip; further off, the parts may be of different runs.
+NEAR = 0.2
+
+
+def check_setups(lines: Lines, sentences: Sequence[Sentence], ledger: Ledger) -> None:
+    """Check products of a table's setup along its columns or rows."""
+    by_role: dict[str, Line] = {}
+    several: set[str] = set()
+    for line in lines.lines:
+        for role, pattern in ROLES.items():
+            if re.fullmatch(rf" (?:{pattern}) ", _strip_unit(line)):
+                several |= {role} & set(by_role)
+                by_role[role] = line
+    named = {role: line for role, line in by_role.items() if role not in several}
+    for target, parts in (
+        ("tokens", ("steps", "batch", "context")),
+        ("tokens", ("steps", "batch")),
+        ("device hours", ("devices", "hours")),
+    ):
+        if all(role in named for role in (target, *parts)):
+            _hold(target, parts, named, lines, ledger)
+            break
+    if "cost" in named and "device hours" in named:
+        prices = {match[1] for sentence in sentences for match in _PRICE.finditer(sentence.text)}
+        if len(prices) == 1:
+            price = PrintedNumber(text=prices.pop(), exact=True, name="price")
+            _hold("cost", ("device hours",), named, lines, ledger, price)
+
+
+def _strip_unit(line: Line) -> str:
+    unit = find_unit(line.name)
+    return f" {line.words.strip().removesuffix(unit.lower()).strip()} " if unit else line.words
+
+
+def _read(line: Line, key: str) -> PrintedNumber:
+    """A number of the setup, multiplied out; a bare whole one is a setting, not rounded."""
+    cell, unit = line.cells[key], find_unit(line.name)
+    letter = cell.unit if cell.unit in THOUSANDS else unit if unit in THOUSANDS else ""
+    number = replace(line.numbers[key], text=apply_unit(cell.number or "0", letter), shown=cell.text)
+    return number.exactly() if not letter and number.text.isdigit() else number
+
+
+def _hold(
+    target: str, parts: Sequence[str], named: dict[str, Line], lines: Lines, ledger: Ledger, price: Given = 1
+) -> None:
+    """Check a product in each place where all of its parts stand."""
+    line = named[target]
+    keys = [key for key in lines.keys if all(key in named[role].numbers for role in (target, *parts))]
+    products: dict[str, Given] = {}
+    for key in keys:
+        product: Given = price
+        for role in parts:
+            product = _read(named[role], key) * product
+        products[key] = product
+    printed = {key: replace(_read(line, key), exact=False) for key in keys}
+    computed = {key: ends_of_formula(product) for key, product in products.items()}
+    if not keys:
+        return
+    agreement = rate_agreement([ends_of(printed[key]) for key in keys], [computed[key] for key in keys])
+    if len(keys) > 1 and 3 * agreement.agree < 2 * agreement.rows:
+        return
+    rows = []
+    for key in keys:
+        off = not meets(ends_of(printed[key]), computed[key])
+        if off and len(keys) == 1 and abs(computed[key][1] / printed[key].value - 1) > NEAR:
+            return  # another run's, or another count of them
+        names = (key, line.name) if lines.along == "column" else (line.name, key)
+        label = ", ".join((lines.table.name, *names))
+        doubt = "a single number, whose parts may be rounded" if off and agreement.agree < 2 else ""
+        rows.append(RelationRow(key, label, printed[key], products[key], doubt=doubt))
+    sentence = f"{line.name} is {' times '.join(named[role].name for role in parts)}"
+    if not isinstance(price, int):
+        sentence += f" times the price of {price} that the text states"
+    ledger.searches += 1
+    ledger.hold(lines.table.name, line.name, sentence, rows)

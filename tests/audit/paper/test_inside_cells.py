@@ -1,0 +1,94 @@
+"""What cells print beside their number: a change, a list, a spread of seeds, stars. Each with a fault and without."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean, pstdev, stdev
+
+import pytest
+
+from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
+
+
+def audit_table(folder: Path, text: str, caption: str = "") -> PaperAudit:
+    (folder / "t.csv").write_text(text)
+    if caption:
+        table = {"where": "paper.tex:3", "caption": caption}
+        (folder / "sources.json").write_text(json.dumps({"tables": {"t": table}}))
+    return audit_folder(folder)
+
+
+def broken(audit: PaperAudit) -> list[str]:
+    return [str(row["quantity"]).removeprefix("t, ") for row in audit.contradictions]
+
+
+VALUES = {
+    "Base": (45.8, 60.2, 71.4),
+    "Ours": (54.5, 61.9, 70.1),
+    "Wide": (47.1, 63.0, 75.5),
+    "Deep": (50.0, 66.2, 72.9),
+}
+
+
+def set_changes(form: str, *, across: bool = False) -> str:
+    """A table with each value's change from Base: `form` of the value, its difference, percentage and ratio."""
+    base, rows = VALUES["Base"], []
+    for name, values in VALUES.items():
+        pairs = zip(values, base, strict=True)
+        cells = [f"{x}" if name == "Base" else form.format(x, x - b, 100 * (x / b - 1), x / b) for x, b in pairs]
+        rows.append([name, *cells])
+    table = [["m", "A", "B", "C"], *rows]
+    return "\n".join(",".join(line) for line in (zip(*table, strict=True) if across else table)) + "\n"
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize(
+    ("form", "planted"),
+    [
+        ("{0} ({1:+.1f})", ("+2.8", "+3.8")),
+        ("{0} ({2:+.1f}%)", ("+4.7%", "+4.1%")),
+        ("{0} ({3:.2f}x)", ("1.05x", "1.15x")),
+        ("{0}_{1:+.1f}", ("+2.8", "-2.8")),
+    ],
+)
+def test_a_change_in_brackets_is_that_from_the_base_of_most(
+    tmp_path: Path, form: str, planted: tuple[str, str], across: bool
+) -> None:
+    text = set_changes(form, across=across)
+    audit = audit_table(tmp_path, text)
+    assert audit.answer == "nothing contradicts" and "9 of 9 agree" in audit.relations[0]
+    assert text.count(planted[0]) == 1
+    assert len(broken(audit_table(tmp_path, text.replace(*planted)))) == 1
+
+
+def test_brackets_that_are_no_change_are_left(tmp_path: Path) -> None:
+    counts = "m,A,B\nx,45.8 (16),60.2 (4)\ny,54.5 (32),61.9 (8)\nz,47.1 (4),63.0 (16)\n"
+    others = "m,A,B\nx,45.8 (+1.2),60.2 (-0.3)\ny,54.5 (+0.7),61.9 (+0.2)\nz,47.1 (-2.2),63.0 (+1.9)\n"
+    for text in (counts, others):
+        assert audit_table(tmp_path, text).answer == "nothing was checked"
+
+
+SEEDS = {"a": (50.12, 49.27, 51.03), "b": (61.40, 60.18, 62.77), "c": (47.95, 48.41, 46.02), "d": (55.01, 57.30, 56.12)}
+
+
+@pytest.mark.parametrize("spread", [stdev, pstdev, lambda values: stdev(values) / 3**0.5])
+@pytest.mark.parametrize("head", ["m,Seeds,Mean,Std", "m,Seeds,Acc ± sd", "m,Seed 1,Seed 2,Seed 3,Mean,Std"])
+def test_seeds_stand_beside_their_mean_and_spread(tmp_path: Path, head: str, spread: object) -> None:
+    between = " ± " if "±" in head else ","
+    parts = "," if "Seed 1" in head else " / "
+    rows = [f"{name},{parts.join(f'{x:.2f}' for x in values)},{mean(values):.2f}{between}{spread(values):.2f}"  # type: ignore[operator]
+            for name, values in SEEDS.items()]  # fmt: skip
+    text = "\n".join([head, *rows]) + "\n"
+    audit = audit_table(tmp_path, text)
+    assert audit.answer == "nothing contradicts" and len(audit.rows) >= 8
+    for number in (f"{mean(SEEDS['b']):.2f}", f"{spread(SEEDS['c']):.2f}"):  # type: ignore[operator]
+        assert len(broken(audit_table(tmp_path, text.replace(number, f"{float(number) + 0.4:.2f}")))) == 1
+
+
+def test_stars_are_those_that_the_caption_states(tmp_path: Path) -> None:
+    text = "m,t,p\na,2.1,0.036*\nb,2.9,0.004**\nc,1.1,0.271\nd,3.9,0.0002***\n"
+    caption = "Tests. * p < 0.05, ** p < 0.01, *** p < 0.001."
+    assert audit_table(tmp_path, text, caption).answer == "nothing contradicts"
+    assert broken(audit_table(tmp_path, text.replace("0.271", "0.271*"), caption)) == ["c, p: its stars"]
+    assert audit_table(tmp_path, text.replace("0.271", "0.271*"), "Tests.").answer == "nothing was checked"

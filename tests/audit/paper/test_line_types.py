@@ -1,0 +1,91 @@
+"""What the numbers of a row or column are, with what shows it; what relations and ranks pay for their choices."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from plumbline.audit.paper.evidence import FALSE_SHARE, find_level
+from plumbline.audit.paper.line_types import find_type, find_unit
+from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
+from plumbline.audit.paper.printed_cell import read_cell
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "small", "type_", "shown"),
+    [
+        ("PIQA", ["61.2", "62.0"], False, "value", "nothing"),
+        ("Δ", ["+0.8", "-0.3"], True, "difference", "name"),
+        ("", ["+0.8", "-0.3"], True, "difference", "sign"),
+        ("Rel. gain (%)", ["1.2", "3.4"], False, "percent change", "name"),
+        ("Savings", ["12%", "30%"], False, "percent change", "name"),
+        ("Avg.", ["50.1", "49.9"], False, "average", "name"),
+        ("Mean Teacher", ["50.1", "49.9"], False, "value", "nothing"),
+        ("Average Pooling", ["50.1", "49.9"], False, "value", "nothing"),
+        ("Total", ["150", "99"], False, "sum", "name"),
+        ("Total (M)", ["150", "99"], False, "sum", "name"),
+        ("# params", ["150", "99"], False, "count", "name"),
+        ("Baseline", ["50.1", "49.9"], False, "baseline", "name"),
+        ("DenseNet (ours)", ["50.1", "49.9"], False, "ours", "name"),
+        ("Rank", ["1", "2"], False, "rank", "name"),
+        ("std", ["0.1", "0.2"], True, "uncertainty", "name"),
+        ("Ours SE", ["0.1", "0.2"], True, "uncertainty", "size"),
+        ("SE-ResNet", ["50.1", "50.2"], False, "value", "nothing"),
+        ("Published", ["2017", "2021"], False, "date", "years"),
+    ],
+)
+def test_a_type_has_its_evidence(name: str, cells: list[str], small: bool, type_: str, shown: str) -> None:
+    line_type = find_type(name, [read_cell(cell) for cell in cells], lambda: small)
+    assert line_type.type == type_ and shown in line_type.evidence
+
+
+def test_a_unit_of_a_name_is_its_last_part() -> None:
+    names = ("Params (M)", "Time, ms", "Acc (%)", "Size [GB]", "M", "FLOPs", "A/B", "Training time (hours)")
+    assert [find_unit(name) for name in names] == ["M", "ms", "%", "GB", "", "", "", "hours"]
+
+
+def audit_table(folder: Path, text: str) -> PaperAudit:
+    (folder / "t.csv").write_text(text)
+    return audit_folder(folder)
+
+
+def test_numbers_of_two_units_are_not_added(tmp_path: Path) -> None:
+    rows = [(31.2, 2.1), (24.9, 38.4), (49.7, 76.9), (31.2, 31.0), (17.4, 29.3), (22.2, 11.1)]
+    for units, relations in ((("(M)", "(M)", "(M)"), 1), (("(M)", "(GB)", "(M)"), 0)):
+        head = "part,A {},B {},C {}\n".format(*units)
+        body = "".join(f"p{n},{a},{b},{a + b:.1f}\n" for n, (a, b) in enumerate(rows))
+        assert len(audit_table(tmp_path, head + body).relations) == relations
+
+
+def test_what_is_believed_depends_on_how_much_was_looked_for() -> None:
+    assert find_level([1e-6, 0.004], 2) == 0.004 and find_level([1e-6, 0.004], 500) == 1e-6
+    assert find_level([], 9) == 0.0 and find_level([0.02], 1) == 0.0
+    draw = random.Random(3)
+    believed = sum(find_level([draw.random() for _ in range(50)], 50) > 0 for _ in range(2_000))
+    assert believed <= 2 * FALSE_SHARE * 2_000  # of papers in which every relation is chance's
+
+
+FEW = "m,A,B,Δ\na,10.2,11.1,0.9\nb,10.5,11.3,0.8\nc,10.1,10.9,0.8\nd,10.4,11.6,1.4\n"
+
+
+def test_a_relation_that_shuffled_cells_hold_too_accuses_nobody(tmp_path: Path) -> None:
+    audit = audit_table(tmp_path, FEW)
+    assert audit.contradictions == []
+    wide = audit_table(
+        tmp_path, FEW.replace("a,10.2,11.1,0.9", "a,10.2,31.1,20.9").replace("b,10.5,11.3,0.8", "b,40.5,11.3,-29.2")
+    )
+    assert [row["quantity"] for row in wide.contradictions] == ["t, d, Δ"]
+
+
+def test_only_rows_of_one_unit_compete(tmp_path: Path) -> None:
+    head = "m,a ↑,b ↑,c ↑,d ↑,e ↑,f ↑\n"
+    rows = [
+        "x,**9.1**,5.2,3.0,**4.4**,1.2,5.0",
+        "y,8.0,**6.1**,3.1,4.1,**1.9**,5.3",
+        "z,7.0,5.0,**3.5**,4.2,1.1,**5.9**",
+    ]
+    other = "cost,12.1s,14.2s,9.5s,8.8s,7.1s,9.9s"
+    audit = audit_table(tmp_path, head + "\n".join([*rows, other]) + "\n")
+    assert audit.answer == "nothing contradicts" and len(audit.rows) == 6
