@@ -40,7 +40,8 @@ OF_PAPERS = [
 class NoLinks(RunLinks):
     """Cells that link nowhere."""
 
-    def __init__(self) -> None: ...
+    def __init__(self) -> None:
+        self.sets = {}
 
     def href(self, keys: Iterable[str]) -> str:
         return ""

@@ -201,6 +201,12 @@ def write_caption(table: Table) -> str:
     return f"{table.title} {sentence}"
 
 
+def take_lines(texts: Sequence[str], width: int, room: int) -> list[str]:
+    """Take the first texts, in order, that fit in so many lines of so many signs."""
+    lines = itertools.accumulate(len(textwrap.wrap(text, width)) for text in texts)
+    return [text for text, last in zip(texts, lines, strict=True) if last <= room]
+
+
 def place_texts(
     table: Table, columns: Iterable[ShownColumn], width: int = PAGE_LINE, *, heading: bool = False
 ) -> tuple[list[str], list[str]]:
@@ -208,13 +214,9 @@ def place_texts(
 
     Above are six lines at most: warnings as far as they fit, in order. `heading`: the title is a heading of its own.
     """
-    above = [write_caption(table)]
-    lines = len(textwrap.wrap(above[0].removeprefix(table.title) if heading else above[0], width))
-    for text in table.warnings:
-        lines += len(textwrap.wrap(text, width))
-        if lines > ABOVE:
-            break
-        above.append(text)
+    caption = write_caption(table)
+    lines = len(textwrap.wrap(caption.removeprefix(table.title) if heading else caption, width))
+    above = [caption, *take_lines(table.warnings, width, ABOVE - lines)]
     later = table.warnings[len(above) - 1 :]
     if any(text.startswith(PRESET_LINE) or text == EXACT_NOTE for text in above[1:]):  # which says the same and more
         above[0] = table.title
