@@ -16,7 +16,6 @@ from plumbline.results.tables.shown_table import (
     ABOVE,
     PRESET_LINE,
     ShownCell,
-    ShownColumn,
     arrange_columns,
     list_rows,
     place_texts,
@@ -55,6 +54,7 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
     presets = [text for text in table.warnings if text.startswith(PRESET_LINE)]
     below = place_texts(replace(table, warnings=[]), columns, heading=True)[1]
     rows = dict(zip(list_rows(table), table.rows, strict=False))
+    shown_rows = zip(*(column.cells for column in columns), strict=True)
     short = [column for column in columns if column.of_paper or column.narrow or column.label]
     short = columns if all(column.label for column in short) else short
     own = next((column for column in columns if not column.of_paper and not column.label), None)
@@ -73,8 +73,11 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
             for column in columns
         ],
         rows=[
-            [_make_cell(table, rows.get(key), column, column.cells[place], texts, sources) for column in columns]
-            for place, key in enumerate(list_rows(table))
+            [
+                _make_cell(table, rows.get(cell.row), column.numeric, cell, texts, sources)
+                for column, cell in zip(columns, cells, strict=True)
+            ]
+            for cells in shown_rows
         ],
         above=above,
         beneath=beneath,
@@ -106,13 +109,13 @@ def list_runs(path: Path) -> list[str]:
 def _make_cell(
     table: Table,
     row: dict[str, Cell] | None,
-    column: ShownColumn,
+    numeric: bool,
     shown: ShownCell,
     texts: Mapping[str, str],
     sources: RunLinks,
 ) -> HtmlCell:
-    cell = row[column.names[0]] if row is not None and column.names else Cell(None)
-    runs = [run for name in column.names for run in row[name].runs] if row is not None else []
+    cell = row[shown.names[0]] if row is not None and shown.names else Cell(None)
+    runs = [run for name in shown.names for run in row[name].runs] if row is not None else []
     is_word = cell.value is None or cell.value == ""
     return HtmlCell(
         text=shown.text,
@@ -121,9 +124,9 @@ def _make_cell(
         sort=cell.value if cell.value != "" else None,
         href=sources.href(runs),
         title=sources.title(runs) or cell.source,
-        mark=_judge_cell(table, row, column.names[0], texts) if row is not None and column.names else None,
-        word=is_word and column.numeric,
-        badges=split_badges(shown.text) if not column.numeric or is_word else (),
+        mark=_judge_cell(table, row, shown.names[0], texts) if row is not None and shown.names else None,
+        word=is_word and numeric,
+        badges=split_badges(shown.text) if not numeric or is_word else (),
         again=shown.again,
     )
 
