@@ -89,7 +89,6 @@ def _make_table(
         key="run",
         columns=[
             *label_columns("run", "Run"),
-            Column(name="interpretations", header="interpretations", kind="label"),
             number_column("seed", "seed", "d", narrow=True),
             number_column("data_seed", "data order", "d"),
             number_column("validation_loss", "val. loss", ".4f", narrow=True),
@@ -97,6 +96,7 @@ def _make_table(
             number_column("loss_minus_control", "loss − control's", "+.4f", narrow=True),
             *(column for metric in metrics for column in metric.make_columns(narrow=metric is metrics[0])),
             Column(name="control", header="control", kind="label"),
+            Column(name="interpretations", header="interpretations", kind="label"),
             Column(name="description", header="what it changes", kind="label"),
             OUTCOME,
             RUN_IDS,
