@@ -124,7 +124,7 @@ def read_ends(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
     return StartAndFinalValues(start=over.iloc[0], final=over.iloc[-1], runs=keys, n=len(done), word="")
 
 
-def read_final_norm(frames: RunFrames, key: str, group: LayerGroup) -> float:
+def read_final_norm(frames: RunFrames, group: LayerGroup, key: str) -> float:
     """The key norm of a run at its last reading, over a group of layers."""
     over = _by_layer(frames.probes, [key], KEY_NORM)
     return math.nan if over.empty else mean_over(over.iloc[-1], group.layers)

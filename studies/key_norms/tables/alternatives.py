@@ -5,6 +5,8 @@ Beside the loss stand the final key norms, which the paper reads and weight deca
 
 from __future__ import annotations
 
+from functools import partial
+
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.alternatives import RunMetric, make_alternatives
@@ -22,7 +24,7 @@ def list_metrics(frames: RunFrames, study: Study) -> list[RunMetric]:
             name=f"{group.name}_key_norm",
             header=f"key norm, {group.title.lower()}",
             format=".2f",
-            read=lambda key, group=group: read_final_norm(frames, key, group),
+            read=partial(read_final_norm, frames, group),
         )
         for group in named
     ]

@@ -5,6 +5,8 @@ Beside the loss stands what the paper explains it by: entropy and logits of uppe
 
 from __future__ import annotations
 
+from functools import partial
+
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.alternatives import RunMetric, make_alternatives
@@ -18,7 +20,7 @@ def list_metrics(frames: RunFrames, study: Study) -> list[RunMetric]:
     """List entropy and logits of upper attention at 3% of training."""
     values = RunValues(frames, study)
     return [
-        RunMetric(name=name, header=header, format=".4f", read=lambda key, probe=probe: values.value(key, probe, EARLY))
+        RunMetric(name=name, header=header, format=".4f", read=partial(values.value, probe=probe, fraction=EARLY))
         for name, header, probe in (
             ("upper_entropy_3pct", "entropy @3%", "entropy"),
             ("upper_logit_3pct", "logit @3%", "logit_mean_abs"),
