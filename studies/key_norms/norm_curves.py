@@ -124,6 +124,12 @@ def read_ends(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
     return StartAndFinalValues(start=over.iloc[0], final=over.iloc[-1], runs=keys, n=len(done), word="")
 
 
+def read_final_norm(frames: RunFrames, group: LayerGroup, key: str) -> float:
+    """The key norm of a run at its last reading, over a group of layers."""
+    over = _by_layer(frames.probes, [key], KEY_NORM)
+    return math.nan if over.empty else mean_over(over.iloc[-1], group.layers)
+
+
 def mean_over(values: pd.Series, layers: Iterable[int]) -> float:
     """The mean of some layers' numbers; NaN if one has none."""
     return math.nan if values.empty else float(values[list(layers)].mean())

@@ -121,7 +121,7 @@ class RunValues:
 
     def first_upper(self, key: str) -> int:
         """The first layer of the upper half, counted from 0."""
-        return self.study.runs[key].spec.model.layers // 2
+        return self.study.every_run[key].spec.model.layers // 2
 
     def value(self, key: str | None, probe: str, fraction: float, part: Part = "upper", column: str = "value") -> float:
         """The mean of a value over a part's layers and heads at a fraction of training; `model`: of no layer."""

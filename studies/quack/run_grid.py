@@ -127,7 +127,7 @@ class RunGrid:
 
     def spec(self, key: str) -> RunSpec:
         """The spec of a run."""
-        return self.study.runs[key].spec
+        return self.study.every_run[key].spec
 
     def outcome(self, key: str | None) -> str:
         """completed, diverged or missing."""

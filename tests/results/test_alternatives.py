@@ -7,12 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from plumbline.core.frames import SCHEMAS
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import load
-from plumbline.results.tables.alternatives import alternatives
 from plumbline.results.tables.table import Table
-from plumbline.specs import study_config
+from plumbline.specs import study_config, study_parts
+from tests.studies import made_targets
 from tests.studies.run_files import make_run, write_run
 
 #: Losses by scale, method and seed; whatever is not here did not run.
@@ -44,8 +45,10 @@ def make_table(name: str, root: Path) -> pd.DataFrame:
         if key.startswith(f"{name}/"):
             metrics = pd.DataFrame({"step": [1], "split": "train", "loss": 5.0, "grad_norm": 1.0})
             metrics = metrics.assign(learning_rate=0.1, tokens=1)
-            write_run(root, make_run(study.every_run[key].spec, metrics, step=6, loss=loss))
-    frames = load(list_expected_runs(None, study, target["runs"], root), root)
+            read_nothing = pd.DataFrame(columns=SCHEMAS["probes"].names)
+            write_run(root, make_run(study.every_run[key].spec, metrics, read_nothing, step=6, loss=loss))
+    frames = load(list_expected_runs(None, study, target["runs"], root), root, probes=True)
+    alternatives = study_parts.function(name, "tables", "alternatives")
     table = alternatives(frames, study, PrintedNumbers.of(name, reads=[]))
     assert isinstance(table, Table)
     assert {f"{name}/{run}" for run in table.frame["run"]} >= set(study.requested_runs)
@@ -88,3 +91,21 @@ def test_the_default_of_a_swept_method_is_the_point_with_its_values(tmp_path: Pa
     assert frame.loc["mha/quack.adamw/s42", "loss_minus_default"] == pytest.approx(0.6)
     assert frame.loc["mha/quack.adamw/s42", "loss_minus_control"] == pytest.approx(-0.1)
     assert frame.loc["mha/quack.no_ratio_limit/s42", "loss_minus_default"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("study", "run", "numbers"),
+    [
+        ("premature", "base/gpt/s42", {"upper_entropy_3pct": 0.6215, "upper_logit_3pct": 1.308}),
+        ("key_norms", "base/as_published/s42", {"early_key_norm": 5.3, "final_key_norm": 9.8}),
+        ("quack", "mha/default.eta_0.0003/s42", {"largest_mean_logit_change": 0.1, "largest_logit": 40}),
+        ("query_free", "base/baseline/s42", {"loss_vs_baseline_pct": 0}),
+        ("transfer", "base/baseline/s42", {"climb_avg": 0.482, "z": -0.47}),
+    ],
+)
+def test_what_a_headline_rests_on_stands_beside_the_loss(study: str, run: str, numbers: dict[str, float]) -> None:
+    table, _ = made_targets.make_table(study, "alternatives")
+    for name, number in numbers.items():
+        assert table.cell(run, name).value == pytest.approx(number, rel=0.01)
+        names = {column.name for column in table.columns}
+        assert {f"{name}_minus_default", f"{name}_minus_control"} <= names or name == "loss_vs_baseline_pct"

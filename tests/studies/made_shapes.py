@@ -1,4 +1,4 @@
-"""Figures of small presets: with every run, and with some that are missing, that diverged, or that have one seed."""
+"""Figures and tables at small presets: with every run, or with some missing, diverged, or of one seed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 
 from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.paper_columns import add_paper_columns
+from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
 from plumbline.specs.study_config import Study
 from tests.studies.key_norms import synthetic_runs as key_norms
-from tests.studies.made_targets import draw
+from tests.studies.made_targets import declaration, draw, make_table, use_small_head
 from tests.studies.premature import synthetic_runs as premature
 from tests.studies.quack import synthetic_runs as quack
 from tests.studies.query_free import synthetic_runs as query_free
@@ -34,6 +36,19 @@ def draw_shape(study: str, name: str, shape: str) -> FigureWithData:
         return draw(study, name)
     frames, config = _load(study, shape)
     return study_parts.function(study, "figures", name)(frames, config, PUBLISHED[study])
+
+
+@cache
+def make_table_at(study: str, name: str, shape: str) -> Table:
+    """A table of a study, at a shape. Read only."""
+    if shape == "paper":
+        return make_table(study, name)[0]
+    frames, config = _load(study, shape)
+    with use_small_head():
+        table = study_parts.function(study, "tables", name)(frames, config, PUBLISHED[study])
+    table.paper = config.paper
+    add_paper_columns(table, declaration(study, name), PUBLISHED[study])
+    return table
 
 
 @cache

@@ -145,6 +145,19 @@ def list_points(axes: Axes) -> Iterator[tuple[float, float]]:
             yield from axes.transData.transform(offsets[np.isfinite(offsets).all(axis=1)])
 
 
+@pytest.mark.parametrize(("name", "shape"), [(name, shape) for name in ("fig1", "fig3") for shape in ("paper", "demo")])
+def test_curves_of_six_methods_are_told_apart_in_grey(name: str, shape: str) -> None:
+    figure = finish("quack", name, shape)
+    colours: dict[tuple[str, str], set[str]] = {}
+    for axes in figure.axes:
+        for line in axes.lines:
+            if len(line.get_xdata()) > 1:
+                look = (f"{line.get_linestyle()} {line.get_linewidth()}", str(line.get_marker()))
+                colours.setdefault(look, set()).add(str(line.get_color()))
+    dashes, marks = ({look[place] for look in colours} for place in (0, 1))
+    assert len(colours) == len(dashes) == len(marks) == len(set.union(*colours.values())) == 6
+
+
 @pytest.mark.parametrize(("study", "name", "shape"), [seen for seen in SEEN if seen.values[2] != "gaps"])
 def test_every_panel_whose_runs_exist_shows_something(study: str, name: str, shape: str) -> None:
     empty = []

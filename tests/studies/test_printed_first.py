@@ -20,6 +20,7 @@ from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.report.page_table import PageTable, RunLinks
 from plumbline.report.study_tables import lay_out
 from plumbline.results.tables import shown_table, tex_table, write_table
+from plumbline.results.tables.finished_table import read_table
 from plumbline.results.tables.paper_columns import NOT_REPRODUCED, add_paper_columns, fill_template
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.results.tables.terminal_table import format_table
@@ -40,7 +41,8 @@ OF_PAPERS = [
 class NoLinks(RunLinks):
     """Cells that link nowhere."""
 
-    def __init__(self) -> None: ...
+    def __init__(self) -> None:
+        self.sets = {}
 
     def href(self, keys: Iterable[str]) -> str:
         return ""
@@ -109,7 +111,9 @@ def test_every_printed_number_stands_in_every_format(study: str, name: str, form
                 assert any(re.sub(r"[\s,]", "", one) in plain for one in forms), (row[key], column, printed)
 
 
-@pytest.mark.parametrize(("study", "name"), OF_PAPERS)
+@pytest.mark.parametrize(
+    ("study", "name"), [each for each in OF_PAPERS if not (declaration(*each) or {}).get("transposed")]
+)
 def test_the_papers_headings_stand_first_and_in_its_order(study: str, name: str) -> None:
     table, _ = make_table(study, name)
     headings = list((declaration(study, name) or {})["columns"])
@@ -123,13 +127,45 @@ def test_the_papers_headings_stand_first_and_in_its_order(study: str, name: str)
         assert set(shown[: shown.index(headings[-1])]) <= {*headings, *own_names}, "ours come after the paper's"
 
 
+#: The head of query_free's Table 2, and the first column of its rows.
+CONFIGURATIONS = [
+    "Baseline (smaller MLP)", "Baseline (smaller d)", "WQ=I (117M)", "Baseline (124M)", "WQ=I (larger MLP)",
+]  # fmt: skip
+SETTINGS = [
+    "Trainable W_Q", "Total params", "Non-emb params", "MLP hid. mult.", "Attention scale", "Weight decay", "Peak LR",
+    "Min LR", "Val loss (60k)", "vs. Baseline",
+]  # fmt: skip
+
+
+def test_a_table_whose_configurations_are_columns_is_shown_so(tmp_path: Path) -> None:
+    table, frames = make_table("query_free", "table2")
+    write_table.write(table, frames, tmp_path / "table2.csv")
+    page = on_page(read_table(tmp_path / "table2.csv"))
+    assert [head.text for head in page.heads][:6] == ["", *CONFIGURATIONS]
+    assert [row[0].text for row in page.rows][:10] == SETTINGS
+    loss = page.rows[SETTINGS.index("Val loss (60k)")][1]
+    assert (loss.text, loss.printed, loss.sort) == ("2.9550", "2.955", 2.955) and loss.mark is not None
+    lines = [
+        re.split(r" *\| *", line.strip("| ")) for line in write_table.to_markdown(table).splitlines() if "|" in line
+    ]
+    assert lines[0][:5] == CONFIGURATIONS and [line[0] for line in lines[2:12]] == SETTINGS
+    rows = [line.partition(" & ")[0] for line in tex_table.to_tex(table).splitlines() if line.endswith(r"\\")]
+    assert [row.replace("$", "") for row in rows[1:11]] == SETTINGS
+    drawn = in_terminal(table).partition("──")
+    assert drawn[0].splitlines()[-1].split()[-1] == "MLP)"
+    starts = [line.partition("  ")[0] for line in drawn[2].splitlines()[1:] if line[:1].strip()]
+    assert starts[:10] == SETTINGS
+    labels = shown_table.arrange_columns(table)[1:]
+    assert [column.of_paper for column in labels] == [True] * 5 + [False] * 2, "ours come after the paper's"
+
+
 @pytest.mark.parametrize(("study", "name"), TABLES)
 def test_labels_tell_rows_apart_and_no_line_is_longer_than_a_terminal(study: str, name: str) -> None:
     table, _ = make_table(study, name)
     for columns in (shown_table.arrange_columns(table), [c for c in shown_table.arrange_columns(table) if c.readable]):
         names = [column for column in columns if column.label]
         rows = list(zip(*([cell.lines[-1] for cell in column.cells] for column in names), strict=True))
-        assert len(set(rows)) == len(rows) == len(table.rows)
+        assert len(set(rows)) == len(rows) == (len(columns[0].cells) if table.transposed else len(table.rows))
     for width in (80, 120):
         assert max(map(len, in_terminal(table, width).splitlines())) <= width
 

@@ -74,7 +74,7 @@ class HtmlCell:
 
 @dataclass(kw_only=True)
 class PageTable:
-    """A finished table of a page. `above` and `below` are sentences around it.
+    """A finished table of a page. `above` and `beneath` are sentences around it, `below` notes that are folded.
 
     `files` are offered for download: name -> path from the page.
     """
@@ -85,6 +85,7 @@ class PageTable:
     rows: list[list[HtmlCell]]
     name: str = ""
     above: Sequence[str] = ()
+    beneath: Sequence[str] = ()
     below: Sequence[str] = ()
     files: dict[str, str] = field(default_factory=dict)
 

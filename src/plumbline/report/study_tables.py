@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
@@ -10,12 +12,24 @@ from plumbline.report import agreement_with_print
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, split_badges
 from plumbline.results.tables import provenance
 from plumbline.results.tables.finished_table import read_table
-from plumbline.results.tables.shown_table import ShownCell, ShownColumn, arrange_columns, list_rows, place_texts
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.shown_table import (
+    ABOVE,
+    PRESET_LINE,
+    ShownCell,
+    arrange_columns,
+    list_rows,
+    place_texts,
+    take_lines,
+    write_caption,
+)
+from plumbline.results.tables.table import EXACT_NOTE, Cell, Column, Table
 from plumbline.specs.corpus import DOCUMENTS
 
 #: Words in a cell from which on its column is one of sentences.
 WIDE = 36
+
+#: Signs of a line on a phone: of a table's title, and of the sentences below it.
+PHONE_TITLE, PHONE_LINE = 41, 46
 
 
 def read_page_table(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
@@ -36,9 +50,13 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
     """Lay a table out; `texts`: the source of the documents of each run, `sources` and `files` as of
     `read_page_table`."""
     columns = [column for column in arrange_columns(table) if column.readable or column.of_paper]
-    (caption, *warnings), below = place_texts(table, columns, heading=True)
+    above, beneath = _place_sentences(table)
+    presets = [text for text in table.warnings if text.startswith(PRESET_LINE)]
+    below = place_texts(replace(table, warnings=[]), columns, heading=True)[1]
     rows = dict(zip(list_rows(table), table.rows, strict=False))
-    short = [column for column in columns if column.of_paper or column.narrow or column.label] or columns
+    shown_rows = zip(*(column.cells for column in columns), strict=True)
+    short = [column for column in columns if column.of_paper or column.narrow or column.label]
+    short = columns if all(column.label for column in short) else short
     own = next((column for column in columns if not column.of_paper and not column.label), None)
     return PageTable(
         id=f"table-{table.name}",
@@ -55,13 +73,28 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
             for column in columns
         ],
         rows=[
-            [_make_cell(table, rows.get(key), column, column.cells[place], texts, sources) for column in columns]
-            for place, key in enumerate(list_rows(table))
+            [
+                _make_cell(table, rows.get(cell.row), column.numeric, cell, texts, sources)
+                for column, cell in zip(columns, cells, strict=True)
+            ]
+            for cells in shown_rows
         ],
-        above=[*warnings, *([caption.removeprefix(table.title).strip()] if caption != table.title else [])],
-        below=below,
+        above=above,
+        beneath=beneath,
+        below=[*presets, *below],
         files=files,
     )
+
+
+def _place_sentences(table: Table) -> tuple[list[str], list[str]]:
+    """Return the sentences above a table, which a phone shows in six lines with its title and a line of tools, and
+    those beneath it. The banner of the page says what the preset is good for."""
+    sentences = [text for text in table.warnings if not text.startswith(PRESET_LINE)]
+    if EXACT_NOTE not in sentences:
+        sentences.append(write_caption(table).removeprefix(table.title).strip())
+    title = len(textwrap.wrap(f"{table.name} {table.title} {table.preset}", PHONE_TITLE))
+    above = take_lines(sentences, PHONE_LINE, ABOVE - title - 1)
+    return above, sentences[len(above) :]
 
 
 def list_runs(path: Path) -> list[str]:
@@ -76,13 +109,13 @@ def list_runs(path: Path) -> list[str]:
 def _make_cell(
     table: Table,
     row: dict[str, Cell] | None,
-    column: ShownColumn,
+    numeric: bool,
     shown: ShownCell,
     texts: Mapping[str, str],
     sources: RunLinks,
 ) -> HtmlCell:
-    cell = row[column.names[0]] if row is not None and column.names else Cell(None)
-    runs = [run for name in column.names for run in row[name].runs] if row is not None else []
+    cell = row[shown.names[0]] if row is not None and shown.names else Cell(None)
+    runs = [run for name in shown.names for run in row[name].runs] if row is not None else []
     is_word = cell.value is None or cell.value == ""
     return HtmlCell(
         text=shown.text,
@@ -91,9 +124,9 @@ def _make_cell(
         sort=cell.value if cell.value != "" else None,
         href=sources.href(runs),
         title=sources.title(runs) or cell.source,
-        mark=_judge_cell(table, row, column.names[0], texts) if row is not None and column.names else None,
-        word=is_word and column.numeric,
-        badges=split_badges(shown.text) if not column.numeric or is_word else (),
+        mark=_judge_cell(table, row, shown.names[0], texts) if row is not None and shown.names else None,
+        word=is_word and numeric,
+        badges=split_badges(shown.text) if not numeric or is_word else (),
         again=shown.again,
     )
 

@@ -196,12 +196,14 @@ class PrintedTable(ClosedStruct, frozen=True):
         columns: heading -> column, in the paper's order and words.
         rows: how a row of the file is called in our column `by`; absent: by its first column.
         by: absent: the column that names our rows.
+        transposed: true where the paper has these columns as rows, with the names of our rows above them.
         notes: what the paper's signs mean, in our words.
     """
 
     columns: dict[str, PrintedColumn]
     rows: Absent[Text] = None
     by: Absent[Name] = None
+    transposed: Absent[bool] = None
     notes: Absent[list[Text]] = None
 
 

@@ -18,6 +18,9 @@ CHECKS = ClaimChecks()
 #: Half a unit of the last digit that the paper prints of a norm: less is not a change.
 HALF_UNIT = 0.05
 
+#: How far from the mean over layers a group's entropy, a share of that of uniform attention, comes in noise.
+ENTROPY = 0.02
+
 #: A layer within this share of the initial norm stays near it; very few are at most this share of the layers, most are
 #: more than this one.
 NEAR, VERY_FEW, MOST = 0.05, 0.2, 0.5
@@ -66,14 +69,14 @@ def ratio(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values={"norm": norm, "ratio": norm / base}, shown={"base": base})
 
 
-def _sides(e: Evidence) -> dict[str, int]:
-    """How many layers end near the initial norm, below it and above it."""
+def _sides(e: Evidence, noise: float = 0.0) -> dict[str, int]:
+    """How many layers end near the initial norm, below it and above it; `noise`: by how much a norm must be farther."""
     norms = e.end(KEY_NORM)
-    share = norms.change() / norms.start
+    change, limit = norms.change(), NEAR * norms.start + noise
     return {
-        "near": int((share.abs() <= NEAR).sum()),
-        "dampened": int((share < -NEAR).sum()),
-        "amplified": int((share > NEAR).sum()),
+        "near": int((change.abs() <= limit).sum()),
+        "dampened": int((change < -limit).sum()),
+        "amplified": int((change > limit).sum()),
     }
 
 
@@ -87,8 +90,9 @@ def few_stay_at_8(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of()
 def two_regimes(e: Evidence, claim: PaperClaim) -> Values:
-    """Both regimes have layers, and together they have most."""
-    sides = _sides(e)
+    """Both regimes have layers, and together they have most: those that leave 5 % of the start by more than noise, half
+    a unit of the printed digit."""
+    sides = _sides(e, HALF_UNIT)
     low, high = sides["dampened"], sides["amplified"]
     share = (low + high) / sum(sides.values())
     return ComputedValues(
@@ -106,13 +110,17 @@ def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]
 
 @CHECKS.of()
 def early_attends_many(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether the early layers end with a key norm below, and an entropy above, the mean over all layers."""
+    """Decide whether the early layers end with a key norm below, and an entropy above, the mean over layers, both by
+    more than noise."""
     norm, entropy, numbers = _attention(e, "early")
-    return ComputedValues(holds=norm < 0 < entropy, shown=numbers)
+    limits = {"norm below": (-norm, HALF_UNIT), "entropy above": (entropy, ENTROPY)}
+    return ComputedValues(holds=norm < -HALF_UNIT and entropy > ENTROPY, shown=numbers, limits=limits)
 
 
 @CHECKS.of()
 def late_attends_few(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether the final layers end with a key norm above, and an entropy below, the mean over all layers."""
+    """Decide whether the final layers end with a key norm above, and an entropy below, the mean over layers, both by
+    more than noise."""
     norm, entropy, numbers = _attention(e, "final")
-    return ComputedValues(holds=entropy < 0 < norm, shown=numbers)
+    limits = {"norm above": (norm, HALF_UNIT), "entropy below": (-entropy, ENTROPY)}
+    return ComputedValues(holds=norm > HALF_UNIT and entropy < -ENTROPY, shown=numbers, limits=limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import Compare, ComputedValues, in_turn, order, ranking, signs, statements
+from plumbline.results.claims.claim_checkers import Compare, ComputedValues, in_turn, order, signs, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 from plumbline.stats.rank_correlation import spearman
@@ -11,7 +11,7 @@ from plumbline.stats.rank_correlation import spearman
 from ..run_values import CONTROL, Part, name_slowed_run
 from ..tables.table3 import ARCHITECTURES
 from ..tables.table5 import RUNS, reduction
-from .claim_evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence
+from .claim_evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence, rank
 
 CHECKS = ClaimChecks()
 
@@ -77,11 +77,10 @@ def _gains(e: Evidence) -> dict[str, float]:
     return {name: e.architecture_gain(name) for name in ARCHITECTURES}
 
 
-@CHECKS.of(compare=order("order"))
+@CHECKS.of(compare=order("order"), effect=statements("ends_apart"))
 def gain_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the seven architectures by the perplexity that the intervention gains in them, largest gain first."""
-    gains = _gains(e)
-    return ComputedValues(values={"order": ranking(gains, highest_first=True)}, shown=gains)
+    return rank(claim, _gains(e), GAIN, highest_first=True)
 
 
 def _read_with_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[str, float]]:
@@ -154,11 +153,10 @@ for _name in ("gpt", "gpt_swiglu", "gpt_geglu"):
     )(_table4)
 
 
-@CHECKS.of(compare=order("order"))
+@CHECKS.of(compare=order("order"), effect=statements("ends_apart"))
 def control_ppl_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the controls of the claim's architectures by final perplexity, lowest first."""
-    perplexities = {name: e.ppl(name) for name in claim.values["order"]}
-    return ComputedValues(values={"order": ranking(perplexities, highest_first=False)}, shown=perplexities)
+    return rank(claim, {name: e.ppl(name) for name in claim.values["order"]}, GAIN, highest_first=False)
 
 
 @CHECKS.of()
@@ -218,11 +216,11 @@ def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
     return {"range": [min(reductions), max(reductions)]}
 
 
-@CHECKS.of(compare=order("order"))
+@CHECKS.of(compare=order("order"), effect=statements("ends_apart"))
 def write_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the four feed-forward networks by the size of their writes in the upper half at 3 %, smallest first."""
     writes = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
-    return ComputedValues(values={"order": ranking(writes, highest_first=False)}, shown=writes)
+    return rank(claim, writes, WRITE, highest_first=False)
 
 
 @CHECKS.of()

@@ -11,11 +11,12 @@ of three runs within a factor of three.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.published.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.results.claims import claim_registry
+from plumbline.results.claims.claim_checkers import ComputedValues, ranking
 from plumbline.results.claims.claim_registry import MissingRun
 from plumbline.results.claims.claim_tolerances import Near, factor, near
 from plumbline.results.runs.finished_runs import RunFrames
@@ -47,6 +48,16 @@ ON_THE_GRID = near(0.26)
 def above(tolerance: Near, lower: float, higher: float) -> bool:
     """Whether a reading is above another one by more than two readings of one network are apart."""
     return higher > lower and not tolerance(lower, higher)
+
+
+def rank(claim: PaperClaim, numbers: Mapping[str, float], tolerance: Near, *, highest_first: bool) -> ComputedValues:
+    """Order names by their numbers, and say whether the ends of the printed order are apart by more than noise."""
+    low, high = claim.values["order"][-1], claim.values["order"][0]
+    if not highest_first:
+        low, high = high, low
+    values = {"order": ranking(numbers, highest_first=highest_first)}
+    values["ends_apart"] = above(tolerance, numbers[low], numbers[high])
+    return ComputedValues(values=values, shown=dict(numbers))
 
 
 class Evidence(claim_registry.ClaimEvidence):

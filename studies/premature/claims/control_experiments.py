@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 from plumbline.published.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, order, ranking, signs, statements
+from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, order, signs, statements
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import factor
 
 from ..run_values import CONTROL, FIFTH, INTERVENTION
 from ..tables import table9, table10
-from .claim_evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, SAVED, Evidence, above
+from .claim_evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, SAVED, Evidence, above, rank
 
 CHECKS = ClaimChecks()
 
@@ -119,11 +119,11 @@ def fixed_releases_keep_most(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(holds=most, shown=gains, limits=limits)
 
 
-@CHECKS.of(compare=order("order"))
+@CHECKS.of(compare=order("order"), effect=statements("ends_apart"))
 def release_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the control, the intervention and the two fixed releases of Table 9 by final perplexity, lowest first."""
     perplexities = {name: e.ppl(method) for name, method in table9.RUNS.items()}
-    return ComputedValues(values={"order": ranking(perplexities, highest_first=False)}, shown=perplexities)
+    return rank(claim, perplexities, GAIN, highest_first=False)
 
 
 #: The Frobenius norm of a displacement grows with the steps' number and size: a quarter either way.

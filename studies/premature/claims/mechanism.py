@@ -62,9 +62,10 @@ def ablation(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of()
 def ablation_order(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether without upper queries and keys the control loses more than the intervention, at every point from
-    3 % of training on."""
+    3 % of training on, at 3 % and at the end by more than noise."""
     control, intervention = _read_ablation_cost(e, CONTROL), _read_ablation_cost(e, INTERVENTION)
-    return ComputedValues(holds=bool((control > intervention).all()), shown={"points": len(control)})
+    beyond = [above(COST, intervention[fraction], control[fraction]) for fraction in (EARLY, END)]
+    return ComputedValues(holds=bool((control > intervention).all()) and all(beyond), shown={"points": len(control)})
 
 
 @CHECKS.of()

@@ -157,6 +157,7 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
     small.set_xticks(range(len(SIDES)), ["control", "slowed"], fontsize=7)
     small.tick_params(axis="y", labelsize=7, length=2)
     small.set_title("σ₁ of W_QᵀW_K", fontsize=7, loc="center", pad=2)
+    small.margins(y=0.25)
     small.grid(visible=False)
 
 

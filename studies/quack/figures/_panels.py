@@ -20,15 +20,19 @@ from ..run_grid import ATTENTION, RunGrid
 #: Characters of a line above a panel.
 TITLE_WIDTH = 38
 
-#: Method -> colour, mark, and width of its curve: narrower ones lie on top, so that curves that coincide are all seen.
+#: Method -> colour, mark, and of its curve width and dashes, which tell it apart in grey too: narrower ones lie on top,
+#: so that curves that coincide are all seen.
 LOOKS = {
-    "default": (figure_style.BLACK, "o", 2.7),
-    "qk_norm": (figure_style.BLUE, "s", 2.3),
-    "qk_clip_30": (figure_style.SKY, "v", 2.3),
-    "qk_clip_100": (figure_style.ORANGE, "^", 1.9),
-    "quack": (figure_style.GREEN, "D", 0.9),
-    "ablation": (figure_style.RED, "P", 1.4),
+    "default": (figure_style.BLACK, "o", 2.7, "-"),
+    "qk_norm": (figure_style.BLUE, "s", 2.3, "--"),
+    "qk_clip_30": (figure_style.SKY, "v", 2.3, "-."),
+    "qk_clip_100": (figure_style.ORANGE, "^", 1.9, ":"),
+    "quack": (figure_style.GREEN, "D", 0.9, "-"),
+    "ablation": (figure_style.RED, "P", 1.4, (0, (1, 1, 4, 1))),
 }
+
+#: How far apart the marks of a curve are, as a share of a panel's diagonal.
+MARKS_APART = 0.36
 
 
 def colour(method: str) -> str:
@@ -42,9 +46,11 @@ def mark(method: str) -> str:
 
 
 def curve(method: str) -> dict[str, Any]:
-    """How a method's curve over training is drawn."""
-    own, _, width = LOOKS[method]
-    return {"color": own, "linewidth": width, "zorder": 5 - width / 2}
+    """How a method's curve over training is drawn: marks of different methods stand at different places."""
+    own, sign, width, dashes = LOOKS[method]
+    start = MARKS_APART * (0.2 + list(LOOKS).index(method) / len(LOOKS))
+    marks = {"marker": sign, "markersize": 3.5, "markevery": (start, MARKS_APART)}
+    return {"color": own, "linewidth": width, "linestyle": dashes, "zorder": 5 - width / 2, **marks}
 
 
 def methods(grid: RunGrid) -> list[str]:
@@ -59,13 +65,12 @@ def legend(figure: Figure, grid: RunGrid, extra: Iterable[Line2D] = (), *, marks
         Line2D(
             [],
             [],
-            **({"color": colour(method), "marker": mark(method)} if marks else curve(method)),
-            markersize=4,
+            **({"color": colour(method), "marker": mark(method)} if marks else curve(method) | {"markevery": None}),
             label=grid.study.definition["methods"][method]["label"],
         )
         for method in methods(grid)
     ]
-    figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
+    figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5, handlelength=3.2)
 
 
 def title(figure: Figure, grid: RunGrid, text: str) -> None:

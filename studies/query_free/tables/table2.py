@@ -82,7 +82,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "`vs. baseline` is the loss "
             f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (interpretation "
             "same_loss).",
-            "The last two rows are no rows of the paper: it proposes such queries and does not run them.",
+            "The queries of section 6 are proposed there and not run by the paper.",
             _timing_note(values),
         ],
         published=published.format_path("table2"),

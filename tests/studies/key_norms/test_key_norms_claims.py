@@ -115,6 +115,36 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, right, 
     assert {name for name in verdict_by_claim.index if verdict_by_claim[name] != before[name]} == follows
 
 
+@pytest.mark.parametrize(
+    ("claim", "share", "verdict"),
+    [
+        ("early_attends_many", 0.2, "reproduced"), ("early_attends_many", 0.02, "not reproduced"),
+        ("late_attends_few", 0.2, "reproduced"), ("late_attends_few", 0.02, "not reproduced"),
+    ],
+)  # fmt: skip
+def test_what_lies_within_noise_of_the_mean_goes_with_nothing(claim, share, verdict, right, tmp_path) -> None:
+    """Every layer's entropy that share as far from the mean."""
+
+    def shrink(arm: Arm) -> Arm:
+        mean = sum(arm.entropies) / len(arm.entropies)
+        return replace(arm, entropies=[mean + share * (entropy - mean) for entropy in arm.entropies])
+
+    world = World(tmp_path, arms=change_published(shrink)(right.arms), before=right)
+    assert verdicts(world, OF_RUNS)[claim] == verdict
+
+
+def test_a_layer_that_moved_by_noise_beyond_the_limit_is_in_no_regime(right, tmp_path) -> None:
+    """All of them 5.5 % from the start, half above and half below."""
+    world = World(
+        tmp_path,
+        arms=change_published(
+            lambda arm: replace(arm, norms=[8 * (1 + 0.055 * (-1) ** layer) for layer in range(len(arm.norms))])
+        )(right.arms),
+        before=right,
+    )
+    assert verdicts(world, OF_RUNS)["two_regimes"] == "not reproduced"
+
+
 def upside_down(arms: dict[str, Arm]) -> dict[str, Arm]:
     """The last layers are as the first ones were."""
     return {name: replace(arm, norms=arm.norms[::-1], entropies=arm.entropies[::-1]) for name, arm in arms.items()}

@@ -92,6 +92,29 @@ def test_ties_are_no_order(name, nothing):
     assert verdict["verdict"] == "not reproduced" and " = " in verdict["reproduced"], verdict["why"]
 
 
+@pytest.mark.parametrize(("apart", "verdict"), [(0.3, "reproduced"), (0.1, "not reproduced")])
+def test_an_order_within_noise_is_none(apart, verdict):
+    """Perplexities in the printed order: two standard deviations of a difference are 0.158."""
+
+    def spread(facts):
+        for place, method in enumerate(("gpt_slow", "fixed_3pct", "fixed_6pct", "gpt")):
+            facts[f"premature/base/{method}/s42"].loss = math.log(26.2 + apart * place / 3)
+
+    row = of_runs_where(spread, "release_order").loc["release_order"]
+    assert row["verdict"] == verdict and "gpt = " not in row["reproduced"], row["why"]
+
+
+def test_an_ablation_that_costs_both_sides_alike_orders_nothing():
+    def alike(facts):
+        slowed, control = (facts[f"premature/base/{name}/s42"].run_values for name in ("gpt_slow", "gpt"))
+        for at in slowed["loss_neither", "model"]:
+            whole, (lost, null) = slowed["loss", "model"][at][0], control["loss_neither", "model"][at]
+            cost = math.exp(lost) - math.exp(control["loss", "model"][at][0])
+            slowed["loss_neither", "model"][at] = (math.log(math.exp(whole) + 0.99 * cost), null)
+
+    assert of_runs_where(alike, "ablation_order").loc["ablation_order", "verdict"] == "not reproduced"
+
+
 def test_what_grows_in_one_jump_does_not_grow_gradually():
     def jumps(facts):
         curve = facts["premature/base/gpt_slow/s42"].run_values["loss_neither", "model"]

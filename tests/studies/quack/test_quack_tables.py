@@ -131,21 +131,22 @@ def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
 
 def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[str, Table]) -> None:
     table = tables["variants"]
-    frame = table.frame.set_index("variant")
-    assert list(frame.index) == [
-        "mha/default.one_rate", "mha/default.no_weight_decay", "mha/quack.spectral", "mla/default.latent_norm",
-        "mla/quack.spectral", "mla/quack.latent_norm",
+    frame = table.frame.set_index("run")
+    varied = [run for run in frame.index if frame.loc[run, "description"] != "default"]
+    assert varied == [
+        "mha/default.one_rate/s42", "mha/default.no_weight_decay/s42", "mha/quack.spectral/s42",
+        "mla/default.latent_norm/s42", "mla/quack.latent_norm/s42", "mla/quack.spectral/s42",
     ]  # fmt: skip
-    assert frame.loc["mha/quack.spectral", "loss_minus_default"] == pytest.approx(-0.004)
-    assert frame.loc["mha/quack.spectral", "validation_loss_default"] == pytest.approx(
-        2.95
-    )  # at tau = 1, not at the best one
-    assert table.cell("mla/quack.spectral", "loss_minus_default").runs == (
+    spectral = frame.loc["mha/quack.spectral/s42"]
+    assert spectral["loss_minus_default"] == pytest.approx(-0.004)
+    assert spectral["validation_loss"] - spectral["loss_minus_default"] == pytest.approx(2.95), "at tau = 1"
+    assert table.cell("mla/quack.spectral/s42", "loss_minus_default").runs == (
         key("mla", "quack.spectral"),
         key("mla", "quack", 3e-3, 1),
     )
-    assert frame.loc["mla/default.latent_norm", "diverged_or_spiked_default"] == "rises by 1.2"
-    assert frame["largest_logit"].eq(40).all() and frame["largest_logit_default"].eq(40).all()
+    default = frame.loc["mla/default.eta_0.003/s42"]
+    assert default["largest_loss_rise"] == pytest.approx(1.2)
+    assert frame["largest_logit"].eq(40).all() and frame["largest_mean_logit_change"].eq(0.1).all()
 
 
 def test_cache_counts_what_is_remembered(tables: dict[str, Table]) -> None:

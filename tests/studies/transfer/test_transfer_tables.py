@@ -245,34 +245,32 @@ def test_variants(tmp_path):
     world.diverged("base", "ssmax.original", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
     world.completed("base", "hyper.official", 42, tasks_of(0.31), 5.0)
     table = make_table(world, "variants")
-    frame = table.frame.set_index("variant")
-    own = [f"ssmax.{name}" for name in world.study.definition["methods"]["ssmax"]["variants"]]
-    assert list(frame.index[:1]) == ["baseline"] and {"ssmax.divide", "ssmax.original"} < set(own)
-    at = list(frame.index).index("ssmax")
+    frame = table.frame.set_index("run")
+    own = [f"base/ssmax.{name}/s42" for name in world.study.definition["methods"]["ssmax"]["variants"]]
+    at = list(frame.index).index("base/ssmax/s42")
     assert list(frame.index[at + 1 : at + 1 + len(own)]) == own, "each below its default"
-    assert set(frame.index) >= set(world.study.variants) and "qknorm" not in frame.index
-    row = frame.loc["ssmax.divide"]
-    assert (row["z"], row["climb_avg_delta"]) == (pytest.approx(-2.0), pytest.approx(-0.01))
-    assert row["climb_avg_minus_default"] == pytest.approx(0.015) and row["loss_minus_default"] == pytest.approx(-0.3)
-    assert row["interpretations"] == "ssmax_scale" and '"variant": "divide"' in row["description"]
-    assert row["n_seeds"] == 1
+    assert set(frame.index) >= {f"base/{name}/s42" for name in world.study.variants}
+    assert "base/qknorm/s42" not in frame.index, "which has no variant"
+    divide = frame.loc["base/ssmax.divide/s42"]
+    assert (divide["z"], divide["climb_avg_minus_control"]) == (pytest.approx(-2.0), pytest.approx(-0.005))
+    assert (divide["climb_avg_minus_default"], divide["loss_minus_default"]) == (
+        pytest.approx(0.015), pytest.approx(-0.3)
+    )  # fmt: skip
+    assert divide["interpretations"] == "ssmax_scale" and '"variant": "divide"' in divide["description"]
     # A variant of the reference: z from the mean of all its seeds, the difference from the run of the same seed.
-    decayed = frame.loc["baseline.decayed_norms"]
+    decayed = frame.loc["base/baseline.decayed_norms/s42"]
     assert decayed["z"] == pytest.approx(1.4) and decayed["climb_avg_minus_default"] == pytest.approx(0.012)
     assert decayed["loss_minus_default"] == pytest.approx(-0.042)
     assert decayed["interpretations"] == "weight_decay_groups"
-    assert frame.loc["baseline", "n_seeds"] == 3 and table.cell("baseline", "climb_avg_minus_default").word == "default"
-    numbers = ("validation_loss", "climb_avg", "z", "p_run_vs_seeds", "climb_avg_minus_default", "loss_minus_default")
-    assert {table.cell("ssmax.original", name).word for name in numbers} == {"diverged"}
-    assert {table.cell("ssmax.context", name).word for name in (*numbers, "parameters")} == {"missing"}
-    assert table.cell("hyper.official", "climb_avg_minus_default").word == "missing", "its default is not there"
-    assert frame.loc["hyper.official", "climb_avg"] == pytest.approx(0.31)
+    numbers = ("validation_loss", "loss_minus_default", "climb_avg", "climb_avg_minus_default", "z")
+    assert {table.cell("base/ssmax.original/s42", name).word for name in numbers} == {"diverged"}
+    assert {table.cell("base/ssmax.context/s42", name).word for name in numbers} == {"missing"}
+    official = "base/hyper.official/s42"
+    assert table.cell(official, "climb_avg_minus_default").word == "missing", "its default is not there"
+    assert frame.loc[official, "climb_avg"] == pytest.approx(0.31)
     # What Table 4 prints distinguishes variants, at the size of the paper alone.
-    shares = frame.loc[["diff_attn", "diff_attn.per_head_lambda", "diff_attn.official"], "delta_params_pct_paper_size"]
-    assert [f"{share:.2f}" for share in shares] == ["0.01", "0.01", "0.00"]
-    assert frame.loc["diff_attn.official", "delta_params_pct_paper_size_published"] == 0.01
-    assert table.cell("ssmax", "z_published").text == "-29.94"
-    assert table.cell("ssmax.divide", "z_published").word == "not printed"
+    runs = [f"base/{name}/s42" for name in ("diff_attn", "diff_attn.per_head_lambda", "diff_attn.official")]
+    assert [f"{share:.2f}" for share in frame.loc[runs, "delta_params_pct_paper_size"]] == ["0.01", "0.01", "0.00"]
 
 
 #: Tables that name each run of theirs.

@@ -64,7 +64,7 @@ function hinted(table) {
   const box = table.closest(".box");
   const hint = document.createElement("span");
   hint.className = "hint";
-  hint.textContent = "More columns to the right: scroll →";
+  hint.innerHTML = "<span>More columns to the right: </span>scroll →";
   const look = () => {
     const further = box.scrollLeft + box.clientWidth < box.scrollWidth - 2;
     box.classList.toggle("further", further);
@@ -81,14 +81,13 @@ function searchable(table) {
   const rows = [...table.tBodies[0].rows];
   if (rows.length < 5) return;
   const tools = toolsOf(table);
-  const label = document.createElement("label");
   const input = document.createElement("input");
   const found = document.createElement("span");
   input.type = "search";
-  input.placeholder = "rows with these words";
+  input.placeholder = "Search rows";
+  input.setAttribute("aria-label", "Search rows with these words");
   found.setAttribute("role", "status");
-  label.append("Search ", input);
-  tools.append(label, found);
+  tools.append(input, found);
   const texts = rows.map((row) => row.textContent.toLowerCase());
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);

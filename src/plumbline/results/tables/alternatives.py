@@ -1,16 +1,16 @@
-"""Makes the table of alternatives of any study: what else a paper could mean, run, next to what was chosen.
+"""Makes the tables of what else a paper could mean, of any study: each such run below the run that it changes.
 
-Its rows are the runs that are made for it alone (`on_request` in the study's YAML), each below the run that it changes.
+`alternatives` has the runs that are made on request, `variants` those that are made with all others.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.core.run_files import MISSING
-from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.core.run_files import COMPLETED, MISSING
 from plumbline.results.interpretations import describe_run, list_alternatives
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, label_columns, make_table, number_column
@@ -29,42 +29,87 @@ from plumbline.specs.study_config import Run, Study
 #: The word of a default run where others have their distance from it.
 DEFAULT = "default"
 
-COLUMNS = [
-    *label_columns("run", "Run"),
-    Column(name="interpretations", header="interpretations", kind="label"),
-    number_column("seed", "seed", "d", narrow=True),
-    number_column("data_seed", "data order", "d"),
-    number_column("validation_loss", "val. loss", ".4f", narrow=True),
-    number_column("loss_minus_default", "loss − default's", "+.4f", narrow=True),
-    number_column("loss_minus_control", "loss − control's", "+.4f", narrow=True),
-    Column(name="control", header="control", kind="label"),
-    Column(name="description", header="what it changes", kind="label"),
-    OUTCOME,
-    RUN_IDS,
-    *CONTEXT_ALONE,
-]
+#: The word of a run that completed and of which a number was not read.
+NOT_READ = "not read"
 
 
-def alternatives(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
-    """One row for each run that is made on request, below the runs that it is an alternative to."""
-    runs = _Runs(frames, study)
-    requested = [key for key in study.requested_runs if key in frames.runs.index]
-    keys = dict.fromkeys(other for key in requested for other in (runs.default(key), key) if other is not None)
-    names = [*study.definition["methods"], *study.definition.get("arms", {})]
-    ordered = sorted(keys, key=lambda key: (key.split("/")[1], names.index(key.split("/")[2].partition(".")[0])))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunMetric:
+    """A number on which a study's headline rests: `read` gives it of a run's key, NaN where it has none.
+
+    `format`: of the number and, with a sign, of its differences; one that is not `compared` has none.
+    """
+
+    name: str
+    header: str
+    format: str
+    read: Callable[[str], float]
+    compared: bool = True
+
+    def make_columns(self, narrow: bool) -> list[Column]:
+        """Make those of the number, and of by how much it differs from the default's and from the control's."""
+        own = number_column(self.name, self.header, self.format)
+        if not self.compared:
+            return [own]
+        signed = f"+{self.format.removeprefix('+')}"
+        return [
+            own,
+            number_column(f"{self.name}_minus_default", f"{self.header} − default's", signed, narrow=narrow),
+            number_column(f"{self.name}_minus_control", f"{self.header} − control's", signed),
+        ]
+
+
+def make_alternatives(frames: RunFrames, study: Study, metrics: Sequence[RunMetric] = ()) -> Table:
+    """Make one row for each run that is made on request, below the runs that it is an alternative to."""
+    keys = [key for key in study.requested_runs if key in frames.runs.index]
+    title = "Other meanings of what the paper leaves open, each below the run that has the chosen one."
+    return _make_table("alternatives", title, frames, study, metrics, keys)
+
+
+def make_variants(frames: RunFrames, study: Study, metrics: Sequence[RunMetric] = ()) -> Table:
+    """Make one row for each variant and arm that is made with all other runs, below the run that it varies."""
+    other = {*study.variants, *study.definition.get("arms", {})}
+    keys = [key for key, run in study.runs.items() if run.spec.method in other and key in frames.runs.index]
+    title = "Variants that are run with the rest, each below the run that has the chosen meaning."
+    return _make_table("variants", title, frames, study, metrics, keys)
+
+
+def _make_table(
+    name: str, title: str, frames: RunFrames, study: Study, metrics: Sequence[RunMetric], keys: Iterable[str]
+) -> Table:
+    runs, asked = _Runs(frames, study), set(keys)
+    every = dict.fromkeys(other for key in keys for other in (runs.default(key), key) if other is not None)
+    methods = [*study.definition["methods"], *study.definition.get("arms", {})]
+    ordered = sorted(every, key=lambda key: (key.split("/")[1], methods.index(key.split("/")[2].partition(".")[0])))
+    loss = RunMetric(name="loss", header="loss", format=".4f", read=runs.loss)
     return make_table(
-        "alternatives",
-        "Other meanings of what the paper leaves open, each below the run that has the chosen one.",
+        name,
+        title,
         study,
         key="run",
-        columns=COLUMNS,
-        rows=[_make_row(runs, key) for key in ordered],
+        columns=[
+            *label_columns("run", "Run"),
+            number_column("seed", "seed", "d", narrow=True),
+            number_column("data_seed", "data order", "d"),
+            number_column("validation_loss", "val. loss", ".4f", narrow=True),
+            number_column("loss_minus_default", "loss − default's", "+.4f", narrow=True),
+            number_column("loss_minus_control", "loss − control's", "+.4f", narrow=True),
+            *(column for metric in metrics for column in metric.make_columns(narrow=metric is metrics[0])),
+            Column(name="control", header="control", kind="label"),
+            Column(name="interpretations", header="interpretations", kind="label"),
+            Column(name="description", header="what it changes", kind="label"),
+            OUTCOME,
+            RUN_IDS,
+            *CONTEXT_ALONE,
+        ],
+        rows=[_make_row(runs, key, [loss, *metrics], key not in asked) for key in ordered],
         notes=[
             "One seed a row: a difference from the default run of the same seed may be the seed's. None was chosen by "
             "these numbers, and none is tuned.",
             "The control of an arm is what it is a variant of, under the same alternative where that was run; so the "
             "differences of two rows are one effect under two meanings of the text.",
         ],
+        scores=frames if "scores" in frames.read else None,
     )
 
 
@@ -78,7 +123,8 @@ class _Runs:
     def default(self, key: str) -> str | None:
         """Find the run that has the chosen meaning: of the same seed, or of another seed the study's own."""
         run, method = self.study.every_run[key], self.study.every_run[key].spec.method
-        if first := self._find_usual(run):
+        first = self.frames.key(run.spec.scale, method)
+        if first != key and first in self.study.runs:
             return first
         if method in self.study.variants:
             return self._find(run, self._choose_point(run, method.partition(".")[0]))
@@ -98,10 +144,6 @@ class _Runs:
     def loss(self, key: str | None) -> float:
         """Final held-out loss, nats a token."""
         return math.nan if key is None else float(self.frames.runs.loc[key, "validation_loss"])
-
-    def _find_usual(self, run: Run) -> str | None:
-        key = self.frames.key(run.spec.scale, run.spec.method)
-        return key if key in self.study.runs else None
 
     def _find(self, run: Run, method: str) -> str | None:
         key = self.frames.key(run.spec.scale, method, run.spec.init_seed)
@@ -129,30 +171,44 @@ def _read_value(run: Run, path: str) -> Any:
     return value
 
 
-def _make_row(runs: _Runs, key: str) -> dict[str, Cell]:
+def _make_row(runs: _Runs, key: str, metrics: Sequence[RunMetric], is_default: bool) -> dict[str, Cell]:
     spec, run = runs.study.every_run[key].spec, runs.frames.runs.loc[key]
-    default, control = runs.default(key), runs.control(key)
-    is_default = key not in runs.study.requested_runs
+    default, control = None if is_default else runs.default(key), runs.control(key)
     names = (spec.method, f"{spec.method}/s{spec.init_seed}")
     interpretations = [] if is_default else [each for name in names for each in list_alternatives(runs.study, name)]
+    cells = {}
+    for metric in metrics:
+        cells[metric.name] = _read_cell(runs, metric, key)
+        if not metric.compared:
+            continue
+        cells[f"{metric.name}_minus_default"] = (
+            Cell(None, word=DEFAULT) if is_default else _subtract(runs, metric, key, default)
+        )
+        cells[f"{metric.name}_minus_control"] = (
+            Cell(None, word=REFERENCE) if control is None else _subtract(runs, metric, key, control)
+        )
     return {
         "run": Cell("/".join(key.split("/")[1:])),
         "label": Cell(f"{runs.study.label(spec.method)}, {runs.study.scale_label(spec.scale)}, seed {spec.init_seed}"),
         "interpretations": Cell(", ".join(interpretations) or "none"),
         "seed": Cell(spec.init_seed, (key,)),
         "data_seed": Cell(spec.data_seed, (key,)),
-        "validation_loss": number_cell(runs.loss(key), missing_word([run["outcome"]]), (key,)),
-        "loss_minus_default": Cell(None, word=DEFAULT) if is_default else _subtract(runs, key, default),
-        "loss_minus_control": Cell(None, word=REFERENCE) if control is None else _subtract(runs, key, control),
+        "validation_loss": cells.pop("loss"),
         "control": Cell("none" if control is None else control.split("/")[2]),
         "description": Cell(DEFAULT if is_default else describe_run(runs.study, spec.method)),
         "outcome": Cell(str(run["outcome"]), (key,)),
         "run_ids": Cell(str(run["run_id"]), (key,)),
-    } | context_cells(runs.study, spec.scale)
+    } | (cells | context_cells(runs.study, spec.scale))
 
 
-def _subtract(runs: _Runs, key: str, other: str | None) -> Cell:
-    if other is None:
-        return Cell(None, (key,), word=MISSING)
-    outcomes = [runs.frames.runs.loc[each, "outcome"] for each in (key, other)]
-    return number_cell(runs.loss(key) - runs.loss(other), missing_word(outcomes), (key, other))
+def _read_cell(runs: _Runs, metric: RunMetric, *keys: str) -> Cell:
+    """Make the cell of a run's number, or of the difference of two runs'."""
+    outcomes = [str(runs.frames.runs.loc[key, "outcome"]) for key in keys]
+    word = NOT_READ if set(outcomes) == {COMPLETED} else missing_word(outcomes)
+    values = [metric.read(key) for key in keys]
+    value = values[0] - values[1] if len(values) > 1 else values[0]
+    return number_cell(value if math.isfinite(value) else None, word, keys)
+
+
+def _subtract(runs: _Runs, metric: RunMetric, key: str, other: str | None) -> Cell:
+    return Cell(None, (key,), word=MISSING) if other is None else _read_cell(runs, metric, key, other)

@@ -57,6 +57,7 @@ def read_table(path: Path) -> Table:
             )
             for entry in content.get("paper_columns", [])
         ],
+        transposed=content.get("transposed", False),
     )
 
 

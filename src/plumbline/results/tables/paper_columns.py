@@ -32,6 +32,7 @@ def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published
     """
     if printed is None:
         return
+    table.transposed = printed.get("transposed", False)
     # Of the study whose declaration it is: one that extends it has none of its own.
     place = f"{published.directory.parent / study_folders.YAML}: targets: {table.name}: printed"
     file_rows = published.rows(table.name)

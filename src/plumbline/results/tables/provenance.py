@@ -79,6 +79,7 @@ def collect_provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[s
             }
             for column in table.paper_columns
         ],
+        **({"transposed": True} if table.transposed else {}),
         "warnings": table.warnings,
         "notes": table.notes,
         "interpretations": table.interpretations,

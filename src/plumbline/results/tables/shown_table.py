@@ -30,12 +30,17 @@ HEADINGS_NOTE = "Headings above such numbers are the paper's, and so are sizes i
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A cell: our text, and below it what the paper prints; `again`: it repeats the cell above (`Column.once`)."""
+    """A cell: our text, and below it what the paper prints; `again`: it repeats the cell above (`Column.once`).
+
+    `row`: the key of the table's row that it is of, `names` the table's columns.
+    """
 
     text: str
     printed: str = ""
     bold: bool = False
     again: bool = False
+    row: str = ""
+    names: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -97,7 +102,26 @@ def arrange_columns(table: Table) -> list[ShownColumn]:
         shown[first:first] = moved
         own = [column for column in own if column not in moved]
         names = first + len(moved)
-    return [replace(column, label=place < names) for place, column in enumerate([*shown, *own])]
+    arranged = [replace(column, label=place < names) for place, column in enumerate([*shown, *own])]
+    return _transpose(arranged) if table.transposed else arranged
+
+
+def _transpose(columns: Sequence[ShownColumn]) -> list[ShownColumn]:
+    """Turn what tells the rows apart into headings, and the other headings into the first column."""
+    names, *others = [column for column in columns if column.of_paper or column.readable]
+    heads = [ShownCell(column.heading) for column in others]
+    turned = [ShownColumn(heading="", names=(), cells=heads, numeric=False, of_paper=True, label=True)]
+    for name, *cells in zip(names.cells, *(column.cells for column in others), strict=True):
+        turned.append(
+            ShownColumn(
+                heading=name.text,
+                names=tuple(dict.fromkeys(each for cell in (name, *cells) for each in cell.names)),
+                cells=cells,
+                numeric=True,
+                of_paper=any(cell.printed for cell in cells),
+            )
+        )
+    return turned
 
 
 def count_names(columns: Sequence[ShownColumn]) -> int:
@@ -114,8 +138,13 @@ def _arrange_paper_column(
 ) -> ShownColumn:
     once = bool(column.names) and all(columns[name].once for name in column.names)
     cells = [
-        ShownCell(cell.text, cell.printed, bold=cell.bold, again=once and place < len(repeated) and repeated[place])
-        for place, cell in enumerate(map(column.cells.__getitem__, keys))
+        ShownCell(
+            *(column.cells[key].text, column.cells[key].printed, column.cells[key].bold),
+            again=once and place < len(repeated) and repeated[place],
+            row=key,
+            names=column.names,
+        )
+        for place, key in enumerate(keys)
     ]
     return ShownColumn(heading=column.heading, names=column.names, cells=cells, numeric=column.numeric, of_paper=True)
 
@@ -134,10 +163,10 @@ def _arrange_column(
     table: Table, column: Column, twin: Column | None, keys: Sequence[str], repeated: Sequence[bool]
 ) -> ShownColumn:
     cells = []
-    for row, repeats in zip(table.rows, repeated, strict=True):
+    for key, row, repeats in zip(keys, table.rows, repeated, strict=False):
         text, printed = table.format_cell(row, column), table.format_cell(row, twin) if twin else ""
         printed = "" if printed == NOT_PRINTED or (not column.numeric and printed == text) else printed
-        cells.append(ShownCell(text, printed, again=repeats and column.once))
+        cells.append(ShownCell(text, printed, again=repeats and column.once, row=key, names=(column.name,)))
     cells += [ShownCell(NOT_REPRODUCED)] * (len(keys) - len(cells))
     published = column.kind == "published"
     return ShownColumn(
@@ -201,6 +230,12 @@ def write_caption(table: Table) -> str:
     return f"{table.title} {sentence}"
 
 
+def take_lines(texts: Sequence[str], width: int, room: int) -> list[str]:
+    """Take the first texts, in order, that fit in so many lines of so many signs."""
+    lines = itertools.accumulate(len(textwrap.wrap(text, width)) for text in texts)
+    return [text for text, last in zip(texts, lines, strict=True) if last <= room]
+
+
 def place_texts(
     table: Table, columns: Iterable[ShownColumn], width: int = PAGE_LINE, *, heading: bool = False
 ) -> tuple[list[str], list[str]]:
@@ -208,13 +243,9 @@ def place_texts(
 
     Above are six lines at most: warnings as far as they fit, in order. `heading`: the title is a heading of its own.
     """
-    above = [write_caption(table)]
-    lines = len(textwrap.wrap(above[0].removeprefix(table.title) if heading else above[0], width))
-    for text in table.warnings:
-        lines += len(textwrap.wrap(text, width))
-        if lines > ABOVE:
-            break
-        above.append(text)
+    caption = write_caption(table)
+    lines = len(textwrap.wrap(caption.removeprefix(table.title) if heading else caption, width))
+    above = [caption, *take_lines(table.warnings, width, ABOVE - lines)]
     later = table.warnings[len(above) - 1 :]
     if any(text.startswith(PRESET_LINE) or text == EXACT_NOTE for text in above[1:]):  # which says the same and more
         above[0] = table.title

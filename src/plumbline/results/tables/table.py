@@ -92,7 +92,7 @@ class Table:
 
     `paper`: the study's, which its head names (its name alone, where the table was read from its files).
     `interpretations`: those in force. `others`: what says of runs that they are of another spec or version.
-    `paper_columns`: those that the paper's own table has, which are shown first.
+    `paper_columns`: those that the paper's own table has, which are shown first; `transposed`: as its rows.
     """
 
     name: str
@@ -109,6 +109,7 @@ class Table:
     interpretations: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     paper_columns: list[PaperColumn] = field(default_factory=list)
+    transposed: bool = False
 
     def __post_init__(self) -> None:
         names = {column.name for column in self.columns}
