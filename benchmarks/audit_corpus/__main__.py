@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.audit_corpus.audited_paper import Accusation, AuditedPaper, audit_paper
-from benchmarks.audit_corpus.corpus_files import HERE, SPLITS, Paper, read_labels, read_papers
+from benchmarks.audit_corpus.corpus_files import HERE, SPLITS, Paper, read_labelled_tables, read_labels, read_papers
 from benchmarks.audit_corpus.planted_faults import KINDS, Fault, plant
 
 #: Where a measuring is kept, for the page: a line of JSON each.
@@ -57,6 +57,9 @@ def main() -> int:
     if options.said:
         for name, said, verdict in labelled:
             print(f"\n{verdict}: {name}, {said.answer}, {said.source}, printed {said.printed}\n  {said.what}")
+    seen = _count_seen(audits)
+    if seen:
+        print(f"\n{_format_table(('relations seen by a reader', 'tables', 'checked there'), seen)}")
     kept = {
         "when": options.keep,
         "split": options.split,
@@ -69,6 +72,7 @@ def main() -> int:
         "codes": dict(sorted(codes.items())),
         "seconds": round(sum(seconds), 1),
         "precision": precision,
+        "seen": seen,
     }
     if options.planted:
         found = [
@@ -123,6 +127,18 @@ def _count_precision(labelled: Sequence[tuple[str, Accusation, str]]) -> list[tu
         ]:
             rows.append((answer, kind, *(count[verdict] for verdict in ("true", "false", "unclear", "no label"))))
     return rows
+
+
+def _count_seen(audits: dict[Paper, AuditedPaper]) -> list[tuple[object, ...]]:
+    """Relations that a reader saw hold in tables drawn by chance, by kind, and how many have a check of their kind."""
+    by_name = {paper.name: audit for paper, audit in audits.items()}
+    counts: dict[str, Counter[bool]] = {}
+    for table in read_labelled_tables():
+        if table.paper in by_name:
+            checked = {kind for source, kind in by_name[table.paper].checked if table.holds(source)}
+            for kind in table.kinds.split() or ["none"]:
+                counts.setdefault(kind, Counter())[kind in checked or (kind == "none" and bool(checked))] += 1
+    return [(kind, count.total(), count[True]) for kind, count in sorted(counts.items())]
 
 
 def _share(true: int, false: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -20,7 +21,7 @@ from benchmarks.audit_corpus.stated_relations import TABULAR, reach
 KINDS = {
     "average": r"\bmean\(",
     "spread": r"\b(?:std|pstd|sem|spread)\(",
-    "total": r"\bsum\(|\+ .*\+ ",
+    "total": r"\b(?:sum|total)\(|\+ .*\+ ",
     "mark": r"\b(?:max|min|second|best|least|rank)\w*\(",
     "percent": r"100\b.*/|/.*100\b",
     "difference": r" - ",
@@ -42,7 +43,7 @@ class Accusation:
 
 @dataclass(slots=True)
 class AuditedPaper:
-    """What an audit came to."""
+    """What an audit came to; `checked` has the place of every number that a check tests, and the check's kind."""
 
     code: int
     seconds: float
@@ -53,6 +54,7 @@ class AuditedPaper:
     relations: int = 0
     not_read: int = 0
     accusations: list[Accusation] = field(default_factory=list)
+    checked: set[tuple[str, str]] = field(default_factory=set)
     error: str = ""
 
 
@@ -72,6 +74,9 @@ def audit_paper(main: Path) -> AuditedPaper:
         finally:
             sys.argv = arguments
         seconds = time.process_time() - before
+        rows = Path(folder) / "paper/audit/audit.csv"
+        with rows.open(encoding="utf-8", newline="") if rows.is_file() else io.StringIO() as file:
+            checked = {(row["source"], _name_kind(row["formula"])) for row in csv.DictReader(file)}
     if code in (1, 2):
         return AuditedPaper(code=code, seconds=seconds, tabulars=tabulars, error=problems.getvalue())
     said = json.loads(out.getvalue())
@@ -93,16 +98,21 @@ def audit_paper(main: Path) -> AuditedPaper:
         relations=len(said["relations"]),
         not_read=len(said["not_read"]),
         accusations=accusations,
+        checked=checked,
     )
 
 
 def _read_accusation(answer: str, row: dict[str, Any]) -> Accusation:
-    kind = next((kind for kind, pattern in KINDS.items() if re.search(pattern, row["formula"])), "other")
     return Accusation(
         answer=answer,
         finding=row["finding"],
-        kind=kind,
+        kind=_name_kind(row["formula"]),
         source=row["source"],
         printed=str(row["printed"]),
         what=f"{row['quantity']}: {row['formula'][:300]} gives {row['recomputed']}",
     )
+
+
+def _name_kind(formula: str) -> str:
+    names_apart = re.sub(r'"(?:[^"\\]|\\.)*"', "", formula)
+    return next((kind for kind, pattern in KINDS.items() if re.search(pattern, names_apart)), "other")

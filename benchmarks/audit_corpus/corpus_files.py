@@ -8,8 +8,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-#: Papers to work on, those opened once at the end, and those kept back.
-SPLITS = ("work", "last", "back")
+#: Papers to work on, more of them for false alarms alone, those opened once at the end, and those kept back.
+SPLITS = ("work", "extra", "last", "back")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,28 @@ class Label:
     kind: str
     verdict: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledTable:
+    """A line of `relations.csv`: a table drawn by chance, and the kinds of relations that a reader saw hold in it."""
+
+    paper: str
+    file: str
+    first_line: str
+    last_line: str
+    kinds: str
+
+    def holds(self, source: str) -> bool:
+        """Whether a place (file and line) stands in it."""
+        file, _, line = source.rpartition(":")
+        return file == self.file and line.isdigit() and int(self.first_line) <= int(line) <= int(self.last_line)
+
+
+def read_labelled_tables() -> list[LabelledTable]:
+    """The tables whose relations a reader labelled."""
+    with (HERE / "relations.csv").open(encoding="utf-8", newline="") as file:
+        return [LabelledTable(**row) for row in csv.DictReader(file)]
 
 
 def read_papers(split: str = "") -> list[Paper]:
