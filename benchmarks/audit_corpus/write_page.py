@@ -85,7 +85,7 @@ def _find(precision: Sequence[Sequence[Any]], answer: str, kind: str) -> str:
     row = next((row for row in precision if row[0] == answer and row[1].split(":")[0] == kind), None)
     if row is None:
         return ""
-    return f"{row[2]}, {row[3]}, {row[4]}" + (f"; {row[1].partition(': ')[2]}" if kind == "all" else "")
+    return f"{row[2]}, {row[3]}, {row[4]}" + (f"; {row[1].partition(': ')[2]}" if ": " in row[1] else "")
 
 
 def _found(recall: Sequence[Sequence[Any]], kind: str) -> str:
