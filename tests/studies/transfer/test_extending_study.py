@@ -125,7 +125,8 @@ def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine:
     for name in ("table2", "table3", "table5", "table7", "noise_floor", "variants", "signals", "task_deltas"):
         table = make(world, "tables", name)
         assert re.search(pattern, " ".join(table.warnings)), name
-        assert {row["preset"].value for row in table.rows} == {"demo, suite: premature7"}
+        presets = {row["preset"].value for row in table.rows}
+        assert presets == {"demo, suite: premature7"} or (name == "variants" and not table.rows), "it has none here"
         assert not any("suite" in word for word in make(mine, "tables", name).warnings)
     listed = [row["task"].value for row in make(world, "tables", "table5").rows]
     assert set(listed) == {*study.suite.task_names, "climb_avg", "validation_loss"}, "as this world calls the average"
