@@ -16,12 +16,12 @@ from typing import Any
 from plumbline.verdict.own_trainer.processes import list_carriers
 from tests.verdict.own_trainer.trainers import make, write_toml
 
-#: Writes down that it began; its loss depends on its seed and its flags alone.
+#: Writes down that it began, by its log, which each run has of its own; its loss depends on its seed and flags alone.
 TRAIN = """\
 import os, random, sys, time
 seed = int(sys.argv[sys.argv.index("--seed") + 1])
 with open(os.environ["STARTS"], "a") as starts:
-    starts.write(f"{seed}\\n")
+    starts.write(os.readlink("/proc/self/fd/1") + "\\n")
 time.sleep(0.05)
 print(f"val_bpb: {random.Random(seed).gauss(1, 0.01) - 0.1 * ('--better' in sys.argv):.6f}")
 """
@@ -61,13 +61,13 @@ def state(folder: Path) -> dict[str, Any]:
     }
 
 
-def starts(folder: Path) -> Counter[int]:
-    """How often the run of each seed was begun."""
+def starts(folder: Path) -> Counter[str]:
+    """How often the run of each log was begun: seeds are of two arms, and of runs that are repeated to look at that."""
     path = Path(f"{folder}.starts")
-    return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
+    return Counter(path.read_text().split()) if path.exists() else Counter()
 
 
-def kill(folder: Path, after: float) -> dict[int, int]:
+def kill(folder: Path, after: float) -> dict[str, int]:
     """Kill a try at an instant, see that nothing of it goes on; how often each run was begun that is finished."""
     process = start(folder)
     time.sleep(after)
@@ -77,8 +77,11 @@ def kill(folder: Path, after: float) -> dict[int, int]:
     while (rest := list_carriers(f"MARK={folder}.")) and time.monotonic() < until:
         time.sleep(0.05)
     assert not rest, [Path(f"/proc/{each}/cmdline").read_bytes() for each in rest]
-    results = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))
-    return {result["seed"]: starts(folder)[result["seed"]] for result in results}
+    finished = [
+        str(path).replace(".result.", ".request.") for path in (folder / ".plumbline/runs").glob("*.result.json")
+    ]
+    logs = [json.loads(Path(path).read_text())["log"] for path in finished]
+    return {log: starts(folder)[log] for log in logs}
 
 
 def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
@@ -101,4 +104,5 @@ def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
         decided = {(seed, value) for _, seed, value in state(folder)["decision"][2]}
         assert decided <= {(key[2], value) for key, value in ours.items() if key not in spare}
         assert len(spare) <= 2
-        assert all(starts(folder)[seed] == begun for each in counts for seed, begun in each.items())
+        assert all(begun for count in counts for begun in count.values())
+        assert [{log: starts(folder)[log] for log in begun} for begun in counts] == counts
