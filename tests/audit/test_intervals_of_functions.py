@@ -43,7 +43,7 @@ GIVEN = {
     "t_one_sided_p": (ANY, WHOLE), "bonferroni_survivors": (MANY, WHOLE, SHARE),
     "holm_survivors": (MANY, WHOLE, SHARE), "bh_survivors": (MANY, WHOLE, SHARE), "bh_from_bonferroni": (MANY, SHARE),
     "welch_p": (ANY, SPREAD, SPREAD, WHOLE), "welch_t_of_seeds": (MANY, MANY), "welch_p_of_seeds": (MANY, MANY),
-    "share_of_overlap": (MANY, MANY),
+    "share_of_overlap": (MANY, MANY), "f_p": (SPREAD, WHOLE, WHOLE), "chi_squared_p": (SPREAD, WHOLE),
 }  # fmt: skip
 
 
@@ -60,7 +60,8 @@ def call_named(name: str, numbers: list[object]) -> Expression:
 
 
 def test_every_function_is_here() -> None:
-    load_function("t_two_sided_p")
+    for of_each_module in ("t_two_sided_p", "f_p"):
+        load_function(of_each_module)
     ours = {name for name, function in FUNCTIONS.items() if function.module.startswith("plumbline.audit")}
     assert ours == {*GIVEN, "count"}  # a count is a sum of comparisons: tests/audit/test_counting.py
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import json
 import os
@@ -34,6 +33,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from plumbline.core import locks
 
 #: Fewer jobs of a Snakemake do not pay for the imports of a process next to it.
 WORTH = 3
@@ -155,7 +156,7 @@ def _await_server(place: Path) -> None:
     """
     with contextlib.suppress(OSError):  # a full disk is nothing that a job that can start cold should end for
         with open(f"{place}.starts", "ab") as starts:
-            fcntl.flock(starts, fcntl.LOCK_EX)
+            locks.lock(starts, wait=True)
             if os.fstat(starts.fileno()).st_size:
                 return
             starts.write(b".")
@@ -167,7 +168,7 @@ def _await_server(place: Path) -> None:
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 ).wait()  # fmt: skip
         with open(f"{place}.starts", "rb") as starts:
-            fcntl.flock(starts, fcntl.LOCK_SH)
+            locks.lock(starts, wait=True, shared=True)
 
 
 def _wait_for_job(channel: socket.socket, arguments: list[str]) -> int | None:
