@@ -87,6 +87,12 @@ def test_an_alternative_is_run_or_says_why_not(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
+def test_no_number_of_an_alternative_is_cut_at_its_comma(name: str) -> None:
+    for interpretation in load_study(name)["interpretations"]:
+        assert not re.search(r"\d; \d{3} [a-z]{2}", "; ".join(interpretation["alternatives"])), interpretation["id"]
+
+
+@pytest.mark.parametrize("name", REPRODUCED)
 def test_which_held_out_sequences_an_intervention_reads_is_an_interpretation(name: str) -> None:
     study = load(name, "smoke")
     used = {each["name"] for run in study.runs.values() for each in run.spec.interventions}

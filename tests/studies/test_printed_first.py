@@ -293,10 +293,13 @@ def test_a_terminal_repeats_no_cell_that_a_page_shows_once() -> None:
         ("transfer", "table4", "ΔP", "softpick", "+0.00%"),
         ("transfer", "table3", "Δ 3B", "baseline", "0.0000"),
         ("transfer", "table6", "Mechanism", "hybrid_norm/s42", "Post-LN FFN variance growth"),
+        ("transfer", "table6", "Pre-NaN grad signature", "hybrid_norm/s43", "0.19 → NaN (no intermediate spike)"),
         ("transfer", "table6", "Pre-NaN grad signature", "hybrid_norm/s44", "0.18 → NaN, then sustained ∼14"),
         ("transfer", "table6", "Pre-NaN grad signature", "ssmax/s42", "monotone rise 27 → 1578 over 1,800 steps"),
         ("transfer", "table6", "Pre-NaN grad signature", "hyper/s42", "sustained >100 peaks from step 15,000"),
         ("query_free", "table2", "vs. Baseline", "wq_identity", "+0.00%"),
+        ("query_free", "table2", "vs. Baseline", "baseline", "Ref."),
+        ("query_free", "table2", "vs. Baseline", "residual_query", ""),
         ("query_free", "table2", "Attention scale", "baseline_small_d", "1/√62"),
         ("query_free", "table2", "Attention scale", "wq_identity", "1/(2√64)"),
     ],
@@ -310,6 +313,7 @@ def test_a_number_stands_as_the_paper_writes_it(study: str, name: str, heading: 
     ("study", "name", "heading", "key", "text"),
     [
         ("transfer", "table5", "Task", "climb_avg", "CLIMB-avg"),
+        ("premature", "table8", "Release window", "main", "3–12%"),
         ("premature", "table9", "Release rule", "intervention", "Lower-copy"),
         ("query_free", "table2", "Trainable W_Q", "wq_identity", "×"),
     ],
@@ -365,7 +369,11 @@ def test_no_identifier_of_the_file_stands_for_the_papers_words(study: str, name:
 @pytest.mark.parametrize(
     ("template", "text"),
     [("{a}±{b}|{a}", "1500"), ("{a:,} → {c:+}", "1,500 → +2.0"), ("{b}", ""),
-     ("{a:.1f}", "1500.0"), ("<{c}", "<2.0")],
+     ("{a:.1f}", "1500.0"), ("<{c}", "<2.0"), ("{e:.3f}B", "-0.000012B"), ("{e:+.2f}", "-0.000012"),
+     ("{f:.2f}", "0.00")],
 )  # fmt: skip
 def test_templates(template: str, text: str) -> None:
-    assert fill_template(template, {"a": "1500", "b": "", "c": "2.0", "d": "no_seed"}.get) == text
+    assert (
+        fill_template(template, {"a": "1500", "b": "", "c": "2.0", "d": "no_seed", "e": "-1.23e-05", "f": "0.0"}.get)
+        == text
+    )

@@ -126,6 +126,15 @@ def test_what_grows_in_one_jump_does_not_grow_gradually():
     assert of_runs_where(jumps, "ablation_grows").loc["ablation_grows", "verdict"] == "not reproduced"
 
 
+def test_what_is_there_at_once_does_not_grow_gradually():
+    def as_the_control(facts):
+        slowed, control = (facts[f"premature/base/{name}/s42"] for name in ("gpt_slow", "gpt"))
+        slowed.run_values = control.run_values
+
+    row = of_runs_where(as_the_control, "ablation_grows").loc["ablation_grows"]
+    assert row["verdict"] == "not reproduced" and "largest step's share 0.563 (0.5)" in row["nearness"]
+
+
 def test_a_ratio_of_one_is_not_below_one():
     def above(facts):
         for side in ("gpt", "gpt_slow"):

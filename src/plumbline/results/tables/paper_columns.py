@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
@@ -85,7 +86,12 @@ def fill_template(template: str, read: Callable[[str], str | None]) -> str:
 def _write_as(text: str, form: str | None) -> str:
     if form == "+":
         return text if text.startswith(("-", "+")) or not float(text) else f"+{text}"
-    return f"{int(text):,}" if form == "," else format(float(text), form) if form else text
+    if form in (None, ","):
+        return f"{int(text):,}" if form else text
+    written = format(float(text), form)
+    # The paper's decimals would leave nothing of a number of a small model.
+    too_small = not float(written) and float(text)
+    return f"{Decimal(format(float(text), '.2g')):{'+' if form[0] == '+' else ''}f}" if too_small else written
 
 
 def _plain(text: str) -> list[str]:
@@ -116,7 +122,9 @@ def _pair_rows(
 
 
 def _write_paper(template: str, row: Mapping[str, str], words: Mapping[str, str], where: str) -> str:
-    """Write the paper's cell."""
+    """Write the paper's cell; empty in a row that it lacks, whatever the template ends with."""
+    if not row:
+        return ""
     try:
         return fill_template(template, lambda name: words.get(row.get(name, ""), row.get(name)))
     except ValueError as error:

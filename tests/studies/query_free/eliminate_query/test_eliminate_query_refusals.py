@@ -55,6 +55,7 @@ class TestRefusals:
             ({"output": {"name": "head_gate"}}, "model.output 'head_gate' reads the stream by itself"),
             ({"projections": {"name": "residual_query"}}, "'residual_query': queries are the stream plus a map"),
             ({"residual": {"name": "layer_scale"}}, "model.residual 'layer_scale' is neither"),
+            ({"shared_layers": True}, "model.shared_layers: one set of weights is all layers'"),
             ({"heads": 2, "key_value_heads": 2}, "model.head_width is 16, not model.width .32."),
             ({"projections": {"name": "partial_identity_query"}}, "W_Q is gone from a layer already"),
         ],
