@@ -5,6 +5,7 @@ What a paper, a folder or a file names itself is escaped wherever it is shown.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -87,7 +88,7 @@ def write_author_text(audit: PaperAudit) -> str:
     lines = [f"On the printed numbers of {audit.title or 'your paper'}:", ""]
     for rows, head in ((audit.contradictions, ""), (audit.likely, "Perhaps meant otherwise: ")):
         for row in rows:
-            reason = str(row.get("explanation", "")).split(". ")[0].rstrip(".")
+            reason = re.sub(r"(?<=: )(\d+ of \d+ \w+)\..*", r"\1", str(row.get("explanation", ""))).rstrip(".")
             lines.append(f"- {head}{row['quantity']} ({row['source']}): printed {row['printed']}, "
                          f"{format_recomputed(row)}; {reason}.")  # fmt: skip
     end = "A printed number is taken for all that rounds to it. Which of the numbers is wrong the audit does not know."
