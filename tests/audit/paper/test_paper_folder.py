@@ -57,7 +57,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
     assert "## Findings\n" in page and "detail" not in page and "preset" not in page
     assert "## Within rounding" in page and "`s.x`: t.x.sum of check s; t.csv\n  printed 5.1, recomputed 5" in page
     assert "- `t`: 3 rows, 6 columns, 14 numbers, of which checks read 11. Not read: note." in page
-    assert "Of running text only what a sentence says by itself is read" in page
+    assert "Of running text only what a sentence says by itself" in page
     assert json.loads(audit(folder, "--json").stdout)["tables"][0]["unread"] == {"note": 3}
     sound = audit(folder_of(tmp_path / "sound", {"t.csv": table.replace("5.05", "5.00").replace("2.05", "2.00")} | {
         "audit.toml": checks}))  # fmt: skip

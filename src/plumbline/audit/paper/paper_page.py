@@ -25,7 +25,8 @@ from plumbline.specs.paper import Paper
 SHOWN = 12
 
 RUNNING_TEXT = (
-    "Of running text only what a sentence says by itself is read; the rest is checked where audit.toml says it."
+    "Of running text only what a sentence says by itself, or of a cell that it names, is read; "
+    "the rest is checked where audit.toml says it."
 )
 
 UNREAD = "no check of the audit file reads them, and no relation to others was found"
