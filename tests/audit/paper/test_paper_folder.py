@@ -57,7 +57,7 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
     assert "## Findings\n" in page and "detail" not in page and "preset" not in page
     assert "## Within rounding" in page and "`s.x`: t.x.sum of check s; t.csv\n  printed 5.1, recomputed 5" in page
     assert "- `t`: 3 rows, 6 columns, 14 numbers, of which checks read 11. Not read: note." in page
-    assert "Of running text only what a sentence says by itself is read" in page
+    assert "Of running text only what a sentence says by itself" in page
     assert json.loads(audit(folder, "--json").stdout)["tables"][0]["unread"] == {"note": 3}
     sound = audit(folder_of(tmp_path / "sound", {"t.csv": table.replace("5.05", "5.00").replace("2.05", "2.00")} | {
         "audit.toml": checks}))  # fmt: skip
@@ -178,7 +178,7 @@ It falls from 26.6 to 24.8, an 8.6\% reduction.
     code = audit("--from", tmp_path / "paper.tex", tmp_path / "review").returncode
     page = (tmp_path / "review/audit/audit.html").read_text(encoding="utf-8")
     assert code == 10 and "<b>.<" not in page and "<td><b>63.4</b></td>" in page
-    (cell,) = re.findall(r'<td class="contradicts" title="([^"]*)">55.8</td>', page)
+    (cell,) = re.findall(r'<td id="\w+" class="contradicts" title="([^"]*)">55.8</td>', page)
     assert "Avg. is the mean of the columns A, B, C: 4 of 5 agree" in cell
     assert "recomputed 54.8 (54.75 to 54.85)" in page
     assert "paper.tex:7: Gated &amp; 61.9 &amp; 42.2" in page and "In the text" in page
@@ -187,3 +187,31 @@ It falls from 26.6 to 24.8, an 8.6\% reduction.
     assert result.source.tables_there >= 1 and result.types["table1"]["Avg."] == ["average", "its name 'Avg.'"]
     for text in (paper_page.write_author_text(result), paper_page.write_review_sentence(result)):
         assert "table1, Gated, Avg." in text and "55.8" in text and "54.8 " in text and "8.6" in text
+
+
+def test_the_html_page_shows_titles_and_heads_as_printed_and_links_to_the_cell(tmp_path: Path) -> None:
+    (tmp_path / "paper.tex").write_text(
+        r"""\begin{table}\begin{tabular}{lrrrr}
+\toprule & \multicolumn{3}{c}{Knowledge} & \\
+Model & A & B & C & Avg. \\
+\midrule
+Base & 61.2 & 40.1 & 58.7 & 53.3 \\
+Wide & 62.0 & 41.3 & 58.9 & 54.1 \\
+\midrule \multicolumn{5}{l}{Larger <i>models} \\
+Deep & 63.4 & 41.0 & 59.5 & 54.6 \\
+Gated & 61.9 & 42.2 & 60.3 & 55.8 \\
+Tied & 60.5 & 39.4 & 57.2 & 52.4 \\
+\end{tabular}\end{table}
+\input{missing}
+""",
+        encoding="utf-8",
+    )
+    audit("--from", tmp_path / "paper.tex", tmp_path / "review")
+    page = (tmp_path / "review/audit/audit.html").read_text(encoding="utf-8")
+    assert page.count("Knowledge</th>") == 1 and "<th>A</th><th>B</th><th>C</th><th>Avg.</th>" in page
+    assert "<i>Larger &lt;i&gt;models</i></td></tr>\n<tr><td>Deep" in page
+    (anchor,) = re.findall(r'<td id="(\w+)" class="contradicts"[^>]*>55.8</td>', page)
+    assert f'<a href="#{anchor}">table1, Gated, Avg.</a>' in page
+    assert "paper.tex:12" in page.partition("Not read, and why")[2]
+    text = paper_page.write_author_text(audit_folder(tmp_path / "review"))
+    assert "; Avg. is the mean of the columns" in text and ": 4 of 5 agree." in text

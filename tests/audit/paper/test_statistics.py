@@ -35,6 +35,26 @@ def test_a_mean_that_no_whole_numbers_give(tmp_path: Path) -> None:
     ]  # the example of GRIM's authors
 
 
+def test_f1_against_precision_and_recall(tmp_path: Path) -> None:
+    rows = ["A,80.0,70.0,74.7", "B,90.0,60.0,72.0", "C,85.0,65.0,73.7", "D,88.0,71.0,78.6", "E,81.0,77.0,78.9"]
+    sound = "model,P,R,F1\n" + "\n".join(rows) + "\n"
+    audit = audit_table(tmp_path, sound)
+    assert broken(audit) == [] and len(audit.rows) == 5
+    assert broken(audit_table(tmp_path, sound.replace("78.6", "87.6"))) == ["t, D, F1"]
+    # One that is off by little may be a mean of several F1, as may then the others.
+    assert audit_table(tmp_path, sound.replace("78.6", "78.3")).rows == []
+
+
+def test_shares_of_a_total(tmp_path: Path) -> None:
+    sound = "label,Count,%\na,4000,40.0\nb,2010,20.1\nc,990,9.9\nd,1000,10.0\ne,1500,15.0\nf,500,5.0\n"
+    audit = audit_table(tmp_path, sound)
+    assert broken(audit) == [] and len(audit.rows) == 6
+    assert broken(audit_table(tmp_path, sound.replace("15.0", "10.5"))) == ["t, e, %"]
+    assert broken(audit_table(tmp_path, sound.replace("15.0", "10.5") + "Total,10000,100.0\n")) == ["t, e, %"]
+    near = audit_table(tmp_path, sound.replace("15.0", "15.1"))  # as where shares are made to sum to a hundred
+    assert broken(near) == [] and [row["quantity"] for row in near.likely] == ["t, e, %"]
+
+
 def test_p_from_t_and_n(tmp_path: Path) -> None:
     t, n = [2.31, 0.45, -1.77, 3.05, 1.12, -0.6], [12, 9, 25, 7, 40, 15]
     p = [2 * stats.t.sf(abs(value), size - 1) for value, size in zip(t, n, strict=True)]

@@ -50,7 +50,7 @@ def run_audit(options: argparse.Namespace) -> int:
     files = {"rows": str(out), "page": str(html), "text": str(page)}
     atomic_write_text(out, to_csv(audit.rows))
     atomic_write_text(page, paper_page.write_page(audit, not_read))
-    atomic_write_text(html, html_page.write_html(audit))
+    atomic_write_text(html, html_page.write_html(audit, not_read))
     code = ANSWERS[audit.answer]
     if options.json:
         print(json.dumps(paper_page.make_json(audit, files, not_read, code), ensure_ascii=True))

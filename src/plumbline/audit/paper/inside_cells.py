@@ -24,6 +24,9 @@ from plumbline.published.printed_number import PrintedNumber, exact
 #: Most cells with a change, and rows or columns that it may be a change from, that are tried in one table.
 CELLS, BASES = 400, 40
 
+#: The base of a change in tables where each block of rows begins with its own.
+ABOVE = "the nearest row above without one"
+
 #: Fewest values of a list, or columns of seeds, that have a spread; most of which one is computed.
 LEAST, MOST = 3, 12
 
@@ -91,15 +94,17 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
         brackets = _list_brackets(lines, unit)
         if len(brackets) < LEAST:
             continue
-        for base in lines.keys[:BASES]:
+        for base in (*lines.keys[:BASES], *[ABOVE] * (lines is by_column)):
             for change in _CHANGES:
                 if unit in change.units:
-                    pairs = list(_compute_changes(brackets, base, change))
+                    pairs = list(_compute_changes(brackets, base, change, lines))
                     if len(pairs) >= LEAST and 2 * len(pairs) >= len(brackets):
                         tried.append((lines, base, change, [pair[0] for pair in pairs], [pair[1] for pair in pairs]))
     measured: list[tuple[Agreement, int]] = []
-    for place, (_, _, _, brackets, computed) in enumerate(tried):
+    for place, (lines, base, change, brackets, computed) in enumerate(tried):
         agreement = rate_agreement([bracket.ends for bracket in brackets], computed)
+        if base == ABOVE:
+            agreement = replace(agreement, chance=_rate_other_bases(brackets, change, lines))
         if agreement.holds(len(tried), stated=True):
             measured.append((agreement, place))
     ledger.searches += bool(tried)
@@ -114,7 +119,7 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
             f"{bracket.line.name}.{bracket.key}",
             ", ".join((lines.table.name, *_order(lines, bracket), "the change in brackets")),
             bracket.printed,
-            change.express(bracket.line.numbers[bracket.key], bracket.line.numbers[base]),
+            change.express(bracket.line.numbers[bracket.key], bracket.line.numbers[_find_base(bracket, base, lines)]),
             doubt=f"against {other[n]} it is right" if n in other else _find_mark(bracket),
         )
         for n, bracket in enumerate(brackets)
@@ -122,6 +127,18 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
     ]
     sentence = f"changes in brackets are {change.text} that of {base}"
     ledger.hold(lines.table.name, "brackets", sentence, rows, chance=agreement.chance_of_itself(len(tried)))
+
+
+def _rate_other_bases(brackets: Sequence[_Bracket], change: _Change, lines: Lines) -> float:
+    """How often a change is right against another number of its column: changes may be alike, where numbers are not."""
+    results = [
+        ends is not None and meets(bracket.ends, ends)
+        for bracket in brackets
+        for key in lines.keys[:BASES]
+        if key in bracket.line.ends and key not in (bracket.key, _find_base(bracket, ABOVE, lines))
+        for ends in [_compute(bracket.line.ends[bracket.key], bracket.line.ends[key], change)]
+    ]
+    return max(0.05, sum(results) / max(1, len(results)))
 
 
 def _order(lines: Lines, bracket: _Bracket) -> tuple[str, str]:
@@ -132,10 +149,22 @@ def _find_mark(bracket: _Bracket) -> str:
     return "a footnote mark stands there" if bracket.line.has_footnote(bracket.key) else ""
 
 
-def _compute_changes(brackets: Sequence[_Bracket], base: str, change: _Change) -> Iterator[tuple[_Bracket, Ends]]:
+def _find_base(bracket: _Bracket, base: str, lines: Lines) -> str:
+    """The row or column that a base is for one cell; nothing where there is none."""
+    if base != ABOVE:
+        return base
+    above = lines.keys[: lines.keys.index(bracket.key)]
+    cells = bracket.line.cells
+    return next((key for key in reversed(above) if key in bracket.line.ends and cells[key].bracket is None), "")
+
+
+def _compute_changes(
+    brackets: Sequence[_Bracket], base: str, change: _Change, lines: Lines
+) -> Iterator[tuple[_Bracket, Ends]]:
     for bracket in brackets:
-        if bracket.key != base and base in bracket.line.ends:
-            ends = _compute(bracket.line.ends[bracket.key], bracket.line.ends[base], change)
+        key = _find_base(bracket, base, lines)
+        if bracket.key != key and key in bracket.line.ends:
+            ends = _compute(bracket.line.ends[bracket.key], bracket.line.ends[key], change)
             if ends is not None:
                 yield bracket, ends
 

@@ -14,6 +14,7 @@ from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.named_cells import check_named_cells
 from plumbline.audit.paper.paper_source import PaperSource, read_paper_source
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.printed_cell import PARTS
@@ -133,6 +134,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
             part = settings.tables.get(table.name, audit_file.TablePart())
             types[table.name] = check_relations(table, part, sentences, ledger)
         sentences_read = check_sentences(sentences, ledger)
+        sentences_read += check_named_cells(sentences, list(tables.values()), ledger)
         ledger.settle()
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []

@@ -5,6 +5,7 @@ What a paper, a folder or a file names itself is escaped wherever it is shown.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -24,7 +25,8 @@ from plumbline.specs.paper import Paper
 SHOWN = 12
 
 RUNNING_TEXT = (
-    "Of running text only what a sentence says by itself is read; the rest is checked where audit.toml says it."
+    "Of running text only what a sentence says by itself, or of a cell that it names, is read; "
+    "the rest is checked where audit.toml says it."
 )
 
 UNREAD = "no check of the audit file reads them, and no relation to others was found"
@@ -48,14 +50,12 @@ def write_page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     title = _escape_text(audit.title)
     paper = Paper(title=title, short=title, authors=(), link="", kind="paper") if title else None
     page_content = (rows, [name], {name: findings}, {name: covered}, {name: paper})
-    text = to_markdown(*page_content, with_bearings=False) if rows else NO_ROWS_PAGE
-    if audit.doubted and not rows:
-        text = "\n".join([NO_ROWS_PAGE.partition("\n")[0], "", *item(write_answer(audit)), ""])
-    if rows:
-        head, _, rest = text.partition("\n\n")
-        ids = ", ".join(dict.fromkeys(f"`{_as_code(row['finding'])}`" for row in audit.likely))
-        answer = f"{write_answer(audit)} {f'Likely: {ids}.' if ids else ''}"
-        text = "\n".join([head, "", *item(answer), *item(describe_coverage(audit)), "", rest])
+    text = to_markdown(*page_content, with_bearings=False) if rows else "# Audit of the printed numbers\n\n"
+    head, _, rest = text.partition("\n\n")
+    ids = ", ".join(dict.fromkeys(f"`{_as_code(row['finding'])}`" for row in audit.likely))
+    answer = f"{write_answer(audit)} {f'Likely: {ids}.' if ids else ''}".strip()
+    lines = [head, "", *item(answer), *item(describe_coverage(audit)), ""]
+    text = "\n".join([*lines, rest] if rest else lines)
     sections = {
         "Tables": [f"`{_as_code(table.name)}`: {_describe(table, audit.unread[table.name])}" for table in audit.tables],
         "Relations that were found without being told": map(_escape_text, audit.relations),
@@ -69,7 +69,6 @@ def write_page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
 
 
 NO_ROWS = "no relation was found among its numbers; tell some in audit.toml."
-NO_ROWS_PAGE = f"# Audit of the printed numbers\n\nNothing was checked: {NO_ROWS}\n"
 
 
 def describe_coverage(audit: PaperAudit) -> str:
@@ -87,7 +86,7 @@ def write_author_text(audit: PaperAudit) -> str:
     lines = [f"On the printed numbers of {audit.title or 'your paper'}:", ""]
     for rows, head in ((audit.contradictions, ""), (audit.likely, "Perhaps meant otherwise: ")):
         for row in rows:
-            reason = str(row.get("explanation", "")).split(". ")[0].rstrip(".")
+            reason = re.sub(r"(?<=: )(\d+ of \d+ \w+)\..*", r"\1", str(row.get("explanation", ""))).rstrip(".")
             lines.append(f"- {head}{row['quantity']} ({row['source']}): printed {row['printed']}, "
                          f"{format_recomputed(row)}; {reason}.")  # fmt: skip
     end = "A printed number is taken for all that rounds to it. Which of the numbers is wrong the audit does not know."
@@ -120,7 +119,7 @@ def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]
     if audit.likely:
         lines += ["", "Likely, look here; another relation may be meant:", *_list_broken(audit.likely)]
     if audit.answer == NOTHING_CHECKED:
-        lines += ["", f"Nothing was checked: {NO_ROWS}"]
+        lines += ["", write_answer(audit)]
     if audit.dropped:
         lines += ["", "Looked at and not checked; a line in audit.toml checks it:"]
         lines += [f"  {entry}" for entry in audit.dropped[:SHOWN]]
@@ -148,6 +147,8 @@ def _list_broken(broken: Sequence[Row]) -> list[str]:
 
 def write_answer(audit: PaperAudit) -> str:
     """Write the audit's result in a sentence or two."""
+    if audit.answer == NOTHING_CHECKED:
+        return f"Nothing was checked: {NO_ROWS}"
     broken, likely = len(audit.contradictions), len(audit.likely)
     sentence = f"{_count(broken, 'number')} contradict{'s' * (broken == 1)} the others." if broken else ""
     if likely:

@@ -1,18 +1,22 @@
-"""Checks statistics that a table's names state: perplexity against loss, p against z or t, means of n whole numbers."""
+"""Checks statistics that a table's names state: perplexity against loss, p against z or t, F1 against precision and
+recall, shares of a total, means of n whole numbers."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from plumbline.audit.math_functions import exp
+from plumbline.audit.math_functions import exp, total
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evaluate import load_function
 from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, meets, rate_agreement, tail
+from plumbline.audit.paper.inside_cells import ends_of_formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
+from plumbline.audit.paper.line_types import SUM
 from plumbline.audit.paper.lines import Ends, Line, Lines
-from plumbline.audit.paper.names import CHANGE, is_spread
+from plumbline.audit.paper.names import CHANGE, is_spread, says, words_of
 from plumbline.published.expression import Given
 from plumbline.published.printed_number import derive_exact, exact
 
@@ -20,6 +24,13 @@ _LOSS = "loss|nll|cross entropy|ce"
 _PERPLEXITY = "ppl|perplexity"
 _COUNT = "n|items|examples|samples|questions|support|count|size|instances|problems|trials"
 _SHARE = "acc|accuracy|%|rate|em|pass|win|solved|success|correct|score"
+
+#: A name that says nothing but a share of a total; names of F1 and of what it is the harmonic mean of.
+_SHARE_OF_TOTAL = r" (?:(?:%|percent|pct|percentage|share|proportion|of|the|total|all) )+"
+_HARMONIC = {"f1": "f1", "f": "f1", "p": "p", "prec": "p", "precision": "p", "r": "r", "rec": "r", "recall": "r"}
+
+#: Share of an F1 within which it may be a mean of several, which is not the harmonic mean of the others' means.
+NEAR = 0.02
 
 #: Most whole numbers that a mean can be of here.
 ITEMS = 10**9
@@ -29,6 +40,8 @@ def check_statistics(lines: Lines, part: TablePart, ledger: Ledger) -> None:
     """Check the columns of a table whose names state a statistic."""
     _check_perplexity(lines, ledger)
     _check_p_values(lines, ledger)
+    _check_f1(lines, ledger)
+    _check_shares(lines, ledger)
     _check_whole_numbers(lines, part, ledger)
 
 
@@ -61,7 +74,13 @@ def _choose_formula(
 
 
 def _check(
-    target: Line, sentence: str, formula: Callable[[str], Given], keys: Sequence[str], lines: Lines, ledger: Ledger
+    target: Line,
+    sentence: str,
+    formula: Callable[[str], Given],
+    keys: Sequence[str],
+    lines: Lines,
+    ledger: Ledger,
+    doubts: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     table = lines.table.name
     rows = [
@@ -70,7 +89,7 @@ def _check(
             f"{table}, {key}, {target.name}",
             target.numbers[key],
             formula(key),
-            doubt="a footnote mark stands there" if target.has_footnote(key) else "",
+            doubt="a footnote mark stands there" if target.has_footnote(key) else doubts.get(key, ""),
         )
         for key in keys
     ]
@@ -189,6 +208,61 @@ def _relate_t(
                 yield sentence, bounds, formula
 
 
+def _check_f1(lines: Lines, ledger: Ledger) -> None:
+    """Check F1 against the precision and recall that stand below the same head."""
+    heads: dict[str, dict[str, Line]] = {}
+    for line in lines.lines:
+        head, _, name = line.name.rpartition(" / ")
+        kind = _HARMONIC.get(words_of(name).strip().removesuffix(" score"))
+        if kind:
+            heads.setdefault(head, {}).setdefault(kind, line)
+    for of in heads.values():
+        if len(of) < 3 or says(lines.table.title, "macro"):
+            continue
+        target, p, r = of["f1"], of["p"], of["r"]
+        keys = [key for key in target.ends if all(key in line.ends and line.ends[key][0] > 0 for line in (p, r))]
+        computed: dict[str, Ends] = {}
+        for key in keys:
+            low, middle, high = (2 / (1 / a + 1 / b) for a, b in zip(p.ends[key], r.ends[key], strict=True))
+            computed[key] = low, middle, high
+        off = [key for key in keys if not meets(target.ends[key], computed[key])]
+        if any(abs(target.ends[key][1] / computed[key][1] - 1) < NEAR for key in off):
+            continue
+        sentence = f"{target.name} is the harmonic mean of {p.name} and {r.name}"
+
+        def formula(key: str, p: Line = p, r: Line = r) -> Given:
+            return 2 / (1 / p.numbers[key] + 1 / r.numbers[key])
+
+        if best := _choose_formula(target, lines, [(sentence, computed, formula)]):
+            _check(target, *best, lines, ledger)
+
+
+def _check_shares(lines: Lines, ledger: Ledger) -> None:
+    """Check a column of shares against a column of whole numbers and their total: the printed one, or their sum."""
+    totals = [key for key in lines.keys if lines.types[key].type == SUM]
+    for target in [line for line in lines.lines if re.fullmatch(_SHARE_OF_TOTAL, line.words)]:
+        keys = [key for key in lines.level_keys if key in target.ends]
+        tried = []
+        for size in [line for line in lines.lines if line is not target]:
+            numbers = [size.numbers[key] for key in keys if key in size.numbers]
+            if len(numbers) < len(keys) or not all(number.text.isdigit() for number in numbers):
+                continue
+            whole = size.numbers[totals[0]] if len(totals) == 1 and totals[0] in size.numbers else total(numbers)
+            scale = 100 if "%" in target.units or max(target.ends[key][1] for key in keys) > 1 else 1
+
+            def formula(key: str, size: Line = size, whole: Given = whole, scale: int = scale) -> Given:
+                return scale * size.numbers[key] / whole
+
+            computed = {key: ends_of_formula(formula(key)) for key in keys}
+            tried.append((f"{target.name} is the share of {size.name} in its total", computed, formula))
+        if tried and (best := _choose_formula(target, lines, tried)):
+            _, share, rows = best
+            off = {key: abs(ends_of_formula(share(key))[1] - target.ends[key][1]) for key in rows}
+            near = [key for key in rows if off[key] <= 1.01 * (target.ends[key][2] - target.ends[key][0])]
+            doubts = dict.fromkeys(near, "it may be rounded so that all are a hundred together")
+            _check(target, *best, lines, ledger, doubts)
+
+
 def _check_whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
     """Check that a mean of n whole numbers is one that n can give: where n is stated, or a column holds it."""
     by_name = {line.name: line for line in lines.lines}
@@ -203,7 +277,8 @@ def _check_whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
         if len(n) < len(size.numbers):
             continue
         for target in lines.lines:
-            if target is not size and target.name not in part.items and target.says(_SHARE):
+            share = re.fullmatch(_SHARE_OF_TOTAL, target.words)  # of all there are, and no mean of so many
+            if target is not size and target.name not in part.items and target.says(_SHARE) and not share:
                 _check_means(target, n, lines, ledger, stated=False)
 
 
