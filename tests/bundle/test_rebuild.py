@@ -87,9 +87,7 @@ def edit_bundle(bundle: Path, files: dict[str, tuple[str, str]] | None = None, *
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
     contents[description.NAME] = msgspec.json.encode(msgspec.structs.replace(info, **changes))
-    about = ro_crate.CrateMetadata(
-        name="edited", description="edited", date="1970-01-01", commit="", version="", results=frozenset()
-    )
+    about = ro_crate.CrateMetadata(name="edited", description="edited", date="1970-01-01")
     archive.write(bundle, contents, about)
     return bundle
 

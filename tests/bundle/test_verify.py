@@ -340,9 +340,7 @@ def test_a_record_is_verified_through_its_archive_and_a_board_through_its_pages(
     spec = {"study": "transfer"}
     manifest = {"run_id": sha256_text(canonical_json(spec))[:16], "spec": spec}
     place = "work/demo/runs/transfer/base/baseline/s42/manifest.json"
-    about = ro_crate.CrateMetadata(
-        name="a", description="b", date="2026-01-01", commit="", version="1", results=frozenset()
-    )
+    about = ro_crate.CrateMetadata(name="a", description="b", date="2026-01-01")
     record = file(tmp_path / "record/record.json", b"").parent
     bundle = record / "bundle.tar.xz"
     archive.write(bundle, {"README.md": b"x", place: json.dumps(manifest).encode()}, about)
