@@ -53,7 +53,7 @@ def test_a_task_is_a_suite_of_itself(root: Path) -> None:
     alone = suite("piqa", root)
     assert (alone.name, alone.average, alone.task_names) == ("piqa", "piqa_avg", ("piqa",))
     write(root, MINE | {"suite": "piqa"}, "piqa")
-    with pytest.raises(PlumblineError, match="'piqa' is a file of config/suites and of config/tasks; rename the suite"):
+    with pytest.raises(PlumblineError, match=r"'piqa'.*config/suites.*config/tasks"):
         suite("piqa", root)
 
 
@@ -83,11 +83,11 @@ def test_the_primary_metric_is_acc_norm_where_the_harness_has_it() -> None:
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:
-    with pytest.raises(PlumblineError, match="no suite 'climb13'; did you mean 'climb12'"):
+    with pytest.raises(PlumblineError, match="suite 'climb13'; did you mean 'climb12'"):
         suite("climb13")
     with pytest.raises(PlumblineError, match=r"^study\.yaml: suite: there is no suite 'x'"):
         suite("x", where="study.yaml: suite: ")
-    with pytest.raises(PlumblineError, match="'climb12' has no task 'hellaswg'; did you mean 'hellaswag'"):
+    with pytest.raises(PlumblineError, match=r"'climb12'.*no task 'hellaswg'.*'hellaswag'"):
         suite("climb12").task("hellaswg")
     with pytest.raises(PlumblineError, match="metric policy 'f1'"):
         suite("climb12").task("piqa").primary_metric("f1")  # type: ignore[arg-type]

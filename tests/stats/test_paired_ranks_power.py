@@ -17,7 +17,7 @@ from plumbline.stats.protocol_error import simulate_protocol
 from plumbline.stats.rank_correlation import descending_ranks, signs_preserved, spearman
 
 
-def test_paired_difference_agrees_with_scipy_and_counts_what_is_missing():
+def test_the_paired_difference_agrees_with_scipy():
     a, b = pd.Series([1.0, 2.0, 4.0, math.nan]), pd.Series([0.5, 2.0, 3.0, 1.0])
     result = paired_difference(a, b)
     test = scipy_stats.ttest_rel(a[:3], b[:3])
@@ -77,7 +77,7 @@ def test_seeds_for_half_a_point_over_the_printed_noise_floor():
 
 
 @pytest.mark.parametrize("n", [3, 6])
-def test_the_simulated_protocol_calls_a_gain_as_often_as_reckoned(n):
+def test_the_protocol_calls_a_gain_as_often_as_estimated(n):
     gain = 1.3 * resolved_distance(1.0, n, m=19)
     share = simulate_protocol("prediction", "bonferroni", m=19, n=n, gains=(gain,)).power[gain]
     assert share == pytest.approx(chance_called(2.0 * gain, 2.0, n, m=19), abs=0.015)

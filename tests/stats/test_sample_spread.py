@@ -44,7 +44,7 @@ def test_equal_values_have_no_spread_in_any_estimator(value: float, n: int, othe
 
 
 @given(st.lists(st.floats(0.1, 5), min_size=2, max_size=6), st.floats(0.01, 3))
-def test_differences_that_are_equal_but_for_rounding_have_no_spread(seeds: list[float], gain: float) -> None:
+def test_equal_differences_have_no_spread(seeds: list[float], gain: float) -> None:
     theirs = pd.Series(seeds)
     paired = paired_difference(theirs + gain, theirs)
     assert paired.sigma == 0 and math.isnan(paired.p)

@@ -44,7 +44,7 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> list[TrainingLoop]:
     return by_step
 
 
-def test_every_run_takes_its_steps_in_turn_and_the_first_one_rotates(loops: list[TrainingLoop]) -> None:
+def test_every_run_takes_its_steps_in_turn(loops: list[TrainingLoop]) -> None:
     messages: list[str] = []
     frame = measure(runs(), HOW, messages.append)
     assert list(frame.columns) == ["key", "repeat", "place", "seconds"]
@@ -83,7 +83,7 @@ def test_what_an_intervention_does_counts(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_batch_is_accumulated_over_micro_batches(loops: list[TrainingLoop]) -> None:
     measure(runs(), TimingSettings(sequences=4, micro_batch=1, repeats=1, warmup=1, device="cpu"), print)
     assert {(loop.parts.batching.micro_batch, loop.parts.batching.accumulation) for loop in loops} == {(1, 4)}
-    with pytest.raises(PlumblineError, match="does not divide the 4 sequences"):
+    with pytest.raises(PlumblineError, match="not divide the 4 sequences"):
         measure(runs(), TimingSettings(sequences=4, micro_batch=3, device="cpu"), print)
 
 

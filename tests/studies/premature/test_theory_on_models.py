@@ -188,7 +188,7 @@ def test_theorem_1_bounds_measured_steps(trained, record, rate):
             )
 
 
-def test_corollary_3_a_quarter_of_the_rate_is_a_quarter_of_the_step(record):
+def test_corollary_3_quarter_of_rate_is_quarter_of_step(record):
     for head in heads(record, random_basis(5)):
         assert suppression(head, 0.25, 1e-4) == pytest.approx(0.25, abs=1e-3)
         assert suppression(head, 0.125, 1e-4) == pytest.approx(0.125, abs=1e-3)

@@ -65,7 +65,7 @@ def test_items_and_held_out_text_are_as_many_as_is_said() -> None:
 def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
     tokens = {scale: spec(scale).train.steps * spec(scale).train.batch_tokens for scale in ("base", "large")}
     each = [f"{tokens[scale] / estimate_cost(spec(scale).model).parameters:.1f}" for scale in ("base", "large")]
-    assert f"{each[0]} and {each[1]} tokens a parameter at mini" in SAID["small_models"]
+    assert f"{each[0]} and {each[1]} tokens a parameter" in SAID["small_models"]
     epochs = tokens["base"] / CORPUS_TOKENS[corpus.load("climbmix", "mini").source]
     assert tokens["base"] == tokens["large"] and f"goes over them {epochs:.1f} times" in SAID["small_data"]
     row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "docs/presets.md").read_text())
@@ -92,7 +92,7 @@ def test_six_seeds_are_worth_what_is_said() -> None:
     assert f"{' and '.join(others)} keep three" in SAID["six_baseline_seeds"]
 
 
-def test_every_seed_of_the_baseline_is_there_wherever_its_spread_is_used() -> None:
+def test_every_seed_of_the_baseline_is_used_for_its_spread() -> None:
     assert _seeds("concentration") == _seeds("base", "noise_floor")
 
 
@@ -100,7 +100,7 @@ def test_flat_scores_and_heads_at_mini_are_those_of_its_sizes() -> None:
     paper, small = (study_config.load("transfer", preset).runs for preset in ("paper", "mini"))
     base, large = (small[f"transfer/{scale}/baseline/s42"].spec for scale in ("base", "large"))
     flat = base.model.width * paper["transfer/base/baseline/s42"].spec.model.init_std ** 2
-    assert f"standard deviation of {flat:.2f} at mini" in SAID["mini_initialisation"]
+    assert f"standard deviation of {flat:.2f}" in SAID["mini_initialisation"]
     heads = f"{COUNTS[base.model.heads]} heads of width {base.model.head_width} and {large.model.head_width} at mini"
     assert base.model.heads == large.model.heads and heads in SAID["small_models"]
     for preset in ("demo", "smoke"):

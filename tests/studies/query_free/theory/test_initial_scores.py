@@ -20,7 +20,7 @@ def test_the_printed_numbers_are_those_of_inputs_of_length_one() -> None:
     assert (f"{spread.ratio:.1f}", f"{1 / spread.ratio:.2f}") == ("1.8", "0.55")
 
 
-def test_behind_a_layer_norm_scores_are_as_many_times_larger_as_the_stream_is_wide() -> None:
+def test_scores_behind_a_layer_norm_grow_with_the_width() -> None:
     spread = expected_spread(**DOCUMENT, length=math.sqrt(768)).divide(8)
     assert (f"{spread.standard:.3f}", f"{spread.reduced:.3f}", f"{spread.divide(2).reduced:.3f}") == (
         "0.307", "0.554", "0.277",
