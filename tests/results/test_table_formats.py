@@ -18,9 +18,9 @@ from plumbline.results.tables.table import (
     PaperCell,
     PaperColumn,
     Table,
+    make_printed_cell,
+    make_published_column,
     number_cell,
-    printed_cell,
-    published_column,
 )
 from plumbline.results.tables.tex_table import PACKAGES
 from plumbline.results.tables.tex_text import number_to_tex as number_for_tex
@@ -30,7 +30,7 @@ from plumbline.specs.paper import Paper
 COLUMNS = [
     Column(name="name", header="Name", kind="label"),
     Column(name="gain", header="Δ_x & 100 %", kind="reproduced", format="+.2f"),
-    published_column("gain", "Δ_x & 100 %"),
+    make_published_column("gain", "Δ_x & 100 %"),
     Column(name="p", header="p", kind="reproduced", format="probability"),
 ]
 
@@ -41,13 +41,13 @@ def table() -> Table:
         {
             "name": Cell("ReLU^2 | {a}_b\\c"),
             "gain": number_cell(0.125, "missing"),
-            "gain_published": printed_cell("0.1250"),
+            "gain_published": make_printed_cell("0.1250"),
             "p": number_cell(0.0, "missing"),
         },
         {
             "name": Cell("plain"),
             "gain": number_cell(None, "diverged"),
-            "gain_published": printed_cell("not printed", bound="1e-7"),
+            "gain_published": make_printed_cell("not printed", bound="1e-7"),
             "p": number_cell(float("nan"), "reference"),
         },
     ]

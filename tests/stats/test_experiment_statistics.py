@@ -124,7 +124,10 @@ def test_fresh_runs_are_tested_as_students_t_has_it() -> None:
 
 def test_gain_that_is_resolved_is_found() -> None:
     for baseline, candidate, alpha in ((3, 3, 0.025), (5, 8, 0.05)):
-        gain = pooling.resolved_gain(SigmaEstimate(2.0, 4), baseline=baseline, candidate=candidate, alpha=alpha) / 2
+        gain = (
+            pooling.compute_resolvable_gain(SigmaEstimate(2.0, 4), baseline=baseline, candidate=candidate, alpha=alpha)
+            / 2
+        )
         df, shift = baseline + candidate - 2, gain / math.sqrt(1 / baseline + 1 / candidate)
         assert stats.nct.sf(stats.t.isf(alpha, df), df, shift) == pytest.approx(0.8, abs=1e-6)
 

@@ -126,7 +126,7 @@ def test_noise_and_smallest_call_agree_with_a_simulation(n, called, middle, abov
     floor = NoiseFloor(mean=0.0, sigma=1.0, n=n)
     t = (others[:, 0] + floor.smallest_called(m=19) - seeds.mean(axis=1)) / seeds.std(axis=1, ddof=1)
     exceeds = t / math.sqrt(1 + 1 / n) > scipy_stats.t.isf(0.05 / 38, n - 1)
-    assert (floor.called_share(m=19), exceeds.mean()) == pytest.approx((called, called), abs=0.01)
+    assert (floor.compute_share_called(m=19), exceeds.mean()) == pytest.approx((called, called), abs=0.01)
     ratio = others.std(axis=1, ddof=1) / seeds.std(axis=1, ddof=1)
     assert spread_by_chance(19, n, 2) == pytest.approx((middle, above), abs=0.01)
     assert (np.median(ratio), (ratio > 2).mean()) == pytest.approx((middle, above), abs=0.02)

@@ -145,13 +145,13 @@ def test_steps_are_timed_on_a_gpu() -> None:
 
 def test_ratios_are_taken_repeat_by_repeat() -> None:
     """A machine that is ten times as slow for a while leaves the ratio where it is."""
-    from plumbline.stats.paired_runs import paired_ratio
+    from plumbline.stats.paired_runs import compute_paired_ratio
 
     slow = pd.Series([1.0, 10.0, 1.0, 10.0, 1.0])
-    ratio = paired_ratio(slow * [1.1, 1.2, 1.3, 1.1, 1.2], slow)
+    ratio = compute_paired_ratio(slow * [1.1, 1.2, 1.3, 1.1, 1.2], slow)
     assert (ratio.low, ratio.median, ratio.high) == pytest.approx((1.1, 1.2, 1.2))
     assert (ratio.n, ratio.missing) == (5, 0)
-    holes = paired_ratio(pd.Series([2.0, None, 6.0]), pd.Series([1.0, 1.0, 0.0]))
+    holes = compute_paired_ratio(pd.Series([2.0, None, 6.0]), pd.Series([1.0, 1.0, 0.0]))
     assert (holes.median, holes.n, holes.missing) == (2.0, 1, 2)
     with pytest.raises(PlumblineError, match="same index"):
-        paired_ratio(slow, slow.iloc[:3])
+        compute_paired_ratio(slow, slow.iloc[:3])

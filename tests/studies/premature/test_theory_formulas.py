@@ -50,7 +50,7 @@ def test_bounds_are_in_order_and_hold(seed, rate):
     head = random_head(seed, **SHAPE, sharpness=1.0 + seed)
     moved = frobenius(head.score_change(rate, 2 * rate))
     assert moved <= head.bound(rate, 2 * rate) <= head.unconditional_bound(rate, 2 * rate)
-    assert head.bound(rate, 2 * rate) <= head.localised_bound(rate, 2 * rate)
+    assert head.bound(rate, 2 * rate) <= head.bound_by_localisation(rate, 2 * rate)
 
 
 def test_the_step_is_measured_on_the_chosen_directions():

@@ -12,7 +12,7 @@ from plumbline.plan.model_counts import estimate_cost
 from plumbline.specs import corpus, study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, load_preset
-from plumbline.stats.power import resolved_distance
+from plumbline.stats.power import compute_resolvable_distance
 
 STUDY = study_config.load("transfer", "mini")
 SAID = {
@@ -75,7 +75,7 @@ def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
 
 
 def test_six_seeds_are_worth_what_is_said() -> None:
-    needed = [f"{resolved_distance(1.0, n, m=STUDY.m):.1f}" for n in (3, len(_seeds()))]
+    needed = [f"{compute_resolvable_distance(1.0, n, m=STUDY.m):.1f}" for n in (3, len(_seeds()))]
     for sentence in (
         f"{needed[0]} standard deviations",
         f"over {STUDY.m} methods",
@@ -122,7 +122,7 @@ def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
     """In the products' deviations, and where a reader chooses a preset."""
     measured = json.loads((ROOT / "benchmarks/mini_resolution.json").read_text())
     for name, resolution in measured.items():
-        resolved = resolved_distance(resolution["sigma"], len(_seeds()), m=STUDY.m)
+        resolved = compute_resolvable_distance(resolution["sigma"], len(_seeds()), m=STUDY.m)
         assert resolution["smallest_resolved_delta"] == pytest.approx(resolved), (
             f"{name}: run benchmarks/mini_resolution.py --write-page-only again"
         )

@@ -136,8 +136,8 @@ class Hasty(NumbersTrainer):
 
     at_once = 3
 
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
-        yield from super().run(wanted[::-1])
+    def run(self, requests: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        yield from super().run(requests[::-1])
 
 
 def _die(folder: Path, after: int, question: ExperimentQuestion, trainer: type[NumbersTrainer]) -> None:
@@ -303,8 +303,8 @@ def test_a_claim_alternates_its_arms_also_where_it_goes_on(tmp_path: Path) -> No
         return [arm for arm, _ in trainer.made]
 
     class Stopped(NumbersTrainer):
-        def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
-            yield from super().run(wanted[:3])
+        def run(self, requests: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+            yield from super().run(requests[:3])
             raise PlumblineError("the disk is full")
 
     first, rest = Stopped(noisy(8)), NumbersTrainer(noisy(8), at_once=2)
