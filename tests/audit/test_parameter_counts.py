@@ -73,7 +73,7 @@ def test_settings_name_what_is_wrong(tmp_path):
         settings.whole("model", "layer")
     with pytest.raises(PlumblineError, match=r"600.5; write a whole number"):
         settings.whole("model", "width")
-    with pytest.raises(PlumblineError, match=r"model.tied is True; write a whole number"):
+    with pytest.raises(PlumblineError, match=r"model.tied is True; write"):
         settings.whole("model", "tied")
     with pytest.raises(PlumblineError, match="2; write true or false"):
         settings.flag("model", "layers")

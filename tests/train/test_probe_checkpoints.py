@@ -257,5 +257,5 @@ def test_the_index_is_checked_when_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "points").mkdir()
     for content in ("{", "[]", "{}", '{"points": [1]}', '{"points": [{"step": 1}]}'):
         (tmp_path / "points/index.json").write_text(content)
-        with pytest.raises(PlumblineError, match=r"is not an index of probe points"):
+        with pytest.raises(PlumblineError, match=r"index.*points"):
             read_points_index(tmp_path)

@@ -213,9 +213,9 @@ def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
 @pytest.mark.parametrize(
     ("method", "baseline", "terms", "message"),
     [
-        (seeds(1.0, 2.0), seeds(1.0), UP, "the baseline has one seed"),
+        (seeds(1.0, 2.0), seeds(1.0), UP, "baseline.*seed"),
         (seeds(3.0), seeds(1.0), UP, r"0.72 \(one-sided 0.025\)"),
-        (seeds(0.5), seeds(1.0), UP, "no sigma makes it better"),
+        (seeds(0.5), seeds(1.0), UP, "no sigma.*better"),
         (seeds(0.1, 0.1, 0.1), seeds(0.3, 0.3), UP, "no spread over seeds"),
         ({"x": 1.0}, BASE, ComparisonTerms(higher=True, paired=True), "share 0 seeds"),
     ],
@@ -277,7 +277,7 @@ def test_a_real_gain_of_one_sigma_is_seldom_discarded() -> None:
 def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
     with pytest.raises(PlumblineError, match=r"did you mean 'base'"):
         judge_all({"base": BASE, "a": BASE}, "basse", UP)
-    with pytest.raises(PlumblineError, match="no method besides the baseline"):
+    with pytest.raises(PlumblineError, match=r"no method.*baseline"):
         judge_all({"base": BASE}, "base", UP)
 
 

@@ -151,14 +151,14 @@ def test_weights_are_checked_when_they_are_opened(own: Path, tmp_path: Path, nam
 
 def test_what_does_not_belong_together_is_refused(own: Path, tmp_path: Path) -> None:
     out = tmp_path / "probes.parquet"
-    with pytest.raises(PlumblineError, match=r"the run has not finished"):
+    with pytest.raises(PlumblineError, match="not finished"):
         probe(own, out, run=tmp_path)
     flip(own / "validation.bin")
     with pytest.raises(PlumblineError, match=r"validation.bin of .* is damaged"):
         probe(own, out)
     (own / "validation.json").write_text((own / "train.json").read_text())
-    with pytest.raises(PlumblineError, match=r"is not the pack that .*out was validated on"):
+    with pytest.raises(PlumblineError, match=r"pack.*validated"):
         probe(own, out)
     change_spec(own / "out", lambda spec: spec["components"].update({"model.mixer": "0" * 16}))
-    with pytest.raises(PlumblineError, match=r"the code of model.mixer differs from the code"):
+    with pytest.raises(PlumblineError, match=r"model.mixer differs"):
         probe(own, out)

@@ -143,5 +143,5 @@ def test_an_edited_method_is_not_confirmed(
     trainer = NumbersTrainer(noisy(8), "softpick")
     assert run_try(place, question, trainer, **record).verdict == "keep"
     monkeypatch.setattr(study_verbs, "_make_place", lambda project: place)
-    with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
+    with pytest.raises(PlumblineError, match=r"no longer.*plumbline"):
         study_verbs.confirm(args)

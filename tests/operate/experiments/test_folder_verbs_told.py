@@ -175,12 +175,12 @@ def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["try", "--lr", "0.1"], "flags of your script go behind --: plumbline try -m WORDS -- --lr 0.1"),
+        (["try", "--lr", "0.1"], "behind --: plumbline try -m WORDS -- --lr 0.1"),
         (
             ["try", "-m", "lr up", "--fast", "--lr", "0.1"],
-            "no --fast; flags of your script go behind --: plumbline try -m 'lr up' -- --fast --lr 0.1",
+            "behind --: plumbline try -m 'lr up' -- --fast --lr 0.1",
         ),
-        (["try", "lr up", "--", "--lr", "0.1"], "words go behind -m: plumbline try -m 'lr up' -- --lr 0.1"),
+        (["try", "lr up", "--", "--lr", "0.1"], "behind -m: plumbline try -m 'lr up' -- --lr 0.1"),
     ],
 )
 def test_a_guess_is_answered_with_the_command_that_was_meant(folder: Path, args: list[str], message: str) -> None:

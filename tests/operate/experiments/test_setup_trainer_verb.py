@@ -46,19 +46,19 @@ DIVERGES = "print('1 val_loss: 3.0'); print('2 val_loss: nan')"
     [
         (TRAINER, ["pythn train.py"], "there is no such command: "),
         (TRAINER, ["python train.py", "--metric", "accuracy"], "did not say accuracy (seen: val_loss, train_loss)"),
-        (FIRST, ["python train.py"], "said no metric that is known by its name: print a line METRIC name=value"),
+        (FIRST, ["python train.py"], "name: print a line METRIC name=value"),
         (
             "import random; print('METRIC q=2.12345')",
             ["python train.py", "--seed", "--seed {seed}"],
             'write seed = "inject"',
         ),
         ("import json; print('loss 1.5')", ["python train.py"], "no call that sets a seed was seen"),
-        (DIVERGES, ["python train.py"], "the baseline diverged: val_loss is nan: the last in '2 val_loss: nan'"),
+        (DIVERGES, ["python train.py"], "baseline diverged: val_loss is nan"),
         (f"{DIVERGES}; raise SystemExit(1)", ["python train.py", "--metric", "val_loss"], "the baseline diverged: val"),
         (
             "open('a.jsonl', 'w').write('{\"val_loss\": -Infinity, \"loss\": 1.5}')",
             ["python train.py"],
-            "put that right in the code, commit that, and repeat the command; or name another metric (--metric loss)",
+            "name another metric (--metric loss)",
         ),
     ],
     ids=[

@@ -124,6 +124,6 @@ def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch
     assert "project/.venv/bin/python: SLURM's jobs are started" in messages["SLURM: interpreter"]
     from snakemake.exceptions import ApiError
 
-    with pytest.raises(ApiError, match="start in no folder with quotation marks"):
+    with pytest.raises(ApiError, match=r"no folder.*quotation"):
         before_first_job.check(plan.project, snakemakes(JobToRun(rule="audit"), account="physics"))
     before_first_job.check(plan.project, snakemakes(JobToRun(rule="audit")))

@@ -140,13 +140,13 @@ def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"n-shot": {"t": 5}}, "differ in the shots: `5` and `0`"),
-        ({"n-shot": {}, "configs": {"t": {"num_fewshot": 5}}}, "differ in the shots: `5` and `0`"),
-        ({"prompt_hash": "q"}, "differ in the prompts of 4 items"),
-        ({"versions": {"t": 2.0}}, "differ in the version of the task: `2.0` and `1.0`"),
-        ({"chat_template_sha": "f00"}, "differ in the chat template: `f00` and `none`"),
-        ({"system_instruction_sha": "f00"}, "differ in the system instruction: `f00` and `none`"),
-        ({"fewshot_as_multiturn": True}, "differ in the few-shot examples as turns: `True` and `none`"),
+        ({"n-shot": {"t": 5}}, "shots: `5` and `0`"),
+        ({"n-shot": {}, "configs": {"t": {"num_fewshot": 5}}}, "shots: `5` and `0`"),
+        ({"prompt_hash": "q"}, "4 items"),
+        ({"versions": {"t": 2.0}}, "task: `2.0` and `1.0`"),
+        ({"chat_template_sha": "f00"}, "chat template: `f00` and `none`"),
+        ({"system_instruction_sha": "f00"}, "system instruction: `f00` and `none`"),
+        ({"fewshot_as_multiturn": True}, "examples as turns: `True` and `none`"),
     ],
 )
 def test_models_that_were_asked_otherwise_are_not_judged(tmp_path: Path, capsys, changes: dict, says: str) -> None:

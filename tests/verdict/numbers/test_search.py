@@ -153,8 +153,8 @@ def test_the_change_that_does_something_is_marked() -> None:
         ),
         ([("s", 1.0, "keep"), ("s", 1.0, "keep"), ("a", 2.0, "keep")], "all repeats are equal"),
         ([("s", 1.0, "discard"), ("a", 2.0, "keep")], "line 2"),
-        ([("s", None, "crash")], "the first run of a log must be the start"),
-        ([("s", 1.0, "keep"), ("s", 2.0, "keep")], "there is no change to judge"),
+        ([("s", None, "crash")], "first.*start"),
+        ([("s", 1.0, "keep"), ("s", 2.0, "keep")], "no change.*judge"),
     ],
 )
 def test_a_log_that_cannot_be_judged_says_why(runs, message: str) -> None:

@@ -52,7 +52,7 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
     [
         ("print('val_bpb: nan')", "diverged", "val_bpb is nan"),
         ("print('val_bpb: inf'); raise SystemExit(1)", "diverged", "val_bpb is inf"),
-        ("print('val_bpb: 1'); 1 / 0", "crashed", "exit code 1: ZeroDivisionError: division by zero"),
+        ("print('val_bpb: 1'); 1 / 0", "crashed", "exit code 1: ZeroDivisionError: division"),
         (
             "raise MemoryError('torch.cuda.OutOfMemoryError: CUDA out of memory')",
             "crashed",
@@ -62,7 +62,7 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
         (
             "print('bpb of val is 3')",
             "crashed",
-            "val_bpb is nowhere in what it printed; its log ends with: bpb of val is 3",
+            "val_bpb is nowhere",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path)
     for _ in range(2):
         arms.tell_of_shared("candidate", msgspec.structs.replace(result, unseen=True, looked_at=400_000))
     (line,) = lines
-    assert "run.share has more files than can be looked at" in line and "400,000 files" in line
+    assert "run.share has more files" in line and "400,000 files" in line
 
 
 def test_a_long_log_takes_no_room_while_the_run_runs(tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_an_end_that_is_the_machines_is_no_outcome(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "first", "second"),
     [
-        ("raise SystemExit(143)", "stopped its command by a signal", "ended by SIGTERM: it printed nothing"),
-        ("raise OSError(28, 'No space left on device')", "its log says that the disk is full", "OSError"),
+        ("raise SystemExit(143)", "stopped.*command", "ended by SIGTERM: it printed nothing"),
+        ("raise OSError(28, 'No space left on device')", "disk.*full", "OSError"),
     ],
     ids=["a signal", "no space"],
 )
@@ -262,7 +262,7 @@ def test_a_metric_file_that_the_commit_has_is_no_word_of_a_run(tmp_path: Path) -
 
 
 def test_a_command_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"there is no such command: .*pithon"):
+    with pytest.raises(PlumblineError, match=r"no such command: .*pithon"):
         run(tmp_path / "mine", "# another arm", command="pithon train.py")
 
 
@@ -288,12 +288,12 @@ def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> No
     with pytest.raises(PlumblineError, match=r"no effect: seeds 1, 2 all gave 0\.998559.*seed = \"inject\""):
         list(trainer(folder, "--gain", "1").run(both))
     write_toml(folder, 'seed = "inject"', command="python -I train.py {flags}")
-    with pytest.raises(PlumblineError, match="no call that sets a seed was seen, and no Python of it could be reached"):
+    with pytest.raises(PlumblineError, match=r"no call.*reached"):
         list(trainer(folder, "--gain", "1").run(both[:1]))
     write_toml(folder, 'seed = "inject"')
     assert len({arm_run.value for arm_run in trainer(folder, "--gain", "1").run(both)}) == 2
     (folder / "train.py").write_text("print('val_bpb: 1.23456')\n")
-    with pytest.raises(PlumblineError, match=r"no call that sets a seed was seen"):
+    with pytest.raises(PlumblineError, match=r"no call.*sets"):
         list(trainer(folder).run([("candidate", 1), ("candidate", 2)]))
 
 

@@ -131,7 +131,7 @@ def test_what_git_cannot_do_on_a_full_disk_says_what_to_do(tmp_path: Path, monke
         repository.hold("..", "HEAD")
     assert "free some" not in str(raised.value)
     monkeypatch.setattr(git_call, "LEAST_FREE", 2**60)
-    with pytest.raises(PlumblineError, match="free some of that disk, and repeat the command"):
+    with pytest.raises(PlumblineError, match=r"repeat.*command"):
         repository.hold("..", "HEAD")
 
 
@@ -175,12 +175,12 @@ def test_submodules_are_filled(tmp_path: Path) -> None:
     (arm_run,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
     assert arm_run.value is not None and arm_run.value < -0.4
     (folder / "library" / "train.py").write_text("SHIFT = 0.7\n")
-    with pytest.raises(PlumblineError, match=r"library is a repository of its own with changes"):
+    with pytest.raises(PlumblineError, match=r"library.*repository"):
         Repository(folder).candidate()
 
 
 def test_no_git_no_commit_and_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PlumblineError, match=r"in no git repository.*git init"):
+    with pytest.raises(PlumblineError, match=r"no git.*init"):
         Repository(tmp_path)
     git(tmp_path, "init", "-q")
     with pytest.raises(PlumblineError, match=r"no commit yet"):

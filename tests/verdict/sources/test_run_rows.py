@@ -95,7 +95,7 @@ def test_objects_within_objects_have_dotted_names(tmp_path: Path) -> None:
     lines = "".join(json.dumps(row) + "\n" for row in rows[:1])
     for text, suffix in ((lines, ".jsonl"), (json.dumps(rows[:1]), ".json"), (json.dumps({"runs": rows[:1]}), ".json")):
         assert table(tmp_path, text, suffix=suffix, columns=columns).values == {"a": {"1": 2.5}}
-    with pytest.raises(PlumblineError, match="is neither an array of objects"):
+    with pytest.raises(PlumblineError, match=r"neither.*objects"):
         table(tmp_path, "[1]", suffix=".json")
 
 
