@@ -125,7 +125,7 @@ def page(losses: dict[str, dict[str, list[float]]]) -> str:
         sigma, mean, error = count_resolved(losses[str(steps)], seeds, study.m)
         mark = " **the demo**" if (steps, seeds) == (chosen_steps, chosen_seeds) else ""
         share = seconds / costs[chosen_steps, chosen_seeds]
-        smallest = power.resolved_distance(sigma, seeds, m=study.m)
+        smallest = power.compute_resolvable_distance(sigma, seeds, m=study.m)
         lines.append(
             f"| {steps} | {seeds}{mark} | {sigma:.4f} | {smallest:.3f} | {mean:.2f} ± {error:.2f} | {share:.2f} | "
             f"{orders[steps]} |"

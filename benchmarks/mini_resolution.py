@@ -40,7 +40,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, read_yaml
 from plumbline.stats.noise_floor import noise_floor
-from plumbline.stats.power import chance_called, resolved_distance
+from plumbline.stats.power import chance_called, compute_resolvable_distance
 
 STUDY, PRESET, SCALE = "transfer", "mini", "base"
 METHODS = ["qknorm", "ssmax", "sigmoid_attn", "relu_squared", "layerscale", "value_residual"]
@@ -176,10 +176,10 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
             "seeds": floor.n,
             "mean": floor.mean,
             "sigma": floor.sigma,
-            "smallest_resolved_delta": resolved_distance(floor.sigma, seeds, m=m),
+            "smallest_resolved_delta": compute_resolvable_distance(floor.sigma, seeds, m=m),
             "gain_found_with_80pct_power": find_resolved_gain(floor.sigma, seeds, m),
-            "smallest_resolved_delta_3_seeds": resolved_distance(floor.sigma, 3, m=m),
-            "smallest_resolved_delta_these_seeds": resolved_distance(floor.sigma, floor.n, m=m),
+            "smallest_resolved_delta_3_seeds": compute_resolvable_distance(floor.sigma, 3, m=m),
+            "smallest_resolved_delta_these_seeds": compute_resolvable_distance(floor.sigma, floor.n, m=m),
             "gain_by_method": {
                 name: gain for name, gain in gains.items() if name != "baseline" and not math.isnan(gain)
             },
@@ -190,7 +190,7 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
 def find_resolved_gain(sigma: float, n: int, m: int) -> float:
     """The true gain that one run of `m` against `n` seeds shows as better in four cases of five; `sigma` is the true
     spread of a run."""
-    most = 20 * resolved_distance(sigma, n, m=m)
+    most = 20 * compute_resolvable_distance(sigma, n, m=m)
     return float(optimize.brentq(lambda gain: chance_called(gain, sigma, n, m=m) - 0.8, 0.0, most))
 
 

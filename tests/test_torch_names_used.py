@@ -17,7 +17,7 @@ def test_torch_2_11_has_what_is_used() -> None:
     assert not stale, f"no longer used: {', '.join(stale)}; {again}"
 
 
-def test_names_and_keywords_are_found_by_whatever_they_are_called() -> None:
+def test_names_and_keywords_are_found_under_aliases() -> None:
     text = """
 import torch.distributed as dist
 from torch.nn import functional as F

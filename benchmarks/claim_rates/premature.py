@@ -128,7 +128,7 @@ def facts(world: World, rng: np.random.Generator) -> printed.World:
         run = replace(truth[key], loss=loss, run_values=_read(truth[key], rng), saved=None)
         if control is not None:
             run.control_loss = control.loss
-            run.saved = _saved_percent(published[key], control.loss - loss)
+            run.saved = _compute_saved_percent(published[key], control.loss - loss)
         if run.tasks:
             run.tasks = _tasks(world, method, control.tasks if control else {}, rng)
         world_runs[key] = run
@@ -141,7 +141,7 @@ def _place_in_pairs(key: str) -> tuple[bool, bool]:
     return method != "gpt", method.endswith("_slow")
 
 
-def _saved_percent(facts: Facts, gain: float) -> float | None:
+def _compute_saved_percent(facts: Facts, gain: float) -> float | None:
     """Percent of the budget that a drawn gain saves, at the slope of the printed gain and saving."""
     if facts.saved is None or gain <= 0:
         return None

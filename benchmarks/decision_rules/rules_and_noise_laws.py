@@ -194,7 +194,7 @@ def ours() -> list[DecisionRule]:
     ]
 
 
-def unannounced_looks() -> list[DecisionRule]:
+def list_unannounced_looks() -> list[DecisionRule]:
     """Looks other than those that were announced."""
     eight, sixteen, many = DEFAULT, design(5, 16), design(5, 64)
     return [

@@ -16,9 +16,9 @@ from decision_rules.rules_and_noise_laws import (
     draw_greedy_keeps,
     green,
     in_use,
+    list_unannounced_looks,
     ours,
     stopping,
-    unannounced_looks,
 )
 
 
@@ -30,7 +30,7 @@ def one_candidate(page: RatesPage) -> None:
             "the share of candidates of that true gain; runs are the candidate's, on average.",
             ours(),
         ),
-        ("Looks that were not announced", "As above.", unannounced_looks()),
+        ("Looks that were not announced", "As above.", list_unannounced_looks()),
     ):
         rows = []
         for rule in rules:
@@ -62,7 +62,7 @@ def one_candidate(page: RatesPage) -> None:
 
 def other_noise(page: RatesPage) -> None:
     rows = []
-    for rule in [*ours(), *unannounced_looks()[:2]]:
+    for rule in [*ours(), *list_unannounced_looks()[:2]]:
         row = []
         for name, world in WORLDS.items():
             if name != "normal":

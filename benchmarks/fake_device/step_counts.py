@@ -123,7 +123,9 @@ class StepCounts(TorchDispatchMode):
             self.hold(value)
         read, written = [value for value in inputs if value.is_cuda], [value for value in results if value.is_cuda]
         if func._schema.is_mutable and not results:  # on lists, which say nothing of what they changed
-            written = [value for place in _written_places(func) for value in tree_leaves(args[place]) if value.is_cuda]
+            written = [
+                value for place in _list_written_places(func) for value in tree_leaves(args[place]) if value.is_cuda
+            ]
         if written and not _only_named(func, inputs, written):
             self._note(func, args, kwargs, result, read, written)
         return result
@@ -194,7 +196,7 @@ class StepCounts(TorchDispatchMode):
         )
 
 
-def _written_places(func: Any) -> list[int]:
+def _list_written_places(func: Any) -> list[int]:
     """The places of an operator's arguments that it writes to."""
     return [
         place

@@ -66,9 +66,9 @@ def check_layers(ledger: AuditRows) -> None:
     for name, layer in (("middle_layer_low", count / 2 - 1), ("middle_layer_high", count / 2)):
         check(name, "a middle layer, counted from 0", "fig 1 caption", prose(name), layer)
     # The picture's three lines are means over two layers each; that others were looked at is not said.
-    shown, lines = exact(2, "layers_a_line"), exact(3, "lines")
+    layers_a_line, lines = exact(2, "layers_a_line"), exact(3, "lines")
     label = "whether the layers that the picture shows are most of all layers, of which the text speaks"
-    most = shown * lines > count / 2
+    most = layers_a_line * lines > count / 2
     check("layers_shown", label, "Experimental Analysis, fig 1", exact(1), most, basis="other interpretation")
     for name, factor in (("doubled", "doubled_by"), ("halved", "halved_by")):
         label, norm = f"norm of the {name} vector over the original's", prose(f"norm_{name}") / prose("norm_original")

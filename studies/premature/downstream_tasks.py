@@ -11,7 +11,7 @@ from functools import cached_property
 import pandas as pd
 from scipy import stats
 
-from plumbline.stats.paired_runs import PairedResult, paired_difference
+from plumbline.stats.paired_runs import PairedResult, compute_paired_difference
 
 from .run_values import BASE, RunValues
 
@@ -62,12 +62,12 @@ class PairedTaskScores:
 
     def difference(self, printed: str) -> PairedResult:
         """Intervention minus control over seeds, of a task or of their mean."""
-        return paired_difference(self.values(printed, 1), self.values(printed, 0))
+        return compute_paired_difference(self.values(printed, 1), self.values(printed, 0))
 
     def everything(self) -> PairedResult:
         """Intervention minus control over all pairs of a seed and a task."""
         sides = [pd.concat({seed: self.scores(side)[seed] for seed in self.pairs}) for side in (1, 0)]
-        return paired_difference(*sides)
+        return compute_paired_difference(*sides)
 
 
 def count_losses(contests: PairedResult) -> int:

@@ -85,7 +85,7 @@ class DirectedHead:
         whole = self._common * frobenius(self.chosen_TR) * frobenius(self.x_TD) * rates
         return whole + self.remainder(query_rate, key_rate)
 
-    def localised_bound(self, query_rate: float, key_rate: float) -> float:
+    def bound_by_localisation(self, query_rate: float, key_rate: float) -> float:
         """Corollary 2's bound on |dZ_P|_F with |X_P|_op <= |X_P|_F (Eqs. 34 and 35), which is quadratic in R_P.
 
         The locality of keys multiplies the rate of queries, and the reverse.

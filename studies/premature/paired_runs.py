@@ -14,8 +14,8 @@ import pandas as pd
 
 from plumbline.published.printed_numbers import PrintedNumbers, read_printed
 from plumbline.results.tables.shared_columns import column_pair, label_columns
-from plumbline.results.tables.table import Cell, Column, printed_cell
-from plumbline.stats.paired_runs import paired_difference
+from plumbline.results.tables.table import Cell, Column, make_printed_cell
+from plumbline.stats.paired_runs import compute_paired_difference
 from plumbline.stats.sample_spread import sample_deviation
 
 from .row_cells import RowCells
@@ -76,7 +76,7 @@ class PairedRuns:
         """Mean, sample standard deviation (NaN of one value) and number of values."""
         side = SETTINGS[setting]
         if side is None:
-            difference = paired_difference(self.values(quantity, 1), self.values(quantity, 0))
+            difference = compute_paired_difference(self.values(quantity, 1), self.values(quantity, 0))
             return difference.mean, difference.sigma, difference.n
         values = self.values(quantity, side).dropna()
         return float(values.mean()), sample_deviation(values), len(values)
@@ -121,8 +121,8 @@ class PairedRuns:
                     mean, sigma, no_spread = math.nan, math.nan, self.short
                 cells[name] = row.cell(mean, self.short or "not reached")
                 cells[f"{name}_sd"] = Cell(None, word="given") if is_budget else row.cell(sigma, no_spread)
-                cells[f"{name}_published"] = printed_cell(read_printed(printed_table, setting, f"{source}_mean"))
-                cells[f"{name}_sd_published"] = printed_cell(read_printed(printed_table, setting, f"{source}_std"))
+                cells[f"{name}_published"] = make_printed_cell(read_printed(printed_table, setting, f"{source}_mean"))
+                cells[f"{name}_sd_published"] = make_printed_cell(read_printed(printed_table, setting, f"{source}_std"))
             rows.append(cells | row.facts(self.moments("loss", setting)[2]))
         return rows
 

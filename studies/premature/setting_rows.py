@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.tables.shared_columns import column_pair, label_columns, number_column
-from plumbline.results.tables.table import REFERENCE, Cell, Column, published_cells
+from plumbline.results.tables.table import REFERENCE, Cell, Column, list_published_cells
 
 from .row_cells import RowCells
 from .run_values import BASE, CONTROL, EARLY, FIFTH, Part, RunValues
@@ -117,5 +117,5 @@ def rows(
                 reason = "not reached" if name == "tokens_saved_pct" else "not read"
                 cells[name] = row.cell(quantity.read(run_values, control, key), reason, behind)
         printed = {name: source for name, source in names.items() if source}
-        table_rows.append(cells | published_cells(printed_table, setting, printed) | row.facts())
+        table_rows.append(cells | list_published_cells(printed_table, setting, printed) | row.facts())
     return table_rows

@@ -98,7 +98,9 @@ def ratio_of_steps(head: DirectedHead, share: float = 0.25) -> float:
     rate = SMALL / 1000
     aligned = sharp_head(TOKENS, head.x_TD.shape[1], head.width)
     aligned = replace(aligned, x_TD=aligned.x_TD * math.sqrt(share * head.energy / aligned.energy))
-    first_order = [member.localised_bound(rate, rate) - member.remainder(rate, rate) for member in (head, aligned)]
+    first_order = [
+        member.bound_by_localisation(rate, rate) - member.remainder(rate, rate) for member in (head, aligned)
+    ]
     constants = [bound / member.energy**2 for bound, member in zip(first_order, (head, aligned), strict=True)]
     aligned = replace(aligned, adjoint_TT=aligned.adjoint_TT * constants[0] / constants[1])
     return frobenius(aligned.score_change(rate, rate)) / (share**2 * frobenius(head.score_change(rate, rate)))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.stats.paired_runs import PairedRatio, paired_ratio
+from plumbline.stats.paired_runs import PairedRatio, compute_paired_ratio
 
 STEP_TIME = "step_time"
 
@@ -28,7 +28,7 @@ def seconds(frames: RunFrames) -> dict[str, pd.Series]:
 def ratio(frames: RunFrames, method: str, other: str) -> PairedRatio | None:
     """A method's time over another one's; None if one of them was not timed."""
     timed = seconds(frames)
-    return paired_ratio(timed[method], timed[other]) if {method, other} <= set(timed) else None
+    return compute_paired_ratio(timed[method], timed[other]) if {method, other} <= set(timed) else None
 
 
 def device(frames: RunFrames) -> str:

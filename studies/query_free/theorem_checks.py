@@ -55,7 +55,7 @@ def theorems() -> dict[str, TheoremCheck]:
 
 def by_formula(model: ModelSpec, length: float = 1.0) -> InitialScoreSd:
     """Standard deviations of appendix 8.2 for inputs of a length, not yet divided by sqrt(d_k)."""
-    return initial_scores.expected_spread(width=model.width, heads=model.heads, init_std=model.init_std, length=length)
+    return initial_scores.expect_spread(width=model.width, heads=model.heads, init_std=model.init_std, length=length)
 
 
 @cache

@@ -31,9 +31,9 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    list_published_cells,
     missing_word,
     number_cell,
-    published_cells,
     require_reference,
     summarize_outcomes,
 )
@@ -115,7 +115,7 @@ def make_seed_table(
         row
         | _distances(row, reference, floor)
         | {f"{column}_published": Cell(None, word=NOT_PRINTED) for column in ("climb_avg_delta", "z")}
-        | published_cells(table, str(row["method"].value), columns)
+        | list_published_cells(table, str(row["method"].value), columns)
         for row in make_rows(frames, study, scale, chosen)
     ]
     return make_table(

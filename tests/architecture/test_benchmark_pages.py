@@ -13,7 +13,7 @@ def _benchmarks_by_name(repository: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.syspath_prepend(repository / "benchmarks")
 
 
-def test_a_machine_replaces_its_own_section_and_leaves_the_others(tmp_path: Path) -> None:
+def test_a_machine_replaces_its_own_section(tmp_path: Path) -> None:
     from machine_description import write_section
 
     page = tmp_path / "page.md"

@@ -93,7 +93,7 @@ def test_a_room_that_nobody_placed_breaks_the_contract(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("importer", ["train", "operate"])
-def test_an_import_past_the_doors_of_checkpoints_breaks_the_contract(importer: str, tmp_path: Path) -> None:
+def test_import_past_doors_of_checkpoints_breaks_contract(importer: str, tmp_path: Path) -> None:
     rooms.assemble(tmp_path)
     path = tmp_path / f"src/plumbline/{importer}/window.py"
     path.write_text("from plumbline.train.checkpoint import checkpoint_folders\n", encoding="utf-8")

@@ -99,7 +99,7 @@ def unseen(version: str) -> str:
     )
 
 
-def test_the_installed_snakemake_is_one_whose_private_parts_were_looked_at() -> None:
+def test_the_installed_snakemake_is_one_that_was_checked() -> None:
     assert not (warning := unseen(metadata.version("snakemake"))), warning
     assert re.match(
         r"Snakemake 9\.99\.0 is .* seen with 9\.27.*: look at these \d\d functions of src/", unseen("9.99.0")

@@ -30,7 +30,7 @@ def several(*texts):
         (rank(number("2.0"), several("3.0", "2.0", "1.0")), (2, 2), (2, 3)),
     ],
 )
-def test_a_count_at_the_printed_numbers_is_whole_and_lies_in_its_range(expression, printed, rounded):
+def test_a_count_at_the_printed_numbers_is_whole(expression, printed, rounded):
     at, over = expression.one()
     assert (low(at), high(at)) == printed
     assert (low(over), high(over)) == rounded

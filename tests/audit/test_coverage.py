@@ -34,7 +34,7 @@ def test_every_number_outside_the_key_is_a_cell(small):
 
 def test_a_row_of_more_or_fewer_cells_than_the_head_is_named(small):
     (small.directory / "table1.csv").write_text("method,loss\nours,2.71\ntheirs,2.7,1\n")
-    with pytest.raises(PlumblineError, match=r"table1.csv: the row 'theirs' has 3 cells, and the head 2"):
+    with pytest.raises(PlumblineError, match=r"table1.csv.*'theirs' has 3.*head 2"):
         list_printed_cells(small)
 
 
@@ -74,7 +74,7 @@ def test_the_list_is_closed(tmp_path):
     path = tmp_path / "unchecked_numbers.yaml"
     assert read_unchecked(path) == []
     path.write_text("unchecked: [{file: table1, row: [x], reason: why}]\n")
-    with pytest.raises(PlumblineError, match="unknown key 'row'; did you mean 'rows'"):
+    with pytest.raises(PlumblineError, match="'row'; did you mean 'rows'"):
         read_unchecked(path)
     path.write_text("unchecked: [{file: table1}]\n")
     with pytest.raises(PlumblineError, match="'reason' is missing; add it"):

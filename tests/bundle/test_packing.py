@@ -24,7 +24,7 @@ def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
         if fits:
             verb.require_no_texts(path)
         else:
-            with pytest.raises(PlumblineError, match="item 'How does one open a jar"):
+            with pytest.raises(PlumblineError, match=r"item.*open"):
                 verb.require_no_texts(path)
 
 

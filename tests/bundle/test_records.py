@@ -49,16 +49,16 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match="is not overwritten"):
         records.keep_bundle(folder, file, "Again.")
     (folder / "bundle.tar.xz").write_bytes(bundle(file, called="elsewhere").read_bytes())
-    with pytest.raises(PlumblineError, match=r"is not the archive that record\.json names"):
+    with pytest.raises(PlumblineError, match=r"not the archive that record\.json"):
         records.read_record(folder)
     facts = json.loads((folder / records.SAYS).read_text())
     facts |= {"sha256": sha256_file(file), "commit": "cd" * 20}
     (folder / records.SAYS).write_text(json.dumps(facts))
-    with pytest.raises(PlumblineError, match="gives another format, commit or number"):
+    with pytest.raises(PlumblineError, match="another format"):
         records.read_record(folder)
 
 
-def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
+def test_record_that_cannot_be_checked_does_not_stop_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("damaged", "later", "whole"):
@@ -81,7 +81,7 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
     assert records.main() == 1 and checked == ["whole"]
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: damaged: ") and "does not say what the record is about" in first
-    assert second.startswith("error: later: ") and "is a bundle of format '9" in second and len(second) < 1000
+    assert second.startswith("error: later: ") and "bundle of format '9" in second and len(second) < 1000
 
 
 @pytest.mark.parametrize("changes", [{"commit": None, "edited": None}, {"edited": True}])

@@ -1,4 +1,4 @@
-"""The crate: what RO-Crate 1.2 asks of every one, and what a bundle needs beside."""
+"""The crate: the list of a bundle's files, in as much of RO-Crate 1.2 as every crate must have."""
 
 from __future__ import annotations
 
@@ -29,50 +29,36 @@ def entity(crate: dict[str, Any], identity: str) -> dict[str, Any]:
     return match
 
 
-def test_it_names_files_licence_author_action_and_software() -> None:
+def test_it_lists_files_with_sizes_and_checksums() -> None:
     crate = document()
     assert ro_crate.read_crate(crate, "here") == {entry.name: entry for entry in ENTRIES}
     root = entity(crate, "./")
-    assert root["@type"] == "Dataset" and root["datePublished"] == "2026-01-02"
-    assert entity(crate, root["license"]["@id"])["name"] == "Apache License 2.0"
-    assert entity(crate, root["author"]["@id"])["@type"] == "Organization"
-    action = entity(crate, root["mentions"]["@id"])
-    assert (action["@type"], action["endTime"]) == ("CreateAction", "2026-01-02")
-    assert action["result"] == {"@id": "results/smoke/a%20b.csv"} and {"@id": "README.md"} in action["object"]
-    workflow = entity(crate, action["instrument"]["@id"])
-    assert workflow["@type"] == ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
-    assert (workflow["@id"], workflow["version"]) == ("Snakefile", "0.1+000000000000")
-    assert entity(crate, workflow["softwareRequirements"]["@id"])["version"] == "2.4.6"
-    file = entity(crate, "results/smoke/a%20b.csv")
-    assert file == {
-        "@id": "results/smoke/a%20b.csv",
-        "@type": "File",
-        "name": "results/smoke/a b.csv",
-        "contentSize": "4",
-        "encodingFormat": "text/csv",
-        "sha256": "b" * 64,
-    }
+    assert (root["@type"], root["name"], root["datePublished"]) == ("Dataset", "Made up", "2026-01-02")
+    assert entity(crate, ro_crate.NAME)["conformsTo"] == {"@id": ro_crate.CONFORMS_TO}
+    assert {"@id": "results/smoke/a%20b.csv"} in root["hasPart"]
+
+
+def test_a_crate_of_before_is_read() -> None:
+    """Early bundles describe their packages, and the Snakefile as a workflow too."""
+    crate = document()
+    entity(crate, "Snakefile")["@type"] = ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
+    crate["@graph"].append({"@id": "#numpy", "@type": "SoftwareApplication", "version": "2.4.6"})
+    assert ro_crate.read_crate(crate, "here") == {entry.name: entry for entry in ENTRIES}
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "fact"),
     [
-        (lambda found: found.update({"@context": "https://schema.org"}), "@context is not"),
-        (lambda found: found.update({"@graph": {}}), "@graph is no list"),
-        (lambda found: found["@graph"].append({"@type": "File"}), "an entity has no @id"),
-        (lambda found: found["@graph"].append(copy.deepcopy(found["@graph"][0])), "two entities have the same @id"),
-        (lambda found: entity(found, "#made").pop("@type"), "an entity has no @type"),
-        (lambda found: entity(found, ro_crate.NAME).pop("conformsTo"), "does not conform to"),
-        (lambda found: entity(found, ro_crate.NAME).update(about={"@id": "#"}), "is not about ./"),
-        (lambda found: entity(found, "./").pop("license"), "./ has no license"),
-        (lambda found: entity(found, "./").update(author={"@id": "#nobody"}), "./ refers to #nobody"),
-        (lambda found: entity(found, "./")["hasPart"].pop(), "hasPart is not the list"),
-        (lambda found: entity(found, "README.md").pop("sha256"), "README.md has no size and sha256"),
-        (lambda found: entity(found, "README.md").update(contentSize=-1), "README.md has no size and sha256"),
+        (lambda crate: crate.update({"@graph": {}}), "@graph"),
+        (lambda crate: crate["@graph"].append({"@type": "File"}), "no @id"),
+        (lambda crate: crate["@graph"].append(copy.deepcopy(crate["@graph"][-1])), r"same @id .*a%20b\.csv"),
+        (lambda crate: entity(crate, "./").pop("@type"), "no @type"),
+        (lambda crate: entity(crate, "README.md").pop("sha256"), "README.md .*sha256"),
+        (lambda crate: entity(crate, "README.md").update(contentSize=-1), "README.md .*size"),
     ],
 )
-def test_a_crate_that_lacks_something_is_refused(change: Callable[[dict[str, Any]], Any], says: str) -> None:
+def test_a_crate_that_lacks_something_is_refused(change: Callable[[dict[str, Any]], Any], fact: str) -> None:
     crate = document()
     change(crate)
-    with pytest.raises(PlumblineError, match=says):
+    with pytest.raises(PlumblineError, match=fact):
         ro_crate.read_crate(crate, "here")

@@ -23,7 +23,7 @@ def help_of(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
-def test_it_is_as_wide_in_every_terminal_and_without_what_only_rules_pass(
+def test_it_is_as_wide_in_every_terminal(
     verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     args = [verb] if verb else []

@@ -111,7 +111,7 @@ def test_a_method_of_a_clone_is_one_file_of_the_package(repository: Path) -> Non
             ast.parse(text)
 
 
-def test_what_is_written_out_here_is_in_the_project_of_a_wheel_only_where_it_can_be(project: Path) -> None:
+def test_what_is_written_out_here_is_in_project_of_wheel_only(project: Path) -> None:
     done = python(project, "-m", "plumbline", "new", "method", "quite_new", "--built-in")
     assert done.returncode == 2 and "--built-in is for a clone" in done.stderr and "leave it out" in done.stderr
     done = python(project / "config", "-m", "plumbline", "new", "study", "quite_new")
@@ -126,15 +126,15 @@ def test_what_is_written_out_here_is_in_the_project_of_a_wheel_only_where_it_can
         ("swiglu", "ffn", r"NAME: 'swiglu' .*slot ffn.*`model: {ffn: {nam"),
         ("demo", "mixer", r"NAME: 'demo' .*preset.*`--preset demo`"),
         ("second_hardware", "mixer", r"NAME: 'second_hardware' .*arm of transfer"),
-        ("json", "mixer", r"NAME: 'json' is a module that Python can import.*such as 'my_json'"),
-        ("mixer", "mixer", r"NAME: 'mixer' would make a class Mixer.*such as 'my_mixer'"),
-        ("My-Method", "mixer", r"NAME: 'My-Method' cannot be the name of a method: .*did you mean 'my_method'\?"),
+        ("json", "mixer", "'json'.*'my_json'"),
+        ("mixer", "mixer", "'mixer'.*'my_mixer'"),
+        ("My-Method", "mixer", "'My-Method' cannot be.*'my_method'"),
         ("class", "mixer", r"NAME: 'class' cannot .* did you mean 'my_class'\?"),
-        ("a" * 31, "mixer", r"cannot be the name of a method: .* at most 30 in all"),
+        ("a" * 31, "mixer", "method: .* at most 30"),
         ("../out", "mixer", r"did you mean 'out'\?"),
         ("", "mixer", r"NAME: '' cannot be the name"),
-        ("fresh", "mixr", r"--slot: there is no slot 'mixr'; did you mean 'mixer'\? \(there are \["),
-        ("fresh", "optimizer", r"--slot: 'optimizer' is no slot of the model .*src/plumbline/train/optimizers"),
+        ("fresh", "mixr", "--slot.*no slot 'mixr'.*'mixer'"),
+        ("fresh", "optimizer", "--slot: 'optimizer'.*no slot.*src/plumbline/train/optimizers"),
     ],
 )
 def test_a_name_that_is_none_or_taken(name: str, slot: str, message: str, repository: Path) -> None:
@@ -153,7 +153,7 @@ def test_nothing_is_written_over(tmp_path: Path, repository: Path, there: str) -
     (tmp_path / there).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / there).write_text("mine")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(PlumblineError, match=rf"{there} is .*choose another name, or move it away"):
+    with pytest.raises(PlumblineError, match=rf"{there} is .*choose another name"):
         new.write(new.render_method("fresh", "mixer", repository), tmp_path)
     assert sorted(tmp_path.rglob("*")) == before and (tmp_path / there).read_text() == "mine"
 
@@ -161,7 +161,7 @@ def test_nothing_is_written_over(tmp_path: Path, repository: Path, there: str) -
 def test_a_link_into_nowhere_is_in_the_way_too(tmp_path: Path, repository: Path) -> None:
     (tmp_path / "studies/fresh").mkdir(parents=True)
     (tmp_path / "studies/fresh/study.yaml").symlink_to(tmp_path / "nowhere.yaml")
-    with pytest.raises(PlumblineError, match="nothing is ever written over"):
+    with pytest.raises(PlumblineError, match=r"nothing.*written"):
         new.write(new.render_study("fresh", repository), tmp_path)
     assert not (tmp_path / "nowhere.yaml").exists()
 

@@ -58,7 +58,7 @@ def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path
     changes = ("--set", "train.steps=3", "--set", "optimizer.learning_rate=1e-3")  # a number, as in a study's YAML
     args = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", *changes, "--out", str(tmp_path))
     done = plumbline(*args, cwd=repository)
-    assert done.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}, which is finished" in done.stderr
+    assert done.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["studies", "presets", *listing.OF_A_STUDY])
@@ -74,7 +74,7 @@ def test_lists_are_the_definitions() -> None:
     assert [row["run"] for row in listing.list_rows("runs", "transfer", "smoke")] == list(study.every_run)
     assert len(listing.list_rows("methods", "transfer", "smoke")) == 20
     assert {"softpick.original"} <= {row["variant"] for row in listing.list_rows("variants", "transfer", "smoke")}
-    with pytest.raises(PlumblineError, match=r"no study 'transfr'; did you mean 'transfer'"):
+    with pytest.raises(PlumblineError, match="study 'transfr'; did you mean 'transfer'"):
         listing.list_rows("methods", "transfr", "smoke")
 
 

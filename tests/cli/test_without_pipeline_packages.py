@@ -118,7 +118,7 @@ def test_what_needs_more_says_so_in_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_verdict_starts_in_little_more_than_its_special_functions(repository: Path, tmp_path: Path) -> None:
+def test_a_verdict_starts_quickly(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "results.csv").write_text("method,seed,loss\na,1,3.1\na,2,3.2\nb,1,3.0\nb,2,2.9\n")
     verdict = ("-m", "plumbline", "verdict", "results.csv", "--baseline", "a", "--lower-is-better", "--metric", "loss")
 

@@ -29,7 +29,7 @@ def slow_write(directory: Path, files: list[weight_files.TensorFile]) -> None:
     write(directory, files)
 
 
-def held_step(self: TrainingLoop) -> tuple[bool, bool]:
+def step_slowly(self: TrainingLoop) -> tuple[bool, bool]:
     """No run of twelve steps is over before the signal comes."""
     while writing.is_set() and not self.parts.stop.requested:
         time.sleep(0.05)
@@ -38,7 +38,7 @@ def held_step(self: TrainingLoop) -> tuple[bool, bool]:
 
 if __name__ == "__main__":
     weight_files.write = slow_write
-    TrainingLoop.train_step = held_step  # type: ignore[method-assign]
+    TrainingLoop.train_step = step_slowly  # type: ignore[method-assign]
     module = sys.argv[2]
     sys.argv = [module, *sys.argv[3:]]
     try:

@@ -44,14 +44,14 @@ def test_every_reader_of_rows_refuses_a_cell_that_swallows_some(tmp_path: Path, 
             read()
 
 
-def test_line_ends_within_a_note_are_read_and_rows_keep_their_lines(tmp_path: Path) -> None:
+def test_line_ends_within_a_note_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('method,note,seed,loss\na,"went well,\nreally ""well""",1,3.5\n\nb,"x",2,4\n')
     read = read_rows(tmp_path / "t.csv")
     assert [row.line for row in read.rows] == [2, 5] and [row.cells["loss"] for row in read.rows] == ["3.5", "4"]
     assert read.rows[0].cells["note"] == 'went well,\nreally "well"'
 
 
-def test_between_tabs_a_quote_is_a_letter_and_a_pair_around_a_cell_is_none() -> None:
+def test_quotes_between_tabs() -> None:
     text = 'method\tloss\tnote\n"a"\t1\t"GeLU" at last\nb\t"2"\t"open\nc\t3\tclosed"\n'
     assert [cells for _, cells in split_rows(Path("t.tsv"), text, TAB)] == [
         ["method", "loss", "note"],

@@ -32,7 +32,7 @@ def test_another_system_is_refused_before_anything_is_tried(
         exec(compile(snakefile, "config_arguments.smk", "exec"), {"workflow": None})
 
 
-def test_what_locks_can_be_imported_where_there_is_nothing_to_lock_with() -> None:
+def test_locks_are_imported_where_nothing_can_lock() -> None:
     """Some modules that lock are run as commands, and imported before anything can be said."""
     source = Path(command_line.__file__).parents[1]
     using = {path for path in source.rglob("*.py") if "import fcntl" in path.read_text()}

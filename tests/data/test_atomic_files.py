@@ -123,7 +123,7 @@ def test_an_id_that_is_none_is_named(value: str, capsys: pytest.CaptureFixture[s
     for verb, args in ((documents, ["--corpus", "m", "--documents-source", "local"]), (pack, [])):
         with pytest.raises(SystemExit):
             verb.main([*args, f"--document-end={value}"])
-        assert f"argument --document-end: '{value}' is no id of an entry" in capsys.readouterr().err
+        assert f"argument --document-end: '{value}' is no id" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")], ids=["a pipe", "a device"])

@@ -70,7 +70,7 @@ def test_the_counts_are_those_of_the_texts(
             "left_out": 0,
         }
     held_out = facts["copies"]["validation"]["also_on_the_other_side"]
-    assert f"copies: {held_out} of {len(of['validation'])} held-out documents are in train" in capsys.readouterr().out
+    assert f"copies: {held_out} of {len(of['validation'])} held-out documents" in capsys.readouterr().out
 
 
 def test_a_text_is_compared_without_what_stands_around_it(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_each_text_once_on_the_side_that_is_said(folder: Path) -> None:
         assert facts["splits"] == gather_texts(folder, "--copies", rule)["splits"]
 
 
-def test_a_side_of_nothing_but_copies_is_refused_with_a_remedy_that_is_one(tmp_path: Path) -> None:
+def test_side_of_nothing_but_copies_is_refused(tmp_path: Path) -> None:
     root = tmp_path / "texts"
     root.mkdir()
     (root / "a.jsonl").write_text('{"text": "the same"}\n' * 60)
@@ -153,7 +153,7 @@ def test_a_corpus_that_trains_on_what_it_holds_out_is_noted(folder: Path, tmp_pa
 
 
 @pytest.mark.slow
-def test_the_packaged_corpora_have_the_copies_that_their_files_state(tmp_path: Path) -> None:
+def test_packaged_corpora_have_copies_that_their_files_state(tmp_path: Path) -> None:
     from plumbline.data import fetch, pinned_packages
 
     archives = []

@@ -86,7 +86,7 @@ def test_foldoc(root: Path) -> None:
 
 
 def test_nothing_found_and_a_damaged_package(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PlumblineError, match=r"x\.deb: no text found in it"):
+    with pytest.raises(PlumblineError, match=r"x\.deb: no text found"):
         list(debian.documents("anarchism", Path("x.deb")))
     monkeypatch.undo()
     put(tmp_path / "bad.deb", b"half")

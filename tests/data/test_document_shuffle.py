@@ -148,11 +148,11 @@ def test_a_file_that_the_disk_changed_is_refused(tmp_path: Path, sort_bytes: int
     path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
     after = DocumentShuffle(tmp_path / "s", sort_bytes=sort_bytes)
     after.restore(sizes)
-    with pytest.raises(PlumblineError, match=rf"{path}: its CRC-32 is .* delete {tmp_path} to start again"):
+    with pytest.raises(PlumblineError, match=rf"{path}: its CRC-32 is .* delete {tmp_path}"):
         list(after.lines())
 
 
-def test_what_was_saved_is_gone_on_with_and_what_was_not_is_cut_off(tmp_path: Path) -> None:
+def test_what_was_saved_is_continued(tmp_path: Path) -> None:
     rows = corpus(300)
     whole = b"".join(fill_shuffle(tmp_path / "whole", rows).lines())
     first = fill_shuffle(tmp_path / "a", rows[:200])
@@ -167,5 +167,5 @@ def test_what_was_saved_is_gone_on_with_and_what_was_not_is_cut_off(tmp_path: Pa
     assert b"".join(second.lines()) == whole
     with open(tmp_path / "a" / f"{int(next(iter(saved))):02x}", "r+b") as file:
         file.truncate(10)
-    with pytest.raises(PlumblineError, match=r"10 bytes are left of .* delete .* to start again"):
+    with pytest.raises(PlumblineError, match="10 bytes are left"):
         DocumentShuffle(tmp_path / "a").restore({int(number): size for number, size in saved.items()})

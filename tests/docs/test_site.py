@@ -90,7 +90,7 @@ def test_links_between_pages_of_the_repository_hold_on_the_site(site: Path) -> N
 @pytest.mark.parametrize("path", ["gone.md", "../config/gone.yaml", "../../outside.md", "../src"])
 def test_a_link_that_leads_nowhere_ends_the_build(hooks: ModuleType, path: str) -> None:
     page = SimpleNamespace(file=SimpleNamespace(src_uri="quick.md"))
-    with pytest.raises(PluginError, match=r"docs/quick\.md links to .*: there is no file"):
+    with pytest.raises(PluginError, match=r"docs/quick\.md links"):
         hooks.on_page_markdown(f"See [this]({path}).", page)
     whole = "[all](../config/config.yaml), [rules](../CONTRIBUTING.md#rules), [a site](https://example.org/../gone.md)"
     assert hooks.on_page_markdown(whole, page) == (

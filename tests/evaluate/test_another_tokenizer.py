@@ -106,7 +106,7 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_its_hash(
     tokenizer = corpus / "tokenizer/tokenizer.json"
     tokenizer.write_text("junk")
     module, args = verbs(finished, tokenizer, items_folder, tmp_path / "out")[name]
-    with pytest.raises(PlumblineError, match=rf"{tokenizer} is not the tokenizer that {finished} was trained with"):
+    with pytest.raises(PlumblineError, match=rf"{tokenizer}.*not the tokenizer.*{finished}"):
         verb(module, *args)
     # Nor where the run's own manifest names it: then its bytes are read.
     manifest = json.loads((finished / "manifest.json").read_text()) | {"tokenizer_sha256": sha256_file(tokenizer)}
@@ -116,7 +116,7 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_its_hash(
     assert not (tmp_path / "out").exists()
 
 
-def test_items_that_were_replaced_or_made_from_what_was_not_held_out_are_not_scored(
+def test_items_replaced_or_not_held_out_are_not_scored(
     finished: Path, corpus: Path, items_folder: Path, tmp_path: Path, verb: Verb
 ) -> None:
     own = Path(shutil.copytree(items_folder, corpus / "items/climb12"))
@@ -152,7 +152,7 @@ def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: 
 
     assert read().shape == (1, 64)
     permute(tokenizer)
-    with pytest.raises(PlumblineError, match=r"is not the tokenizer that .* was trained with"):
+    with pytest.raises(PlumblineError, match=r"tokenizer.*trained"):
         read()
 
 

@@ -73,7 +73,7 @@ def test_the_size_of_a_batch_changes_nothing(decoder: Decoder, tokenizer: Tokeni
 
 def test_an_answer_without_a_token_is_refused(model: CheckpointLM):
     """It would be certain, and so be chosen."""
-    with pytest.raises(PlumblineError, match="an answer has no token of its own: of 'a' and '' together"):
+    with pytest.raises(PlumblineError, match="'a' and '' together"):
         model.loglikelihood(requests(("a", "")))
 
 
@@ -97,7 +97,7 @@ def test_an_empty_context_is_the_end_of_text_token(model: CheckpointLM, decoder:
     assert logprob == pytest.approx(naive(decoder, [model.eot_token_id], model.tok_encode(scored))[0], abs=2e-4)
 
 
-def test_an_overlong_continuation_is_scored_whole_each_token_once(model: CheckpointLM, decoder: Decoder):
+def test_overlong_continuation_is_scored_whole_each_token_once(model: CheckpointLM, decoder: Decoder):
     first_word, *words = prose(1)[0].split(" ")
     texts = first_word, " " + " ".join(words[:65])
     context, continuation = encode_pair(model, *texts)

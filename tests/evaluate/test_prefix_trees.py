@@ -58,7 +58,7 @@ def test_trees_read_common_beginnings_once() -> None:
     assert all(len(node.tokens) >= SHORTEST for node in shared if node.children)
 
 
-def test_a_tree_falls_apart_where_its_branches_are_long_beside_what_they_share() -> None:
+def test_tree_falls_apart_where_its_branches_are_long() -> None:
     """Eight tokens that two long rows begin with by chance are read twice; a long context with short answers once."""
     chance = [TokenSegment(index, [*range(8), 90 + index, *range(20, 80)], 3) for index in range(2)]
     apart = list(split_trees(trees(chance), worth=100))

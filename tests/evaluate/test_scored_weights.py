@@ -35,7 +35,7 @@ def test_rotted_weights_are_not_scored(recorded: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(PlumblineError, match=r"model.safetensors is not what the trainer wrote: sha256 .*pretrain"):
+    with pytest.raises(PlumblineError, match=r"trainer wrote: sha256 .*pretrain"):
         FinishedRun.read(recorded).model()
 
 
@@ -45,11 +45,11 @@ def test_another_runs_weights_are_not_scored(recorded: Path) -> None:
     other = {name: value + 1 for name, value in load_file(path).items()}
     path.unlink()
     save_file(other, path)
-    with pytest.raises(PlumblineError, match=r"is not what the trainer wrote"):
+    with pytest.raises(PlumblineError, match=r"not what.*trainer"):
         FinishedRun.read(recorded).model()
 
 
-def test_weights_of_a_run_without_a_record_are_scored_with_a_note(finished: Path, capsys) -> None:
+def test_weights_of_run_without_record_are_scored_with_note(finished: Path, capsys) -> None:
     FinishedRun.read(finished).model()
     assert "of an earlier version, has no checksum" in capsys.readouterr().err
 

@@ -53,7 +53,7 @@ def test_a_task_is_a_suite_of_itself(root: Path) -> None:
     alone = suite("piqa", root)
     assert (alone.name, alone.average, alone.task_names) == ("piqa", "piqa_avg", ("piqa",))
     write(root, MINE | {"suite": "piqa"}, "piqa")
-    with pytest.raises(PlumblineError, match="'piqa' is a file of config/suites and of config/tasks; rename the suite"):
+    with pytest.raises(PlumblineError, match=r"'piqa'.*config/suites.*config/tasks"):
         suite("piqa", root)
 
 
@@ -83,11 +83,11 @@ def test_the_primary_metric_is_acc_norm_where_the_harness_has_it() -> None:
 
 
 def test_unknown_names_are_answered_with_the_nearest() -> None:
-    with pytest.raises(PlumblineError, match="no suite 'climb13'; did you mean 'climb12'"):
+    with pytest.raises(PlumblineError, match="suite 'climb13'; did you mean 'climb12'"):
         suite("climb13")
     with pytest.raises(PlumblineError, match=r"^study\.yaml: suite: there is no suite 'x'"):
         suite("x", where="study.yaml: suite: ")
-    with pytest.raises(PlumblineError, match="'climb12' has no task 'hellaswg'; did you mean 'hellaswag'"):
+    with pytest.raises(PlumblineError, match=r"'climb12'.*no task 'hellaswg'.*'hellaswag'"):
         suite("climb12").task("hellaswg")
     with pytest.raises(PlumblineError, match="metric policy 'f1'"):
         suite("climb12").task("piqa").primary_metric("f1")  # type: ignore[arg-type]
@@ -96,11 +96,11 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"suite": "other"}, "suite: 'other' must be the file's name, 'mine'"),
-        ({"average": "piqa"}, "average: 'piqa' is also the name of a task"),
+        ({"suite": "other"}, "suite: 'other'.*'mine'"),
+        ({"average": "piqa"}, "average: 'piqa'"),
         ({"tasks": []}, "tasks: "),
         ({"mean": "x"}, "top level: unknown key 'mean'"),
-        ({"tasks": ["piqua"]}, "tasks: there is no task 'piqua'; did you mean 'piqa'.*write config/tasks/piqua.yaml"),
+        ({"tasks": ["piqua"]}, "tasks.*no task 'piqua'.*'piqa'.*config/tasks/piqua.yaml"),
     ],
 )
 def test_a_suite_that_cannot_be_meant_is_refused(root: Path, change: dict, message: str) -> None:
@@ -112,21 +112,21 @@ def test_a_suite_that_cannot_be_meant_is_refused(root: Path, change: dict, messa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"task": "other"}, "task: 'other' must be the file's name, 'piqa'"),
-        ({"subject": "x"}, "top level: unknown key 'subject'; did you mean 'subjects'"),
+        ({"task": "other"}, "task: 'other'.*'piqa'"),
+        ({"subject": "x"}, "level: unknown key 'subject'.*'subjects'"),
         ({"harness": ""}, "harness: "),
         ({"choices": None}, "top level: 'chance' is missing"),
         ({"workload": {"items": 3}}, "workload: .(passes_per_item|bytes_per_pass). is missing"),
-        ({"fields": {"goal": "txt"}}, r"fields\.goal: 'txt' is not one of .*; did you mean 'text'"),
+        ({"fields": {"goal": "txt"}}, r"fields\.goal: 'txt'.*not one.*'text'"),
         ({"fields": {"goal": []}}, r"fields\.goal: "),
-        ({"right": "goals"}, r"right: 'goals' is no list of integers among `fields`"),
+        ({"right": "goals"}, "right: 'goals'.*no list.*`fields`"),
         (
             {"few_shot": {"number": 1, "split": "test"}, "hub": HUB},
-            r"few_shot\.split: 'test' is the split that is scored",
+            r"few_shot\.split: 'test'",
         ),
         (
             {"proxy": {"maker": "blank", "fields": {"gaol": "sentence"}}},
-            r"proxy\.fields: 'goal' is missing; did you mean 'gaol'\?",
+            r"proxy\.fields: 'goal'.*'gaol'",
         ),
         ({"proxy": {"maker": "next_word", "fields": {"goal": "text"}}}, "proxy.maker: 'next_word' is not one of"),
         ({"released": {"fields": {"goal": {"of": "x", "us": 1}}}}, r"released\.fields\.goal: unknown key 'us'"),
@@ -141,7 +141,7 @@ def test_a_task_that_cannot_be_meant_is_refused(root: Path, change: dict, messag
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"harness": "piqa/pika.yaml"}, "harness: there is no piqa/pika.yaml among the harness's tasks"),
+        ({"harness": "piqa/pika.yaml"}, "harness: there is no piqa/pika.yaml"),
         ({"harness": "gsm8k/gsm8k.yaml"}, "harness: gsm8k/gsm8k.yaml is of type 'generate_until'"),
         ({"harness": "winogrande/default.yaml"}, "metric: winogrande/default.yaml has no acc_norm"),
     ],

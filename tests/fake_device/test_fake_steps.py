@@ -273,5 +273,5 @@ def test_a_missing_compiler_is_an_error_where_it_is_demanded(tmp_path: Path, mon
     for required, skipped in (("1", False), ("0", True)):
         monkeypatch.setenv("PLUMBLINE_REQUIRE_COMPILER", required)
         assert runpy.run_path(__file__)["pytestmark"].args == (skipped,)
-    with pytest.raises(PlumblineError, match=r"is compiled by g\+\+, which is not installed"):
+    with pytest.raises(PlumblineError, match=r"compiled.*not installed"):
         absent_cuda.require_compiler()

@@ -76,7 +76,7 @@ def test_whatever_enters_the_identity_of_a_studys_run_is_golden() -> None:
     assert not lacking, f"{sorted(lacking, key=str)}: let a training of tests/golden/trainings.py set them"
 
 
-def test_hashes_join_the_class_before_where_losses_prove_it_and_never_leave() -> None:
+def test_hashes_join_the_class_before_where_losses_prove_it() -> None:
     first = update_classes({}, {"a": "1", "b": "1"}, set())
     assert first == {"a": {"1": "1"}, "b": {"1": "1"}}
     second = update_classes(first, {"a": "2", "b": "2"}, {"a"})
@@ -146,7 +146,7 @@ def test_words_and_layout_keep_the_class_and_a_constant_does_not(copy: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_refactor_keeps_its_class_once_it_is_recorded_and_a_change_gets_its_own(copy: Path) -> None:
+def test_a_refactor_keeps_its_class_once_it_is_recorded(copy: Path) -> None:
     """Of a slot's component, which the losses of methods prove, and of an optimizer, which a training does."""
     with open(copy / "tests/golden/trainings.py", "a") as trainings:  # two that use Muon, for time
         trainings.write("TRAININGS = {name: TRAININGS[name] for name in ('optimizer.muon', 'intervention.quack')}\n")

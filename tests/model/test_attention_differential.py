@@ -97,7 +97,7 @@ def test_rows_sum_to_one_minus_lambda_before_the_norm(variant: str) -> None:
     torch.testing.assert_close(sums, (1 - built.differential_lambda()).squeeze(-1).expand_as(sums))
 
 
-def test_without_lambda_it_is_normalised_attention_of_the_first_half() -> None:
+def test_without_lambda_it_is_normalised_attention_of_first_half() -> None:
     q, k, v = inputs(9)
     built = mixer("differential", variant="per_head_lambda", one_minus_lambda_init=False)
     force_lambda(built, 0.0)
@@ -108,7 +108,7 @@ def test_without_lambda_it_is_normalised_attention_of_the_first_half() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_equal_halves_leave_one_minus_lambda_which_the_norm_removes(variant: str) -> None:
+def test_equal_halves_leave_one_minus_lambda(variant: str) -> None:
     q, k, v = (x.detach().clone() for x in inputs(9))
     if variant == "official":
         q[:, 1::2], k[:, 1::2] = q[:, ::2], k[:, ::2]

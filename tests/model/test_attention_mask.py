@@ -50,7 +50,7 @@ def test_variants_of_the_number_of_keys(n: str, expected: list[int]) -> None:
     assert attention_mask.rows(1, 3).count_B1Q1(n, 32).flatten().tolist() == expected[1:]
 
 
-def test_rows_leave_later_keys_out_only_where_positions_are_plain() -> None:
+def test_rows_leave_later_keys_out_at_plain_positions_only() -> None:
     part = plain(6).rows(2, 4)
     assert part.mask_BQK.shape == (1, 2, 4) and not part.plain
     assert torch.equal(part.mask_BQK, plain(6).mask_BQK[:, 2:4, :4])

@@ -62,7 +62,7 @@ def test_keys_do_not_compete() -> None:
     assert not torch.allclose(first[..., 3], other[..., 3])
 
 
-def test_a_divided_weight_never_exceeds_one_over_n_and_an_original_one_may() -> None:
+def test_a_divided_weight_never_exceeds_one_over_n() -> None:
     q, k, _ = inputs(9, spread=20.0)
     assert mixer("sigmoid").weights(q, k, plain(9)).max() <= 1 / 32
     assert mixer("sigmoid", variant="original").weights(q, k, plain(9)).max() > 0.99

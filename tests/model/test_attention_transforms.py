@@ -33,7 +33,7 @@ def test_qk_norm_gives_heads_of_equal_length_and_bounded_scores() -> None:
 
 
 @torch.no_grad()
-def test_qk_norm_takes_the_scale_out_of_query_and_key_projections() -> None:
+def test_qk_norm_removes_the_scale_of_queries_and_keys() -> None:
     built = model(**QK_NORM, norm_eps=1e-12)
     before = built(TOKENS)
     for block in built.blocks:
@@ -137,7 +137,7 @@ def test_first_values_collect_gradients_from_all_layers() -> None:
 
 
 @torch.no_grad()
-def test_a_gate_of_zero_halves_attention_and_an_open_one_leaves_it() -> None:
+def test_a_gate_of_zero_halves_attention() -> None:
     gated, plain_model = model(**QK_NORM, output={"name": "head_gate"}), model(**QK_NORM)
     x = torch.randn(2, 10, 64)
     expected = attention_of(plain_model, x)

@@ -115,7 +115,7 @@ def test_what_attention_computes_in(name, precision, inner):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_what_is_compiled_has_the_same_bits_and_writes_to_no_single_places(case, precision):
+def test_what_is_compiled_has_the_same_bits(case, precision):
     """Single places are a kernel of their own, between which logits are stored in float32."""
     args = (case[0].float(), case[1].float(), case[2])
     graphs = []

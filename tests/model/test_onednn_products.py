@@ -122,7 +122,7 @@ def test_a_compiled_graph_has_the_same_products(always):
 
 
 @pytest.mark.parametrize("maker", [True, False])
-def test_shapes_that_vary_are_left_to_mkl_on_its_makers_processors(maker: bool, always, monkeypatch) -> None:
+def test_shapes_that_vary_are_left_to_mkl(maker: bool, always, monkeypatch) -> None:
     monkeypatch.setattr(cpu_matmul, "_is_mkl_processor", lambda: maker)
     x, weight = torch.randn(6, 8), torch.randn(4, 8)
     with torch.no_grad(), count_products() as products:

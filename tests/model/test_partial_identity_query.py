@@ -29,5 +29,5 @@ def test_is_a_projection_by_the_identity():
 @pytest.mark.parametrize("layers", ["", "3", "-1", "0;1", "all"])
 def test_what_names_no_layers(layers):
     spec = NORM_FREE | {"projections": {"name": "partial_identity_query", "layers": layers}}
-    with pytest.raises(PlumblineError, match=r"model.projections.layers: .* does not name layers of 0 to 2"):
+    with pytest.raises(PlumblineError, match="name layers of 0 to 2"):
         Decoder(ModelSpec.from_dict(spec))

@@ -50,7 +50,7 @@ def test_counts_of_the_query_free_study(name, total, without_embeddings):
 
 
 @pytest.mark.parametrize("name", ["query_free", "key_free", "value_free"])
-def test_without_one_matrix_three_of_four_matrices_of_attention_are_left(name):
+def test_without_one_matrix_attention_has_three(name):
     decoder = on_meta(ModelSpec.from_dict(BASELINE | QUERY_FREE[name] | NANO_GPT_SIZES))
     assert sum(value.numel() for value in decoder.blocks[0].attention.parameters()) == 3 * 768**2
 

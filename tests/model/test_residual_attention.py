@@ -49,7 +49,7 @@ class TestAttentionResiduals:
             torch.testing.assert_close(read, torch.stack(sources[: sublayer + 1]).mean(dim=0))
         torch.testing.assert_close(end, torch.stack(sources).mean(dim=0))
 
-    def test_whole_layers_are_one_source_each_and_the_one_at_hand_its_part(self):
+    def test_whole_layers_are_one_source_each(self):
         module, _ = residual(name="attention_residuals", query_std=0.0, sources="layers")
         x, *branches = streams(9)
         reads, end = run_by_hand(module, x, branches)

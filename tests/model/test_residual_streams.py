@@ -178,7 +178,7 @@ class TestHyperConnections:
             stream = stream + branch + 0.5 * slow
         torch.testing.assert_close(run_by_hand(module, x, branches)[1], stream)
 
-    def test_at_the_output_the_lane_enters_once_and_no_sublayer_reads_it(self):
+    def test_at_output_lane_enters_once_and_no_sublayer_reads_it(self):
         module, _ = residual(name="hyper_connections", variant="at_output")
         set_all(module.alphas, 0.5)
         x, *branches = streams(9)

@@ -35,7 +35,7 @@ def with_equal_layers(model: Decoder) -> Decoder:
     return other
 
 
-def test_it_is_the_model_whose_layers_have_equal_weights_and_its_gradient_is_their_sum() -> None:
+def test_it_is_the_model_whose_layers_have_equal_weights() -> None:
     model = shared()
     other = with_equal_layers(model)
     assert torch.equal(model(TOKENS), other(TOKENS))
@@ -47,7 +47,7 @@ def test_it_is_the_model_whose_layers_have_equal_weights_and_its_gradient_is_the
         torch.testing.assert_close(value.grad, sum(gradients[each] for each in layers), rtol=1e-4, atol=1e-5)
 
 
-def test_one_set_of_parameters_is_counted_started_and_stored_and_all_layers_cost_operations(tmp_path: Path) -> None:
+def test_one_set_of_parameters_is_counted_started_and_stored(tmp_path: Path) -> None:
     model = shared(layers=20)
     names = [name for name, _ in model.named_parameters()]
     assert names == list(model.state_dict()) == list(model.parameter_roles)
@@ -63,7 +63,7 @@ def test_one_set_of_parameters_is_counted_started_and_stored_and_all_layers_cost
 
 
 @torch.no_grad()
-def test_copies_and_conversions_go_on_sharing_and_layers_have_their_own_places_in_a_cache() -> None:
+def test_copies_and_conversions_go_on_sharing() -> None:
     model = shared()
     for other in (copy.deepcopy(model), copy.deepcopy(model).double()):
         before = other(TOKENS)
@@ -76,7 +76,7 @@ def test_copies_and_conversions_go_on_sharing_and_layers_have_their_own_places_i
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=1e-4, atol=1e-4)
 
 
-def test_layers_of_different_parameters_and_shards_by_layer_are_refused() -> None:
+def test_sharing_refuses_unequal_layers_and_shards_by_layer() -> None:
     with pytest.raises(PlumblineError, match=r"model\.shared_layers: layer 1 .*'attention\.values\.share'"):
         shared(values={"name": "value_residual"})
     ranks = SimpleNamespace(world=2, device=torch.device("cpu"))

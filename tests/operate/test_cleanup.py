@@ -130,7 +130,7 @@ def test_a_fresh_start_is_asked_for(work: Path) -> None:
     assert [path.name for path in users_own.iterdir()] == ["a.txt"] and outputs.is_dir()
 
 
-def test_what_a_killed_data_job_was_writing_is_listed_with_its_owner(
+def test_what_killed_data_job_was_writing_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     documents = tmp_path / "work/demo/corpora/mine/documents"

@@ -30,7 +30,7 @@ USUAL: dict[str, Any] = {
         ({"dryrun": False}, False, False),
     ],
 )
-def test_jobs_are_announced_briefly_where_only_a_page_is_made_of_them(
+def test_jobs_are_announced_briefly(
     change: dict[str, Any], page: bool, brief: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = SimpleNamespace(**USUAL | change)

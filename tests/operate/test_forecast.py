@@ -84,7 +84,7 @@ def snapshot(done: float, passed: float, wall: float | None, running: tuple[Star
     return JobCounts(stages=(), running=running, weight=100.0, done_weight=done, wall=wall, began=began)
 
 
-def test_time_left_goes_by_the_forecast_first_and_by_the_pace_later() -> None:
+def test_time_left_goes_by_the_forecast_first() -> None:
     assert snapshot(0, 10, None).seconds_left() is None
     assert snapshot(0, 10, 50.0).seconds_left() == pytest.approx(40, abs=0.1)
     assert snapshot(50, 100, 50.0).seconds_left() == pytest.approx(100, rel=0.01), "as slow as until now"

@@ -137,7 +137,7 @@ def test_otherwise_nvidia_smi_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path
         if expected:
             assert gpu_queue.list_devices() == expected
         else:
-            with pytest.raises(PlumblineError, match=r"names no GPU \(it says: No devices were found"):
+            with pytest.raises(PlumblineError, match="says: No devices"):
                 gpu_queue.list_devices()
 
 

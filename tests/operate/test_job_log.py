@@ -44,7 +44,7 @@ def test_the_message_of_a_failed_job(tmp_path: Path, log: str | None, reason: st
     assert job.fault(reason) == message
 
 
-def test_a_run_that_was_asked_to_stop_in_an_earlier_attempt_failed_for_another_reason(tmp_path: Path) -> None:
+def test_a_stop_of_an_earlier_attempt_is_no_reason(tmp_path: Path) -> None:
     job = StartedJob(number=1, rule="pretrain", name="", logs=(), state=tmp_path, out=None, local=False)
     line = {"event": "stopped", "step": 30, "time": job.since - 5}
     (tmp_path / "progress.jsonl").write_text(json.dumps(line))

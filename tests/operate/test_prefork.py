@@ -167,7 +167,7 @@ def servers(folder: Path) -> list[int]:
     return pids
 
 
-def test_a_job_sees_what_it_would_see_by_itself_and_nothing_of_plumbline(job: Job, folder: Path) -> None:
+def test_a_job_sees_what_it_would_see_by_itself(job: Job, folder: Path) -> None:
     forked, alone = outcome(job("seen", "a", "b c")), outcome(start(folder, "seen", "a", "b c", cold=True))
     assert forked[1].replace("warm []", "cold []") == alone[1] and "warm []" in forked[1]
     assert forked[::2] == alone[::2] == (0, "")
@@ -181,7 +181,7 @@ def test_a_job_ends_as_it_would_by_itself(job: Job, folder: Path, way: str) -> N
     assert forked[0] == {"code": 3, "text": 1, "none": 0, "error": 1}[way]
 
 
-def test_what_differs_in_its_environment_is_forked_from_another_process(job: Job, folder: Path) -> None:
+def test_another_environment_has_another_fork_server(job: Job, folder: Path) -> None:
     assert "warm []" in outcome(job("seen"))[1]
     before = servers(folder)
     assert " another __main__\nwarm []" in outcome(job("seen", WORD="another"))[1]
@@ -197,9 +197,7 @@ def test_jobs_that_start_at_once_wait_for_one_process(job: Job, folder: Path) ->
     assert len(servers(folder)) == len(before) + 1
 
 
-def test_jobs_start_cold_where_the_process_ends_and_it_is_not_started_again(
-    job: Job, folder: Path, tmp_path: Path
-) -> None:
+def test_jobs_start_cold_where_the_process_ends(job: Job, folder: Path, tmp_path: Path) -> None:
     (tmp_path / f"{PRELOADED[0]}.py").write_text(
         f"import os\nopen({str(tmp_path / 'tries')!r}, 'a').write('.')\nos._exit(1)"
     )

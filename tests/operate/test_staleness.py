@@ -163,7 +163,7 @@ def test_probe_values_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) ->
     assert not is_stale(task, lambda _: True)
 
 
-def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path) -> None:
+def test_readers_of_a_corpus_wait_for_its_other_code(tmp_path: Path) -> None:
     folder, texts = tmp_path / "train", write(tmp_path / "texts.jsonl", {})
     assert not is_current(str(folder), "code-asked"), "nothing is there to wait with"
     pack(folder, "a")

@@ -99,7 +99,7 @@ def test_a_trained_run_is_finished(packs: Path, tmp_path: Path, capsys: pytest.C
     assert (row["state"], row["step"], row["run"], row["restarts"]) == ("finished", 12, str(folder), 0)
 
 
-def test_the_command_prints_a_table_and_json_and_imports_no_torch(tmp_path: Path) -> None:
+def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:
     state_of(tmp_path, "waiting")
     command = [sys.executable, "-X", "importtime", "-m", "plumbline.operate.status", "--work", str(tmp_path)]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)

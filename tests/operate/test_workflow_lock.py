@@ -101,7 +101,7 @@ def test_a_lock_whose_holder_ran_here_and_is_gone_goes(directory: Path, gone: di
 
 def test_who_holds_the_directory_is_named_and_not_overruled(directory: Path, holder: subprocess.Popen[bytes]) -> None:
     for attempt in (workflow_lock.clear, lambda _: workflow_lock.overrule(directory / ".snakemake"), hold):
-        with pytest.raises(PlumblineError, match=rf"process {holder.pid} on .* \(snakemake all\), .*make p"):
+        with pytest.raises(PlumblineError, match=rf"process {holder.pid} on .* \(snakemake all\), .*make"):
             attempt(directory)
     assert is_locked(directory)
     holder.kill()
@@ -156,7 +156,7 @@ def test_a_holder_in_another_namespace_stays(directory: Path, holder: subprocess
         pytest.skip("no process namespaces here")
     command = [*inside, sys.executable, "-m", "plumbline.operate.locks.workflow_lock"]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-    assert done.returncode == 1 and f"is held by process {holder.pid} on " in done.stderr
+    assert done.returncode == 1 and f"held by process {holder.pid}" in done.stderr
     assert is_locked(directory)
 
 
@@ -189,12 +189,12 @@ def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
 
 
 def test_a_lock_that_nobody_signed_is_not_removed(directory: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"did not record which process it is .*--unlock"):
+    with pytest.raises(PlumblineError, match=r"process it is .*--unlock"):
         workflow_lock.clear(directory)
     assert is_locked(directory)
 
 
-def test_who_lost_the_directory_to_a_person_leaves_the_next_ones_record(tmp_path: Path) -> None:
+def test_who_lost_directory_to_person_leaves_next_ones_record(tmp_path: Path) -> None:
     persistence = tmp_path / ".snakemake"
     persistence.mkdir()
     with workflow_lock.hold(persistence, "snakemake all"):

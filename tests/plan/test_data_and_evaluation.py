@@ -47,10 +47,10 @@ def test_the_items_that_were_made_are_the_items_that_count(tmp_path: Path, capsy
     for text in ("[", "[" * 100_000, '{"piqa": {"n": Infinity}}', '{"piqa": {"n": -5}}'):
         index.write_text(text)
         assert job_needs.suite_size(suite, 16, index, 128, 4096)[0] == 12 * 16
-        assert f"warning: {index} is not an index of items" in capsys.readouterr().err
+        assert f"{index} is not an index" in capsys.readouterr().err
 
 
-def test_items_of_packages_and_made_ones_are_those_that_will_be_there() -> None:
+def test_planned_items_are_those_that_will_be_there() -> None:
     mini = project.load(load_config() | {"preset": "mini", "studies": ["transfer"]})
     size = job_needs.amount(mini, mini.runs[BASELINE])
     shipped = [task.packaged.items for task in suites.suite("climb12") if task.packaged]
@@ -149,7 +149,7 @@ def test_a_damaged_measurement_is_to_be_made(
     path.touch()
     measurement_file.facts_path(path).write_text(facts)
     assert not estimator(measuring).is_measured(entry)
-    assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
+    assert "times.parquet was made" in capsys.readouterr().err
 
 
 def test_the_data_stage_costs_nothing_once_its_packs_are_there(demo: Project) -> None:
@@ -161,7 +161,7 @@ def test_the_data_stage_costs_nothing_once_its_packs_are_there(demo: Project) ->
     assert data_stage.seconds(demo, demo.runs.values()) == 0
 
 
-def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Project) -> None:
+def test_corpora_are_made_side_by_side(demo: Project) -> None:
     read = demo.corpora["climbmix"]
     twice = msgspec.structs.replace(
         read, name="other", packs={name: 2 * size for name, size in read.packs.items()}, validation=2 * read.validation

@@ -64,7 +64,7 @@ def passes(rule: str, when: str, unit: str) -> float:
 
 
 @pytest.mark.parametrize("splits", [False, True])
-def test_documents_are_written_sorted_and_written_and_large_files_split_once_more(
+def test_documents_are_written_sorted_and_written(
     corpus: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, splits: bool
 ) -> None:
     if splits:
@@ -86,7 +86,7 @@ def test_texts_of_ones_own_are_hashed_and_read_besides(tmp_path: Path) -> None:
     assert ratio == pytest.approx(expected, rel=0.06)
 
 
-def test_who_reads_documents_reads_all_to_verify_them_once_on_a_machine(corpus: SimpleNamespace) -> None:
+def test_documents_are_verified_once_on_a_machine(corpus: SimpleNamespace) -> None:
     folder, stored, tokens = corpus.folder, corpus.stored, corpus.folder / "tokens"
     tokens.mkdir()
     args = ["--training-documents", str(folder / "train.jsonl"), "--vocabulary-size", "1000"]

@@ -207,7 +207,7 @@ def replace_spec(run: Run, **changes: Any) -> Run:
     return dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, **changes))
 
 
-def test_most_rules_are_measured_and_the_rest_says_what_is_extrapolated() -> None:
+def test_most_rules_are_measured() -> None:
     rows = {name: row for name, row in NEEDS.items() if name not in FACTS}
     for name, row in rows.items():
         assert "steps" in row or "extrapolated" in row["adds"], name
@@ -234,7 +234,7 @@ def test_the_plan_and_the_rules_read_these_laws_and_no_other(monkeypatch: pytest
     assert target_costs.make_table(estimator(project))["data_memory_gb"].max() > 0
 
 
-def test_no_text_that_was_counted_has_more_words_than_the_law_says() -> None:
+def test_no_text_that_was_counted_has_more_words_than_law_says() -> None:
     counted = [point for points in NEEDS["distinct_words"]["texts"].values() for point in points]
     assert len(counted) > 12
     for megabytes, count in counted:

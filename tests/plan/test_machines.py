@@ -30,7 +30,7 @@ def change_machine(tmp_path: Path, **changes: Any) -> Path:
     return tmp_path
 
 
-def test_every_machine_of_the_file_can_be_loaded_and_knows_every_size() -> None:
+def test_every_machine_of_the_file_can_be_loaded() -> None:
     run = next(iter(study_config.load("transfer", "demo").runs.values()))
     for name in read_yaml(ROOT / "config" / "machines.yaml"):
         machine = machines.load(name)
@@ -39,7 +39,7 @@ def test_every_machine_of_the_file_can_be_loaded_and_knows_every_size() -> None:
         assert 1 == devices[0] <= devices[1] <= devices[2]
 
 
-def test_a_machine_is_named_by_whole_words_and_another_board_only_where_it_is_stated() -> None:
+def test_a_machine_is_named_by_whole_words() -> None:
     plain = {
         "H100": ["NVIDIA H100 80GB HBM3", "nvidia h100"],
         "A100": ["NVIDIA A100-SXM4-80GB"],
@@ -61,9 +61,7 @@ def test_a_machine_is_named_by_whole_words_and_another_board_only_where_it_is_st
 
 
 def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
-    with pytest.raises(
-        PlumblineError, match=r"machines\.yaml: there is no machine 'h10'; did you mean 'h100'\?.*'core'"
-    ):
+    with pytest.raises(PlumblineError, match=r"machines\.yaml.*no machine 'h10'.*'h100'\?.*'core'"):
         machines.load("h10")
 
 
@@ -101,7 +99,7 @@ def test_devices_go_by_a_runs_size_and_not_by_its_scale(tmp_path: Path) -> None:
 def test_a_size_that_a_machine_does_not_have_is_named(tmp_path: Path) -> None:
     machine = machines.load("h100", change_machine(tmp_path, devices={"one_gpu": 1}))
     run = study_config.load("transfer", "paper").runs["transfer/large/baseline/s42"]
-    with pytest.raises(PlumblineError, match=r"h100\.devices: no number for the size 'two_nodes' of transfer/large"):
+    with pytest.raises(PlumblineError, match=r"h100\.devices: no number.*'two_nodes'.*transfer/large"):
         machine.devices_of(run)
 
 
@@ -125,7 +123,7 @@ def test_a_node_of_eight_is_planned_and_priced(paper: Project) -> None:
     assert priced["price"] == pytest.approx(2.5 * priced["device_hours"]) and pd.isna(beside["price"])
     assert priced["device_hours"] == pytest.approx(beside["device_hours"])
     assert priced["wall_hours"] == pytest.approx(priced["data_hours"] + priced["device_hours"] / 8, rel=0.01)
-    assert "a node of eight NVIDIA H100 SXM, 8 at once" in stage_page.terminal(node, make_table(node))
+    assert "node of eight NVIDIA H100 SXM, 8" in stage_page.terminal(node, make_table(node))
 
 
 def test_whether_step_times_are_measured_is_said() -> None:

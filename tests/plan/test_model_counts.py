@@ -115,7 +115,7 @@ def test_a_damaged_file_is_named_not_used_and_written_anew(
     path, run = Path(demo.paths.counts), demo.runs[BASELINE]
     path.write_text(text)
     assert not estimator(demo).exact([run])
-    assert f"warning: {path} does not hold counts of models" in capsys.readouterr().err
+    assert f"{path} does not hold counts" in capsys.readouterr().err
     model_counts.update(path, [run])
     assert estimator(demo).exact([run])
 
@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(demo: Project, capsys: pyte
     path.parent.write_text("in the way")
     counts = model_counts.update(path, [run])
     assert model_counts.ModelCostLookup(counts)(run.spec.model).exact
-    assert f"counts of models cannot be kept in {path}" in capsys.readouterr().err
+    assert f"cannot be kept in {path}" in capsys.readouterr().err
 
 
 def test_a_model_that_cannot_be_built_is_named_and_estimated(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +137,7 @@ def test_a_model_that_cannot_be_built_is_named_and_estimated(demo: Project, caps
     size = model_counts.ModelCostLookup(counts)(bad.spec.model)
     assert size == estimate_cost(bad.spec.model)
     stderr = capsys.readouterr().err
-    assert f"warning: {run.key}: its model cannot be counted" in stderr and "masking_heads" in stderr
+    assert f"warning: {run.key}: its model cannot" in stderr and "masking_heads" in stderr
 
 
 def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) 
         assert "*about*" not in show(whole, make_table(whole))
 
 
-def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Project) -> None:
+def test_the_page_has_all_columns(paper: Project) -> None:
     priced = make_estimator(paper, price=2.0)
     frame = make_table(priced)
     whole, narrow = plan_page.markdown(priced, frame), plan_page.terminal(priced, frame)
@@ -78,7 +78,7 @@ def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Proje
     assert "## Next to the paper's own figures" in whole
 
 
-def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
+def test_the_verb_prints_the_narrow_table(repository: Path, tmp_path: Path) -> None:
     args = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
     args += ["--by", "targets"]
     args += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]

@@ -21,7 +21,7 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     return Project.copy(repository, tmp_path_factory.mktemp("plan") / "project")
 
 
-def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwise(project: Project) -> None:
+def test_jobs_ask_for_the_time_that_the_plan_says(project: Project) -> None:
     paper = {"preset": "paper", "work": str(project.root / "work"), "machine": "h100", "studies": ["transfer"]}
     priced = estimator(load(load_config() | paper))
     (run, *_) = priced.project.studies["transfer"].group("base")
@@ -41,7 +41,7 @@ def minutes(output: str) -> list[int]:
     return [int(number) for job in of_runs for number in re.findall(r"runtime=(\d+)", job)]
 
 
-def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(project: Project) -> None:
+def test_an_uncounted_component_gets_a_time_limit(project: Project) -> None:
     """As CONTRIBUTING says: a file, and a study that extends. A dry run reckons, a plan counts and is made anew where
     it would change, the next dry run knows."""
     own = project

@@ -30,7 +30,7 @@ def rules(project: Project, pack: str) -> dict[str, DataRule]:
     return {part.rule: part for part in data_stage.rules(smaller, "climbmix")}
 
 
-def test_each_pack_of_a_corpus_is_priced_as_if_there_were_no_larger_one(paper: Project) -> None:
+def test_each_pack_of_corpus_is_priced(paper: Project) -> None:
     """23 and 60 billion tokens of a thousand each (appendix A), and the text that they take over a network."""
     assert list(data_stage.packs(paper, "climbmix")) == ["base", "large"]
     sequences = {"base": 22_738_794, "large": 58_637_625}
@@ -77,7 +77,7 @@ def test_shards_wait_for_one_another_in_a_job_or_for_a_core(tmp_path: Path, mach
     assert re.search(rf"climbmix/large .*? {corpora} documents \d+%", page), "one figure"
 
 
-def test_the_bottleneck_is_the_longest_of_what_a_training_waits_for() -> None:
+def test_bottleneck_is_longest_of_what_training_waits_for() -> None:
     def rule(name: str, seconds: float | None) -> DataRule:
         sizes = dict.fromkeys([field.name for field in fields(data_stage.DataJobCost)], 1)
         return DataRule(name, 1, 1, data_stage.DataJobCost(**sizes | {"seconds": seconds}))
@@ -118,7 +118,7 @@ def test_size_classes_add_up_to_the_plan_of_targets(paper: Project) -> None:
 @pytest.mark.parametrize(
     ("preset", "machine"), [("paper", "h100"), ("paper", "core"), ("mini", "h100"), ("smoke", "h100")]
 )
-def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, machine: str, tmp_path: Path) -> None:
+def test_the_page_is_one_of_80_columns(preset: str, machine: str, tmp_path: Path) -> None:
     """Of all studies; also where a processor would take longer than anybody waits."""
     whole = load(load_config() | {"preset": preset, "work": str(tmp_path), "machine": machine})
     priced = estimator(whole)
@@ -137,7 +137,7 @@ def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, m
     assert "operations of some runs" in marked, "none was counted here"
 
 
-def test_a_disk_that_cannot_save_a_checkpoint_in_time_is_warned_of(paper: Project) -> None:
+def test_disk_that_cannot_save_checkpoint_in_time_is_warned_of(paper: Project) -> None:
     """Weights and two moments in float32 within torchrun's 280 s: 14.6 GB at 1.2 billion parameters, 36.5 GB at 3."""
     assert target_costs.SAVE_SECONDS == gpu_queue.SHUTDOWN_SECONDS < target_costs.STOP_SECONDS
 
@@ -186,10 +186,10 @@ def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> Non
     assert len([1 for scale, method in counted if scale == "transfer/base" and "." not in method]) >= 20
 
 
-def test_the_papers_size_is_planned_for_a_gpu_unless_a_machine_is_named(repository: Path, tmp_path: Path) -> None:
+def test_papers_size_is_planned_for_gpu_unless_machine_is_named(repository: Path, tmp_path: Path) -> None:
     where = ("--config", f"work={tmp_path}", "studies=[key_norms]")
     alone = run_in_process.run(plan_verb.main, "--preset", "paper", *where, cwd=repository)
-    assert "on NVIDIA H100 SXM" in alone.stdout and "planned for h100, since the preset paper" in alone.stderr
+    assert "on NVIDIA H100 SXM" in alone.stdout and "h100, since the preset paper" in alone.stderr
     for args in (("--machine", "core"), ("--config", "machine=core")):
         done = run_in_process.run(plan_verb.main, "--preset", "paper", *where, *args, cwd=repository)
         assert "on one CPU core" in done.stdout and done.stderr == ""

@@ -104,7 +104,7 @@ def test_every_run_at_paper_size_was_counted(every_paper: Project) -> None:
 
 
 @pytest.mark.parametrize(("machine", "flag"), [("h100", ""), ("h200", "--micro-batch 8"), ("one_h100", "")])
-def test_a_step_that_does_not_fit_is_started_without_a_micro_batch(
+def test_step_that_does_not_fit_is_started_without_micro_batch(
     every_paper: Project, monkeypatch: pytest.MonkeyPatch, machine: str, flag: str
 ) -> None:
     """By the machine that the configuration names; what is asked of the run itself stays."""

@@ -28,7 +28,7 @@ def arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyArms:
     loaded = project.load(config)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(arms_, "call", lambda command: 1)
-    return StudyArms(project=loaded, given=ASKED, candidate="softpick")
+    return StudyArms(project=loaded, settings=ASKED, candidate="softpick")
 
 
 def finish(arms: StudyArms, arm: str, seed: int, **outcome: object) -> None:
@@ -45,7 +45,7 @@ def write_log(arms: StudyArms, seed: int, text: str) -> None:
     log.write_text(text)
 
 
-def test_what_snakemake_is_asked_for_puts_these_runs_into_the_dag(arms: StudyArms) -> None:
+def test_what_snakemake_is_asked_for_puts_these_runs_into_dag(arms: StudyArms) -> None:
     settings = arms.configuration([(BASELINE, 42), ("softpick", 1042)])
     again = project.load(change_config(load_config(), shlex.split(shlex.join(settings))))
     assert again.experiment is not None and again.name == "smoke"
@@ -77,7 +77,7 @@ def test_a_finished_run_is_read_and_one_of_another_spec_is_not(arms: StudyArms) 
     assert arms.read(BASELINE, 44) is None and arms.read(BASELINE, 45) is None
 
 
-def test_an_outcome_that_was_edited_is_refused_and_the_one_that_was_written_is_read(arms: StudyArms) -> None:
+def test_an_outcome_that_was_edited_is_refused(arms: StudyArms) -> None:
     finish(arms, BASELINE, 42)
     folder = arms.folder(BASELINE, 42)
     files = {"outcome.json": {"sha256": sha256_file(folder / "outcome.json")}}
@@ -108,7 +108,7 @@ def test_a_run_that_ends_in_a_traceback_is_its_arms_own_crash(arms: StudyArms) -
     ],
     ids=["no log", "a full disk, said", "a full disk, not caught"],
 )
-def test_what_is_not_the_candidates_fault_is_an_error_and_no_verdict(arms: StudyArms, text: str) -> None:
+def test_what_is_not_the_candidates_fault_is_an_error(arms: StudyArms, text: str) -> None:
     if text:
         write_log(arms, 1042, text)
     with pytest.raises(PlumblineError, match=r"transfer/base/softpick/s1042 was not made"):

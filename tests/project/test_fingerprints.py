@@ -148,7 +148,7 @@ def test_a_file_added_to_a_folder_removed_from_it_or_longer(root: Path) -> None:
     assert whole(load_project(root, **settings)) == before, "nobody reads it"
 
 
-def test_the_commit_of_a_hubs_data_set_written_down_is_no_other_corpus(root: Path, tmp_path: Path) -> None:
+def test_commit_of_hubs_data_set_written_down_is_no_other_corpus(root: Path, tmp_path: Path) -> None:
     settings, path = {"data": {"source": "hub"}, "work": str(tmp_path)}, root / f"config/corpora/{CORPUS}.yaml"
     before, text = whole(load_project(root, **settings)), path.read_text()
     lock = tmp_path / "smoke/corpora" / CORPUS / "documents/hub.lock"
@@ -197,7 +197,7 @@ def test_a_table_is_made_of_its_models_components(root: Path, edit: Callable[[st
     assert {name for name in before if before[name] != after[name]} == {"table4"}
 
 
-def test_a_table_that_builds_models_of_the_documents_size_is_made_of_the_corpus(root: Path) -> None:
+def test_a_table_that_builds_models_is_made_of_the_corpus(root: Path) -> None:
     before = load_project(root).fingerprints.product("transfer", "table", "table4")
     path = root / f"config/corpora/{CORPUS}.yaml"
     text = path.read_text()

@@ -38,7 +38,7 @@ def touch_file(path: Path) -> Path:
 
 
 def test_a_run_by_its_name(work: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"softpik/s42 is no folder, and no run at .*did you mean 'transfer/ba"):
+    with pytest.raises(PlumblineError, match=r"softpik/s42.*no folder.*no run.*'transfer/ba"):
         named_run.find("transfer/base/softpik/s42", "smoke")
     outcome = work / "runs" / KEY / "outcome.json"
     message = rf"{KEY} has not finished at preset smoke; snakemake {outcome} --config preset=smoke makes it"
@@ -62,7 +62,7 @@ def test_a_tried_run_and_one_of_another_preset(work: Path) -> None:
     assert named_run.find(TRIED, "smoke").folder == folder
     with pytest.raises(PlumblineError, match=r"did you mean 'transfer/base_300_steps_0a1b2c/softpick/s42'"):
         named_run.find(TRIED.replace("softpick", "softpik"), "smoke")
-    with pytest.raises(PlumblineError, match=r"no run at preset demo .*it is there at preset smoke: --preset smoke"):
+    with pytest.raises(PlumblineError, match="preset smoke: --preset smoke"):
         named_run.find(TRIED, "demo")
 
 

@@ -55,7 +55,7 @@ def test_a_study_that_is_not_configured_may_be_extended(mine: str) -> None:
 
 
 def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
-    with pytest.raises(PlumblineError, match=r"verdict on your own file: add --config mine=my/caps.yaml"):
+    with pytest.raises(PlumblineError, match=r"your own file: add --config mine=my/caps.yaml"):
         load_project().unknown_paths.refuse("results/verdict/caps.md")
     with pytest.raises(PlumblineError, match=r"is results/smoke/verdict/caps.md; did you mean 'caps'\?"):
         load_project(mine=mine).unknown_paths.refuse("results/smoke/verdict/cap.md")

@@ -133,7 +133,7 @@ def test_a_comparison_is_open_exactly_where_roundings_decide(first, second, one,
     assert [(b < a).one()[0]] == [(a > b).one()[0]] and low((a > b).one()[0]) == (apart > 0)
 
 
-def test_an_input_that_stands_twice_makes_the_range_wider_never_narrower():
+def test_an_input_used_twice_never_narrows_the_range():
     x = PrintedNumber(text="1.0", name="x")
     middle, ranges = (x - x).one()
     assert low(middle) == high(middle) == 0
@@ -162,7 +162,7 @@ def test_lists_go_through_operators_one_by_one():
     column = PrintedColumn(name="x", numbers=(exact(1), exact(2), exact(3)))
     assert [low(value) for value in (10 * column - [1, 0, exact(5)]).printed] == [9, 20, 25]
     assert low(total(column * column).one()[0]) == 14
-    with pytest.raises(PlumblineError, match="lists of 2 and 3 numbers do not pair up"):
+    with pytest.raises(PlumblineError, match="2 and 3 numbers"):
         column * [1, 2]
     with pytest.raises(PlumblineError, match="x \\* 2 is a list of numbers"):
         (column * 2).one()

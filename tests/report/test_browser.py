@@ -76,7 +76,7 @@ def test_a_row_away_from_its_group_names_it(chromium: Browser, pages: Path) -> N
     assert "" not in chromium.run(script), "on a phone little else of a row is there"
 
 
-def test_a_head_of_numbers_breaks_its_lines_and_its_numbers_do_not(chromium: Browser, pages: Path) -> None:
+def test_head_of_numbers_breaks_its_lines_and_its_numbers_do_not(chromium: Browser, pages: Path) -> None:
     chromium.look()
     chromium.open(pages / TABLES)
     style = "getComputedStyle(document.querySelector('#table-table4 {} :nth-child(3)')).whiteSpace"

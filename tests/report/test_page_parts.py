@@ -22,11 +22,11 @@ from plumbline.report.run_curve import POINTS, TrainingCurveLine, TrainingCurveP
 from plumbline.report.run_page import build_page
 from plumbline.specs import code_hash, study_config
 from plumbline.specs.yaml_files import PRESETS, load_study, studies
-from plumbline.stats.power import resolved_distance
+from plumbline.stats.power import compute_resolvable_distance
 from tests.report.broken_projects import planned
 from tests.studies.transfer.synthetic_runs import World, tasks_of
 
-SPREAD, EDGE = agreement_with_print.SeedSpread(0.01, 2), resolved_distance(0.01, 3)
+SPREAD, EDGE = agreement_with_print.SeedSpread(0.01, 2), compute_resolvable_distance(0.01, 3)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: agreem
     )
 
 
-def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
+def test_runs_on_other_texts_are_not_judged() -> None:
     def judge(printed: str, **options) -> agreement_with_print.CellMark | None:
         return agreement_with_print.judge_cell("0.5", printed, "paper", texts=False, **options)
 
@@ -157,7 +157,7 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verb, "load", lambda config: smoke)
     monkeypatch.setattr(sys, "argv", ["plumbline report"])
-    with pytest.raises(PlumblineError, match=r"there is nothing to report at preset smoke: .*transfer/table1.csv, or "):
+    with pytest.raises(PlumblineError, match=r"report at preset smoke: .*transfer/table1.csv"):
         verb.main()
     page = Path("results/smoke/experiment/softpick.md")
     page.parent.mkdir(parents=True)

@@ -55,7 +55,7 @@ def make_table(name: str, root: Path) -> pd.DataFrame:
     return table.frame.set_index("run")
 
 
-def test_an_alternative_stands_below_its_default_and_beside_its_control(tmp_path: Path) -> None:
+def test_an_alternative_stands_below_its_default(tmp_path: Path) -> None:
     frame = make_table("premature", tmp_path)
     row = frame.loc["base/gpt_slow.patience_1/s42"]
     assert row["loss_minus_default"] == pytest.approx(0.05) and row["control"] == "gpt"
@@ -86,7 +86,7 @@ def test_an_arm_and_another_seed_have_defaults_too(tmp_path: Path) -> None:
     assert seed["loss_minus_default"] == pytest.approx(0.2) and seed["interpretations"] == "seed"
 
 
-def test_the_default_of_a_swept_method_is_the_point_with_its_values(tmp_path: Path) -> None:
+def test_default_of_swept_method_is_point_with_its_values(tmp_path: Path) -> None:
     frame = make_table("quack", tmp_path)
     assert frame.loc["mha/quack.adamw/s42", "loss_minus_default"] == pytest.approx(0.6)
     assert frame.loc["mha/quack.adamw/s42", "loss_minus_control"] == pytest.approx(-0.1)

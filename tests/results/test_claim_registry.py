@@ -30,7 +30,7 @@ def test_a_check_without_ids_is_that_of_its_functions_name() -> None:
 
 
 @pytest.mark.parametrize("own", [None, near(0.001)], ids=["registered", "its own"])
-def test_computed_values_keep_the_registered_nearness_unless_they_have_their_own(own) -> None:
+def test_computed_values_keep_the_registered_nearness(own) -> None:
     """A value within what is allowed and outside the printed rounding, given as values and as ComputedValues."""
     claim = PaperClaim(id="lower", text="", kind="number", values={"steps": 1800}, source="")
     for values in ({"steps": 1700.0}, ComputedValues(values={"steps": 1700.0}, near=own)):
@@ -53,5 +53,5 @@ def test_a_function_that_is_named_as_no_claim_is_refused() -> None:
     checks.of()(lower)
     claims = [SimpleNamespace(id="lowest")]
     evidence = SimpleNamespace(published=SimpleNamespace(directory=Path("published")))
-    with pytest.raises(PlumblineError, match=r"claims\.yaml: there is no claim 'lower' to check.*lowest"):
+    with pytest.raises(PlumblineError, match=r"claims\.yaml: there is no claim 'lower'"):
         judge_claims(claims, checks, evidence)

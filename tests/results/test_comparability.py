@@ -128,7 +128,7 @@ REFUSED: dict[str, tuple[Callable[[World], None], str]] = {
 }
 
 
-def test_where_nothing_differs_but_the_large_pack_nothing_is_said(written: World) -> None:
+def test_where_nothing_differs_but_large_pack_nothing_is_said(written: World) -> None:
     frames = read(written)
     assert frames.mixed == frames.notes == ()
 
@@ -159,7 +159,7 @@ def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, pack: st
 
 
 @pytest.mark.usefixtures("specs_of_other_ids")
-def test_other_packs_corpora_and_tokenizers_are_compared_with_their_own(world: World) -> None:
+def test_other_packs_corpora_and_tokenizers_are_compared(world: World) -> None:
     """Packs of other scales (above), and all of another corpus."""
     content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
     content["spec"]["data"]["corpus"] = "openwebtext"
@@ -168,27 +168,27 @@ def test_other_packs_corpora_and_tokenizers_are_compared_with_their_own(world: W
     scores(world, LARGE, lambda frame: frame.assign(items=50), tokenizer_sha256="b" * 64, items_sha256=items)
     assert read(world).mixed == read(world).notes == ()
     scores(world, LARGE, limit="none")
-    with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
+    with pytest.raises(PlumblineError, match="items: none against 16"):
         read(world)
 
 
-def test_scores_through_another_tokenizer_than_the_runs_are_refused_even_if_all_are(world: World) -> None:
+def test_scores_of_another_tokenizer_are_refused(world: World) -> None:
     """As they stand after someone kept the time of a tokenizer.json that was replaced."""
     for path in (world.root / "runs").rglob("manifest.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_sha256": "9" * 64}))
-    with pytest.raises(PlumblineError, match=r"are of another tokenizer than the run's \(a{12}, not 9{12}\): remove"):
+    with pytest.raises(PlumblineError, match=r"run's \(a{12}, not 9{12}\): remove"):
         read(world)
     assert read(world, mixed=True).mixed[0].startswith("Scores of another tokenizer than the run's: ")
 
 
 def test_scores_of_other_weights_are_refused(world: World) -> None:
     manifest(world, SOFTPICK, files={"model.safetensors": {"sha256": "6" * 64}})
-    with pytest.raises(PlumblineError, match=rf"{SOFTPICK} are of other weights .* \(4{{12}}, not 6{{12}}\): remove"):
+    with pytest.raises(PlumblineError, match=rf"{SOFTPICK}.*\(4{{12}}, not 6{{12}}\)"):
         read(world)
     assert read(world, mixed=True).mixed == (f"Scores of other weights than the run's: {SOFTPICK}.",)
 
 
-def test_scores_that_are_no_numbers_are_a_fault_even_where_they_are_asked_for(world: World) -> None:
+def test_non_finite_scores_are_a_fault(world: World) -> None:
     """As evaluations left them that took argmax over NaN for an answer: the accuracy next to them looks like any."""
 
     def worthless(frame: pd.DataFrame) -> pd.DataFrame:
@@ -197,7 +197,7 @@ def test_scores_that_are_no_numbers_are_a_fault_even_where_they_are_asked_for(wo
 
     scores(world, SOFTPICK, worthless)
     for mixed in (False, True):
-        with pytest.raises(PlumblineError, match=rf"the scores of {SOFTPICK}: logprob_gold of piqa is nan, .*remove"):
+        with pytest.raises(PlumblineError, match=rf"{SOFTPICK}: logprob_gold of piqa is nan, .*remove"):
             read(world, mixed=mixed)
 
 
@@ -233,12 +233,10 @@ def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> Non
     )
     assert read(world).mixed == ()
     manifest(world, LARGE, attention=way | {"kernel": "flash_attn", "flash_attn": "2.8.3"})
-    assert f"way of attention: auto (3 runs), reference ({SOFTPICK}), flash-attn ({LARGE})." in " ".join(
-        read(world).notes
-    )
+    assert f"auto (3 runs), reference ({SOFTPICK}), flash-attn ({LARGE})." in " ".join(read(world).notes)
 
 
-def test_other_versions_of_torch_and_of_the_code_that_scored_are_noted(world: World) -> None:
+def test_other_versions_of_torch_and_code_are_noted(world: World) -> None:
     for key in (BASELINE, BASELINE[:-1] + "3", BASELINE[:-1] + "4"):
         scores(world, key, torch="2.13.0", fingerprint="7" * 16)
     scores(world, SOFTPICK, torch="2.14.0", fingerprint="8" * 16)
@@ -260,7 +258,7 @@ def test_a_task_that_is_there_twice_is_a_fault(world: World, change: dict[str, A
 
     scores(world, BASELINE, twice)
     for mixed in (False, True):
-        with pytest.raises(PlumblineError, match=rf"scores of {BASELINE}: piqa is given more than once .*: remove "):
+        with pytest.raises(PlumblineError, match=rf"{BASELINE}: piqa is given more"):
             read(world, mixed=mixed)
 
 
@@ -293,7 +291,7 @@ def read_probes(world: World, *, mixed: bool = False) -> RunFrames:
 
 
 @pytest.mark.usefixtures("specs_of_other_ids")
-def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(world: World) -> None:
+def test_probes_of_other_code_or_pack_stand_in_no_table(world: World) -> None:
     write_probes(world, BASELINE, {NORMS: "1" * 16})
     write_probes(world, SOFTPICK, {NORMS: "1" * 16, COPY: "2" * 16})
     assert read_probes(world).mixed == read_probes(world).notes == (), "one has a probe that the other has not"
@@ -303,7 +301,7 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
     message = str(refused.value)
     ones = (f"{SOFTPICK} and {BASELINE}", f"{BASELINE} and {SOFTPICK}")
     assert message.startswith(tuple(f"{both} were probed differently, " for both in ones))
-    assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in message
+    assert f"probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in message
     assert "so that it is probed again" in message
     (note,) = read_probes(world, mixed=True).mixed
     assert note.startswith(f"Mixed probes: the code of probe {NORMS}: ")
@@ -322,7 +320,7 @@ def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> N
 
 
 @pytest.mark.usefixtures("specs_of_other_ids")
-def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_not_to_tell(world: World) -> None:
+def test_probes_of_another_corpus_have_their_own_pack(world: World) -> None:
     write_probes(world, BASELINE, {NORMS: "1" * 16})
     content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
     content["spec"]["data"]["corpus"] = "openwebtext"
@@ -335,7 +333,7 @@ def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_no
         "the validation pack.",
     )
     write_probes(world, SOFTPICK, {NORMS: "1" * 16}, probes='{"')
-    with pytest.raises(PlumblineError, match=rf"{SOFTPICK}/probes.parquet is damaged: its label 'probes' .* remove "):
+    with pytest.raises(PlumblineError, match=rf"{SOFTPICK}/probes.parquet is damaged: its label 'probes'"):
         read_probes(world)
 
 
@@ -351,12 +349,12 @@ def test_tables_figures_and_claims_keep_to_it(world: World, monkeypatch: pytest.
     scores(world, SOFTPICK, limit="none")
     manifest(world, SOFTPICK, device="cuda")
     for args in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
-        with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
+        with pytest.raises(PlumblineError, match="items: none against 16"):
             make_target(world, monkeypatch, *args)
     table = make_target(world, monkeypatch, "table", "transfer", "table2", "--expected-runs", "found")
     page = table.with_suffix(".md").read_text().split("\n|", 1)
-    assert f"Mixed scores: the limit of items: 16 (3 runs), none ({SOFTPICK})." in page[0]
-    assert f"- Not all runs were made with the same device: cpu x86_64 (3 runs), cuda x86_64 ({SOFTPICK})." in page[1]
+    assert f"items: 16 (3 runs), none ({SOFTPICK})." in page[0]
+    assert f"x86_64 (3 runs), cuda x86_64 ({SOFTPICK})." in page[1]
     # One that reads no scores stands whatever they are.
     page = make_target(world, monkeypatch, "table", "transfer", "table6").with_suffix(".md").read_text()
     assert "Mixed" not in page and "Not all" not in page

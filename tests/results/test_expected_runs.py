@@ -38,7 +38,7 @@ def test_five_hundred_runs_are_a_short_word(many: Study, tmp_path: Path) -> None
     require_expected(digest, many, groups)
     assert len(list_expected_runs(None, many, groups, tmp_path)) == 500
     fewer = replace(many, runs=dict(list(many.runs.items())[1:]))
-    with pytest.raises(PlumblineError, match=r"the runs of transfer differ from .* planned with: .* start S"):
+    with pytest.raises(PlumblineError, match=r"planned with: .* start"):
         require_expected(digest, fewer, groups)
 
 

@@ -101,7 +101,7 @@ def test_it_is_remade_when_its_parts_change(root: Path, file: str, before: str, 
     assert (hash_measurement(study_of(root), "stretch") != first) == remade
 
 
-def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: Path) -> None:
+def test_code_that_it_imports_is_part_of_its_own(root: Path) -> None:
     lines = "from plumbline.model import roles\nfrom plumbline.stats.noise_floor import __doc__ as text\n"
     edit_file(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
     names = {path.name for path in code_hash.measurement_files(root / CODE)}
@@ -118,10 +118,10 @@ def test_it_sees_the_runs_that_it_names_and_no_others(root: Path) -> None:
     assert not list((root / "work").rglob("*.*")), "nothing is left of it"
 
 
-def test_none_where_nothing_was_measured_and_an_error_where_it_was_not_asked_for(root: Path) -> None:
+def test_none_is_returned_if_nothing_was_measured(root: Path) -> None:
     frames = frames_of(root)
     assert frames.read_measurement("stretch") is None and frames.identity(KEY) == MISSING
-    with pytest.raises(PlumblineError, match=r"'strech' is read but not among .*; did you mean 'stretch'\?"):
+    with pytest.raises(PlumblineError, match=r"'strech'.*not among.*'stretch'"):
         frames.read_measurement("strech")
 
 
@@ -130,19 +130,19 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     frames = frames_of(root)
     assert frames.identity(KEY) == hash_measurement(study_of(root), "stretch")
     measurement_file.require_present(out, frames.identity(KEY), KEY)
-    with pytest.raises(PlumblineError, match=r"was measured with other code, options or specs than measured/widths"):
+    with pytest.raises(PlumblineError, match="options or specs than measured/widths"):
         measurement_file.require_present(out, "0" * 16, KEY)
     facts = out.with_suffix(".json")
     whole = facts.read_text()
     facts.write_text(whole.replace('"draws": 2', '"draws": 3'))
-    with pytest.raises(PlumblineError, match=r"stretch.json is not as it was written: .* and measure again"):
+    with pytest.raises(PlumblineError, match=r"stretch.json.*not as.*written"):
         frames.read_measurement("stretch")
     facts.write_text(whole)
     pd.DataFrame({"width": [1]}).to_parquet(out)
-    with pytest.raises(PlumblineError, match=r"is not the frame that .*stretch.json describes"):
+    with pytest.raises(PlumblineError, match=r"not the frame that .*stretch.json"):
         frames.read_measurement("stretch")
     facts.write_text("{}")
-    with pytest.raises(PlumblineError, match=r"does not say what stretch.parquet was made with"):
+    with pytest.raises(PlumblineError, match=r"stretch.parquet was made"):
         frames.read_measurement("stretch")
 
 
@@ -150,10 +150,10 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     ("after", "says"),
     [
         ("return rows", "stretch must return a frame; it returned \\[{'width'"),
-        ("return pd.DataFrame()", "a measurement needs rows, and columns with names"),
+        ("return pd.DataFrame()", "measurement.*columns"),
         ("return pd.DataFrame({0: [1]})", "columns with names; it has \\[0\\]"),
-        ("return pd.DataFrame({'a': [[1, 2]]})", "the column 'a' of the measurement is of list<"),
-        ("return pd.DataFrame({'a': [1, 'x']})", "a column of the measurement cannot be stored"),
+        ("return pd.DataFrame({'a': [[1, 2]]})", "column 'a'"),
+        ("return pd.DataFrame({'a': [1, 'x']})", "column.*measurement"),
     ],
 )
 def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, says: str) -> None:
@@ -163,10 +163,10 @@ def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, says: st
 
 
 def test_names_that_are_not_there(root: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"measurements: no 'strech' at preset smoke; did you mean 'stretch'\?"):
+    with pytest.raises(PlumblineError, match=r"no 'strech'.*'stretch'"):
         verb.find_measurement(study_of(root), "strech")
     edit_file(root, CODE, "def stretch", "def stretched")
-    with pytest.raises(PlumblineError, match=r"there is no function 'stretch'; did you mean .* drop it from the study"):
+    with pytest.raises(PlumblineError, match="no function 'stretch'"):
         hash_measurement(study_of(root), "stretch")
 
 

@@ -33,5 +33,5 @@ def test_claims_without_register_or_evidence(left_out: str, tmp_path: Path, monk
     monkeypatch.setattr(study_parts, "part", lambda *names: SimpleNamespace(**whole))
     argv = ["verb", "claims", "transfer", "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
     monkeypatch.setattr(sys, "argv", argv)
-    with pytest.raises(PlumblineError, match=f"mine/claims.py: there is no {left_out}, which judges"):
+    with pytest.raises(PlumblineError, match=f"mine/claims.py: there is no {left_out}"):
         verb.main()

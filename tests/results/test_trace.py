@@ -99,10 +99,10 @@ def test_a_changed_manifest_is_told(results, tmp_path):
 @pytest.mark.parametrize(
     ("row", "column", "message"),
     [
-        ("softpik", "z", "no row 'softpik'; did you mean 'softpick'"),
-        ("softpick", "climb_av", "no column 'climb_av'; did you mean 'climb_avg'"),
-        ("softpick", "p Hlom", "no column 'p Hlom'; did you mean 'p Holm'"),
-        ("QKNorm", "z", "no row 'QKNorm'; did you mean 'QK-Norm'"),
+        ("softpik", "z", "'softpik'; did you mean 'softpick'"),
+        ("softpick", "climb_av", "column 'climb_av'; did you mean 'climb_avg'"),
+        ("softpick", "p Hlom", "no column 'p Hlom'.*'p Holm'"),
+        ("QKNorm", "z", "'QKNorm'; did you mean 'QK-Norm'"),
         ("softpick", "qqq", "no column 'qqq' .there are"),
     ],
 )
@@ -126,5 +126,5 @@ def test_a_provenance_that_was_edited_is_refused(results, tmp_path):
         trace_cell(tmp_path / "table2.csv", "softpick", "z")
     del facts["sha256_of_the_rest"]
     path.write_text(json.dumps(facts))
-    with pytest.raises(PlumblineError, match="lacks 'sha256_of_the_rest': restore it, or make the table again"):
+    with pytest.raises(PlumblineError, match="lacks 'sha256_of_the_rest': restore"):
         trace_cell(tmp_path / "table2.csv", "softpick", "z")

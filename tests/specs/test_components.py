@@ -76,7 +76,7 @@ def test_others_are_those_of_the_base_class(folder):
     (place / "lost.py").write_text(mine)
     filled = {"name": "mine", "first": 1, "second": 3}
     assert complete("intervention", {"name": "mine"}, "interventions[0]") == filled
-    with pytest.raises(PlumblineError, match=r"lost\.py:3: \*\*others needs a base class that is imported"):
+    with pytest.raises(PlumblineError, match=r"lost\.py:3: \*\*others needs a base class"):
         options("intervention", "lost")
 
 
@@ -99,12 +99,12 @@ def test_whole_numbers_become_floats():
 @pytest.mark.parametrize(
     ("slot", "raw", "message"),
     [
-        ("ffn", {"name": "swigllu"}, r"model\.ffn\.name: no component 'swigllu'; did you mean 'swiglu'\?"),
+        ("ffn", {"name": "swigllu"}, "component 'swigllu'; did you mean 'swiglu'"),
         ("ffn", {"name": "xyz"}, r"no component 'xyz' \(there are \['geglu', 'gelu', 'relu_squared', 'swiglu'\]\)"),
-        ("ffn", {"nam": "geglu"}, r"model\.ffn: 'name' is missing; is it 'nam'\? \(one of \['geglu'"),
-        ("ffn", "swigllu", r"model\.ffn: 'name' is missing; did you mean 'swiglu'\? \(one of \['geglu'"),
+        ("ffn", {"nam": "geglu"}, r"'name'.*'nam'.*\['geglu'"),
+        ("ffn", "swigllu", r"'name'.*'swiglu'.*\['geglu'"),
         ("ffn", {}, r"model\.ffn: 'name' is missing \(one of \['geglu'"),
-        ("ffn", {"name": "geglu", "gellu": "erf"}, r"'geglu' has no option 'gellu'; did you mean 'gelu'\?"),
+        ("ffn", {"name": "geglu", "gellu": "erf"}, "'geglu'.*no option 'gellu'.*'gelu'"),
         ("ffn", {"name": "geglu", "gelu": "exact"}, r"model\.ffn\.gelu: 'exact' is none of \['erf', 'tanh'\]"),
         ("ffn", {"name": "relu_squared", "width_ratio": "wide"}, r"model\.ffn\.width_ratio: 'wide' is not float"),
         ("ffn", {"name": "relu_squared", "width_ratio": True}, r"True is not float"),
@@ -114,10 +114,10 @@ def test_whole_numbers_become_floats():
         ("residual", {"name": "hyper_connections", "streams": 2.5}, r"model\.residual\.streams: 2\.5 is not int"),
         ("residual", {"name": "hyper_connections", "streams": True}, r"True is not int"),
         ("projections", {"name": "grouped_query", "bias": 1}, r"model\.projections\.bias: 1 is not bool"),
-        ("optimizer", {"name": "adamw", "beta3": 0.5}, r"has no option 'beta3'; did you mean 'beta"),
-        ("schedule", {"name": "cosin"}, r"no component 'cosin'; did you mean 'cosine'\?"),
-        ("schedule", {"name": "constant", "floor": 0.1}, r"the component 'constant' has no option 'floor'"),
-        ("intervention", {"name": "non"}, r"no component 'non'; did you mean 'none'\?"),
+        ("optimizer", {"name": "adamw", "beta3": 0.5}, "no option 'beta3'"),
+        ("schedule", {"name": "cosin"}, "component 'cosin'; did you mean 'cosine'"),
+        ("schedule", {"name": "constant", "floor": 0.1}, "component 'constant' has no option 'floor'"),
+        ("intervention", {"name": "non"}, "component 'non'; did you mean 'none'"),
     ],
 )
 def test_mistakes(slot, raw, message):
@@ -147,10 +147,10 @@ def test_helpers_are_no_components(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("*, gain=2.0", r"mine\.py:3: option 'gain' needs an annotation and a default"),
-        ("*, gain: float", r"option 'gain' needs an annotation and a default"),
-        ("*, gain: float = 2 * HALF", r"option 'gain': its default must be a literal"),
-        ("*, gain: list = []", r"option 'gain': annotate it with int, float, bool, str or Literal\[\.\.\.\], not list"),
+        ("*, gain=2.0", r"mine\.py:3: option 'gain' needs an annotation"),
+        ("*, gain: float", "option 'gain' needs an annotation"),
+        ("*, gain: float = 2 * HALF", "option 'gain': its default must"),
+        ("*, gain: list = []", r"'gain'.*Literal\[\.\.\.\], not list"),
     ],
 )
 def test_options_out_of_form(folder, arguments, message):

@@ -69,7 +69,7 @@ def test_a_second_name_is_noticed(sentences, entry: dict[str, Any], other: str) 
     assert sentence.startswith(
         f"studies/mine/study.yaml: mine is {other} under a second name (preset smoke, scale base): model, "
     )
-    assert f"write `same_as: {other}` into mine if the repeat is intended" in sentence
+    assert f"write `same_as: {other}`" in sentence
 
 
 def test_what_differs_in_an_option_is_another_method(sentences) -> None:
@@ -78,9 +78,9 @@ def test_what_differs_in_an_option_is_another_method(sentences) -> None:
 
 def test_a_repeat_that_is_meant_says_so_and_is_held_to_it(sentences) -> None:
     assert sentences({"control": {"label": "Control", "same_as": "baseline"}}) == []
-    with pytest.raises(PlumblineError, match=r"control: same_as: it is not trained as qknorm is .*drop `same_as`"):
+    with pytest.raises(PlumblineError, match=r"same_as.*not trained.*`same_as`"):
         sentences({"control": {"label": "Control", "same_as": "qknorm"}})
-    with pytest.raises(PlumblineError, match=r"same_as: there is no run of the method 'base'; did you mean 'baseline'"):
+    with pytest.raises(PlumblineError, match=r"same_as.*no run.*'base'.*'baseline'"):
         sentences({"control": {"label": "Control", "same_as": "base"}})
 
 

@@ -39,7 +39,7 @@ def test_runs_are_the_studys_recipe_with_what_is_asked_for() -> None:
     assert len({run.spec.run_id for run in whole.runs.values()}) == len(whole.runs), "no run takes another one's place"
 
 
-def test_without_a_budget_they_are_the_studys_own_runs_with_other_seeds() -> None:
+def test_without_budget_they_are_studys_own_runs() -> None:
     whole, before = load_project(ARMS), load_project({})
     assert whole.experiment is not None and next(iter(whole.experiment.runs)) == "transfer/base/baseline/s42"
     assert all(whole.runs[key] == run for key, run in before.runs.items()), "what was finished is used"
@@ -48,7 +48,7 @@ def test_without_a_budget_they_are_the_studys_own_runs_with_other_seeds() -> Non
     assert fresh.to_dict() | {"init_seed": 42} == own.to_dict()
 
 
-def test_a_seed_may_change_the_order_of_the_data_too_in_a_folder_of_its_own() -> None:
+def test_seed_may_change_order_of_data_too_in_folder_of_its_own() -> None:
     both = load_project(ARMS, vary="both").experiment
     assert both is not None and both.scale != "base" and own_scale(both.scale) == "base"
     assert [(run.spec.init_seed, run.spec.data_seed) for run in both.runs.values()] == [
@@ -75,7 +75,7 @@ def test_a_budget_leaves_out_of_the_loss_what_interventions_read() -> None:
     experiment = arms | budget(study, "base", 9, read, whole.runs.values())
     assert experiment["validation_sequences"] == read.validation - 8
     assert load(experiment, study).runs
-    with pytest.raises(PlumblineError, match="25, and 8 behind them for its interventions, but the held-out pack of"):
+    with pytest.raises(PlumblineError, match="25, and 8 behind"):
         load(experiment | {"validation_sequences": 25}, study)
 
 
@@ -98,14 +98,14 @@ def test_an_experiment_changes_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"method": "qk_norm"}, r"experiment: runs: there is no method or arm 'qk_norm'; did you mean 'qknorm'"),
+        ({"method": "qk_norm"}, "'qk_norm'; did you mean 'qknorm'"),
         ({"method": "baseline"}, "'baseline' is also `against`"),
-        ({"scale": "bse"}, "no scale 'bse' at preset 'smoke'; did you mean 'base'"),
-        ({"pack": "lrge"}, "has no 'lrge'; did you mean 'large'"),
+        ({"scale": "bse"}, "no scale 'bse'.*'smoke'.*'base'"),
+        ({"pack": "lrge"}, "no 'lrge'; did you mean 'large'"),
         ({"study": "premature"}, r"studies: 'premature' is not among \['transfer'\]"),
-        ({"warmup_steps": 10}, r"warmup_steps \(10\) must lie within the run's 9 steps"),
-        ({"validation_sequences": 33}, "validation_sequences: 33, but the held-out pack of .* has 32 at preset smoke"),
-        ({"step": 9}, "experiment: unknown key 'step'; did you mean 'steps'"),
+        ({"warmup_steps": 10}, r"warmup_steps \(10\).*run's 9"),
+        ({"validation_sequences": 33}, "validation_sequences: 33.*has 32"),
+        ({"step": 9}, "'step'; did you mean 'steps'"),
         ({"seeds": [42, 42]}, "experiment.seeds: 42 is there twice"),
     ],
 )
@@ -120,10 +120,10 @@ def test_half_an_experiment_names_what_is_missing(missing: str) -> None:
         load_project({key: value for key, value in GIVEN.items() if key != missing})
 
 
-def test_a_method_that_says_its_own_steps_is_in_no_experiment_of_others() -> None:
+def test_a_method_with_its_own_steps_is_in_no_experiment() -> None:
     study = load_project().studies["transfer"]
     changed = overlay(study.definition, {"methods": {"qknorm": {"train": {"steps": 20}}}})
-    with pytest.raises(PlumblineError, match="experiment: steps: 'qknorm' has 20 of its own"):
+    with pytest.raises(PlumblineError, match="experiment: steps: 'qknorm' has 20"):
         load(GIVEN, dataclasses.replace(study, definition=changed))
 
 
@@ -138,6 +138,6 @@ def test_experiments_that_differ_share_no_folder(change: dict[str, Any]) -> None
 def test_a_study_with_a_scale_of_that_name_is_refused() -> None:
     study = load_project().studies["transfer"]
     scales = study.definition["scales"] | {scale_name(GIVEN): study.definition["scales"]["base"]}
-    with pytest.raises(PlumblineError, match="experiment: scale: the runs of this experiment would be those of the"):
+    with pytest.raises(PlumblineError, match="experiment: scale"):
         load(GIVEN, dataclasses.replace(study, definition=study.definition | {"scales": scales}))
     assert own_scale("base_60_steps") == "base_60_steps", "a study's own, whatever it is called"

@@ -116,24 +116,24 @@ def test_the_callers_dict_is_left_alone(fields):
         (
             ("optimiser",),
             {},
-            r"transfer/base/layerscale: run spec: unknown key 'optimiser'; did you mean 'optimizer'\? \(known: ",
+            "transfer/base/layerscale.*unknown key 'optimiser'.*'optimizer'",
         ),
-        (("optimizer", "lr"), 1e-3, r"transfer/base/layerscale: optimizer: the component 'adamw' has no option 'lr'"),
+        (("optimizer", "lr"), 1e-3, "transfer/base/layerscale.*'adamw'.*no option 'lr'"),
         (("model", "depth"), 3, r"model: unknown key 'depth'"),
-        (("train", "precision"), "fp8", r"train\.precision: 'fp8' is not one of"),
-        (("train", "steps"), 50.5, r"train\.steps: 50.5 is not a whole number"),
-        (("train", "steps"), True, r"train\.steps: True is not a whole number"),
-        (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: 1 is not true or false"),
+        (("train", "precision"), "fp8", r"train\.precision: 'fp8' is not one"),
+        (("train", "steps"), 50.5, r"train\.steps: 50.5 is not a whole"),
+        (("train", "steps"), True, r"train\.steps: True"),
+        (("model", "tied_embeddings"), 1, r"model\.tied_embeddings: 1 is not true"),
         (("optimizer", "eps"), "1e-8", r"optimizer\.eps: '1e-8' is not float"),
         (
             ("train", "batch_tokens"),
             100,
             r"transfer/base/layerscale/s42: train\.batch_tokens \(100\) is not a multiple",
         ),
-        (("data", "tokenizer_vocabulary"), 98, r"the tokenizer has 98 entries, model\.vocabulary only 97"),
-        (("model", "key_value_heads"), 3, r"model\.heads \(8\) must be a multiple of model\.key_value_heads \(3\)"),
-        (("model", "layers"), 0, r"model\.layers: 0 is not a whole number >= 1"),
-        (("model", "key_value_heads"), 0, r"model\.key_value_heads: 0 is not a whole number >= 1"),
+        (("data", "tokenizer_vocabulary"), 98, r"98 entries, model\.vocabulary only 97"),
+        (("model", "key_value_heads"), 3, r"model\.heads \(8\).*model\.key_value_heads \(3\)"),
+        (("model", "layers"), 0, r"model\.layers: 0.*not a whole.*>= 1"),
+        (("model", "key_value_heads"), 0, r"model\.key_value_heads: 0.*not a whole.*>= 1"),
         (("model", "ffn"), {"name": "swigllu"}, r"transfer/base/layerscale: model\.ffn\.name: .*did you mean 'swiglu'"),
     ],
 )
@@ -154,7 +154,7 @@ def test_mistakes(fields, path, value, message):
         (("init_seed",), r"run spec: 'init_seed' is missing"),
         (("train", "steps"), r"train: 'steps' is missing"),
         (("model", "width"), r"model: 'width' is missing"),
-        (("model", "ffn"), r"model: no component chosen for \['ffn'\]"),
+        (("model", "ffn"), r"no component chosen for \['ffn'\]"),
     ],
 )
 def test_missing_keys(fields, path, message):
@@ -200,5 +200,5 @@ def test_code_of_components_is_part_of_the_identity(fields):
     require_present_code(spec)
     edited = RunSpec.from_dict(spec.to_dict() | {"components": spec.components | {"model.mixer": "0" * 16}})
     assert edited.run_id != spec.run_id
-    with pytest.raises(PlumblineError, match=r"the code of model\.mixer differs"):
+    with pytest.raises(PlumblineError, match=r"model\.mixer differs"):
         require_present_code(edited)

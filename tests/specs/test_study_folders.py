@@ -40,14 +40,14 @@ def test_a_folder_that_holds_no_study_is_told_and_stops_nothing(tmp_path: Path) 
     assert warning.endswith("did you mean 'study.yaml'?")
 
 
-def test_what_python_has_cached_of_a_study_of_another_branch_is_none(tmp_path: Path) -> None:
+def test_pythons_cache_of_another_branch_is_no_study(tmp_path: Path) -> None:
     write_files(tmp_path, {"__pycache__/tables.cpython-311.pyc": ""})
     assert "own" not in study_folders.folders(tmp_path) and not study_folders.list_non_studies(tmp_path)
 
 
 def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:
     root = write_files(tmp_path, {"study.yaml": "", "audit.py": "import nothing_of_this_name\n"})
-    with pytest.raises(PlumblineError, match=r"the study 'own' cannot be imported \(.*own/audit.py\): ModuleNotFound"):
+    with pytest.raises(PlumblineError, match=r"study 'own' cannot be imported \(.*own/audit.py\): ModuleNotFound"):
         study_parts.part("own", "audit", root)
 
 
@@ -59,7 +59,7 @@ def test_code_that_is_no_python_is_told_with_its_file_and_line(tmp_path: Path) -
         study_parts.file("own", "tables", "other", root)
     with pytest.raises(PlumblineError, match=r"own/tables/other.py:3 is not Python: invalid syntax$"):
         code_hash.product_files(root / "studies/own/audit.py")
-    with pytest.raises(PlumblineError, match=r"own' cannot be imported \(.*own/tables/other.py:3\): SyntaxError: inv"):
+    with pytest.raises(PlumblineError, match=r"cannot be imported \(.*own/tables/other.py:3\): SyntaxError"):
         study_parts.part("own", "audit", root)
 
 
@@ -73,12 +73,12 @@ def test_what_is_misspelt_and_so_read_by_nobody_is_named(tmp_path: Path) -> None
         f"nothing reads {place}/published/clams.yaml; did you mean 'published/claims.yaml'?",
         f"nothing reads {place}/tabels; did you mean 'tables'?",
     ]
-    with pytest.raises(PlumblineError, match=r"'own' has no tables: .*tabels; did you mean 'tables'\?"):
+    with pytest.raises(PlumblineError, match=r"'own'.*no tables.*'tables'"):
         study_parts.file("own", "tables", "name", root)
 
 
 @pytest.mark.parametrize("line", ["from ....other import x", "from plumbline.studies.other import x"])
-def test_an_import_of_another_study_is_refused_when_it_is_planned(tmp_path: Path, line: str) -> None:
+def test_import_of_another_study_is_refused_when_it_is_planned(tmp_path: Path, line: str) -> None:
     root = write_files(tmp_path, {"study.yaml": "", "tables/name.py": f"def name():\n    {line}\n"})
     with pytest.raises(PlumblineError, match=r"copy what another (one|study) has"):
         code_hash.product_files(study_parts.file("own", "tables", "name", root))
@@ -96,7 +96,7 @@ def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monk
 
     bring("wide_is_fast")
     monkeypatch.syspath_prepend(site)
-    with pytest.raises(PlumblineError, match=r"the study 'wide' of the installed .* wide_is_fast.* has no study.yaml"):
+    with pytest.raises(PlumblineError, match=r"'wide'.*wide_is_fast.*no study.yaml"):
         studies(tmp_path)
     bring("wide_is_fast", "wide_is_fast/study.yaml")
     assert study_folders.folder("wide", tmp_path) == site / "wide_is_fast"

@@ -30,7 +30,7 @@ def studies(tmp_path: Path) -> Path:
     return tmp_path / "studies"
 
 
-def test_a_function_in_a_module_of_its_name_or_in_the_part_itself(studies: Path) -> None:
+def test_a_function_is_in_its_module_or_the_part(studies: Path) -> None:
     assert study_parts.file("big", "tables", "own", root=studies.parent) == studies / "big/tables/own.py"
     assert study_parts.file("big", "tables", "inline", root=studies.parent) == study_parts.file(
         "big", "tables", "borrowed", root=studies.parent
@@ -46,10 +46,10 @@ def test_a_function_in_a_module_of_its_name_or_in_the_part_itself(studies: Path)
         (
             "big",
             "onw",
-            r"no function 'onw'; did you mean 'own'\? \(the study's tables are \['empty', 'inline', 'own'\]",
+            r"no function 'onw'.*'own'.*\['empty', 'inline'.*'own'",
         ),
         ("big", "empty", r"big/tables/empty.py: there is no function 'empty'"),
-        ("small", "onyl", "small/tables.py: there is no function 'onyl'; did you mean 'only'"),
+        ("small", "onyl", "small/tables.py.*no function 'onyl'.*'only'"),
         ("small", "_helper", "there is no function '_helper'"),
         ("none", "only", "there is no study 'none'"),
     ],
@@ -62,7 +62,7 @@ def test_what_is_not_there_is_answered(studies: Path, study: str, target: str, m
 def test_parts_that_a_study_has_not(studies: Path) -> None:
     assert study_parts.has("big", "tables", root=studies.parent)
     assert not study_parts.has("big", "figures", root=studies.parent)
-    with pytest.raises(PlumblineError, match="the study 'small' has no claims"):
+    with pytest.raises(PlumblineError, match="study 'small' has no claims"):
         study_parts.part("small", "claims", root=studies.parent)
 
 

@@ -52,7 +52,7 @@ def runs(*methods: str, seeds: tuple[int, ...] = (42,)) -> dict[str, Any]:
     return {"more": [{"scale": "base", "methods": list(methods), "seeds": list(seeds)}]}
 
 
-def test_a_swept_method_is_every_point_of_its_grid_and_never_without_one(written: Written) -> None:
+def test_a_swept_method_is_every_point_of_its_grid(written: Written) -> None:
     study, before = study_config.load("transfer", "smoke", written()), study_config.load("transfer", "smoke")
     own = study.runs.keys() - before.runs.keys()
     points = {f"transfer/base/{point}/s42" for point in POINTS}
@@ -105,7 +105,7 @@ def test_a_run_entry_a_noise_floor_and_an_arm_name_points(written: Written) -> N
     assert longer.train.steps == 9 and longer.model == point.model and longer.optimizer == point.optimizer
 
 
-def test_a_study_that_extends_another_sweeps_and_is_compared_with_a_point(written: Written) -> None:
+def test_study_that_extends_another_sweeps_and_is_compared(written: Written) -> None:
     both = {"t": {"kind": "table", "runs": ["base", "more"], "reads": [], "published": []}}
     groups = {"base": [{"scale": "base", "methods": "all", "seeds": [42]}], **runs("swept", "softpick", seeds=(43,))}
     written(noise_floor={"reference": POINTS[2], "others": ["qknorm"]}, runs=groups, targets=both)

@@ -71,7 +71,7 @@ def test_the_interval_is_the_boundary_turned_around() -> None:
     assert early.high * math.sqrt(DESIGN.information(1)) / 2.0 == pytest.approx(4.315 - 0.5, abs=0.01)
 
 
-def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -> None:
+def test_an_estimate_of_a_keep_is_below_the_plain_mean() -> None:
     looks = [
         Look(k=k, t=t, df=DESIGN.df(k), sigma=2.0, gain=0.0, information=DESIGN.information(k))
         for k, t in ((1, 1.0), (2, 2.0), (3, 3.5))
@@ -85,7 +85,7 @@ def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -
 
 
 @pytest.mark.parametrize("gain", [0.0, 1.5])
-def test_at_the_true_gain_a_result_is_as_far_out_as_chance_would_have_it(gain: float) -> None:
+def test_a_result_at_the_true_gain_is_no_outlier(gain: float) -> None:
     """The stage-wise p-value at the truth is uniform: that makes the median unbiased."""
     chances = []
     for seed in range(80):
@@ -122,9 +122,12 @@ def test_fresh_runs_are_tested_as_students_t_has_it() -> None:
     assert (result.p, result.low, result.high) == pytest.approx((expected.pvalue[0], interval.low, interval.high))
 
 
-def test_the_gain_that_is_resolved_is_found_with_a_chance_of_80_percent() -> None:
+def test_gain_that_is_resolved_is_found() -> None:
     for baseline, candidate, alpha in ((3, 3, 0.025), (5, 8, 0.05)):
-        gain = pooling.resolved_gain(SigmaEstimate(2.0, 4), baseline=baseline, candidate=candidate, alpha=alpha) / 2
+        gain = (
+            pooling.compute_resolvable_gain(SigmaEstimate(2.0, 4), baseline=baseline, candidate=candidate, alpha=alpha)
+            / 2
+        )
         df, shift = baseline + candidate - 2, gain / math.sqrt(1 / baseline + 1 / candidate)
         assert stats.nct.sf(stats.t.isf(alpha, df), df, shift) == pytest.approx(0.8, abs=1e-6)
 
@@ -136,7 +139,7 @@ def test_bartletts_test_is_scipys() -> None:
     assert math.isnan(pooling.bartlett_p([[1.0, 2.0], [3.0]]))
 
 
-def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
+def test_session_is_told_how_many_false_keeps_shared_bank_makes() -> None:
     keeps = false_keeps(DESIGN, 40)
     first = false_keeps(DESIGN, 1).mean
     assert first == pytest.approx(compute_characteristics(DESIGN, 0).kept, abs=0.01)

@@ -38,7 +38,7 @@ def cross_answers(rows: int, columns: int, right_rows: int, right_columns: int) 
     return [float(row < right_rows) for row, _ in grid], [float(column < right_columns) for _, column in grid]
 
 
-def test_where_nothing_is_paired_it_is_the_closed_form_of_two_binomials() -> None:
+def test_unpaired_items_have_the_form_of_two_binomials() -> None:
     first, second = cross_answers(10, 10, 4, 3), cross_answers(5, 8, 1, 6)
     got = item_distance(answers("m", a=first[0], b=second[0]), [answers("r", a=first[1], b=second[1])])
     of_a, of_b = (0.4 * 0.6 + 0.3 * 0.7) / 99, (0.2 * 0.8 + 0.75 * 0.25) / 39  # n - 1: the variances are estimates
@@ -77,7 +77,7 @@ def test_other_items_are_refused_and_too_few_have_no_error() -> None:
     assert math.isnan(add_seed_error(got, NoiseFloor(mean=0.0, sigma=0.1, n=3)).p)
 
 
-def test_sixteen_items_a_task_cover_the_truth_as_often_as_they_say() -> None:
+def test_sixteen_items_task_cover_truth_as_often_as_they_say() -> None:
     """Trained runs held fixed: of each kind of item it is known who answers it, and items are drawn anew."""
     rng = np.random.default_rng(3)
     who_KR = np.array([[(kind >> run) & 1 for run in range(4)] for kind in range(16)])  # the method, and three seeds
@@ -117,7 +117,7 @@ def test_seeds_and_items_add_up_as_derived(u: float, e: float, h: float) -> None
     assert np.mean(sums) == pytest.approx(truth + (1 + 1 / n) * luck, rel=0.1)
 
 
-def test_the_smaller_degrees_of_freedom_hold_the_level_where_more_would_not() -> None:
+def test_the_smaller_degrees_of_freedom_hold_the_level() -> None:
     rng = np.random.default_rng(5)
     worlds, n, level = 200_000, 3, 0.05 / 19
     seeds = 0.9 * rng.chisquare(n - 1, worlds) / (n - 1)  # estimates of 0.9 and 0.1, of a variance of 1
@@ -133,7 +133,7 @@ def test_the_smaller_degrees_of_freedom_hold_the_level_where_more_would_not() ->
         assert both.df == 2 and both.p >= max(alone.p, float(two_sided_t(floor.prediction(t[i]), n - 1)))
 
 
-def test_verdicts_count_the_methods_that_have_none_and_miss_a_floor() -> None:
+def test_verdicts_count_the_methods_without_one() -> None:
     distances = {
         "a": MeanDifference(delta=0.03, se=0.01, df=90.0),
         "b": MeanDifference(delta=0.03, se=math.nan, df=math.nan),
@@ -200,7 +200,7 @@ def test_a_pooled_sigma_decides_what_three_seeds_cannot() -> None:
     assert seeds_that_decide(MeanDifference(delta=1e-4, se=0.003, df=5000.0), floor, 0.05 / 19) is None
 
 
-def test_an_f_test_of_three_seeds_against_six_sees_half_of_threefold_spreads() -> None:
+def test_an_f_test_sees_half_of_threefold_spreads() -> None:
     draws = np.random.default_rng(0).standard_normal((20_000, 9))
     here = 9 * draws[:, :3].var(axis=1, ddof=1)
     elsewhere = (draws[:, 3:6].var(axis=1, ddof=1) + draws[:, 6:].var(axis=1, ddof=1)) / 2

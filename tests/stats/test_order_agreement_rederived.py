@@ -62,7 +62,7 @@ def near_quantile(value: float, values: np.ndarray, level: float) -> bool:
 
 
 @pytest.mark.parametrize("world", range(6))
-def test_interval_and_chance_are_those_of_all_samples_and_all_orders(world: int) -> None:
+def test_interval_and_chance_are_those_of_all_samples(world: int) -> None:
     """With 4 or 5 methods every sample with replacement and every order can be listed; even worlds have ties."""
     rng = np.random.default_rng(world)
     names = list("abcde")[: (4, 4, 5, 5, 5, 5)[world]]

@@ -21,7 +21,7 @@ from plumbline.stats.order_trend import (
 )
 
 
-def test_p_is_the_share_of_all_orders_of_the_arms_that_rise_or_fall_as_much() -> None:
+def test_p_is_share_of_all_orders_of_arms_that_rise_or_fall() -> None:
     arms = [[3.0, 1.0, 4.0, 5.0], [2.0, 6.0, 7.0]]
     seen = measure_trend(arms)
     rises = [
@@ -43,7 +43,7 @@ def test_neither_a_gain_nor_a_wider_arm_is_a_trend() -> None:
     assert measure_trend([[5.0, 4.0, 3.0, 2.0, 1.0]] * 2).p == pytest.approx(2 / 120**2)
 
 
-def test_equal_values_are_no_trend_and_many_runs_have_the_normal_law() -> None:
+def test_equal_values_are_no_trend() -> None:
     assert measure_trend([[1.0, 1.0, 1.0]]).p == 1
     assert p_of_rises(200, (41,)) == pytest.approx(p_of_rises(200, (40,)), abs=0.01)
     assert tail_of_rises((40,))[200] == pytest.approx(p_of_rises(200, (40,)))
@@ -61,7 +61,7 @@ def test_all_tries_of_a_session_spend_the_error_and_no_more() -> None:
     assert spent[39] + 40 * 0.05 * FRESH_LEVEL < 0.05, "what does nothing is kept by the looks in 1 of 20 at most"
 
 
-def test_the_page_of_rates_says_what_a_simulation_of_a_few_lines_does() -> None:
+def test_the_page_of_rates_agrees_with_a_simulation() -> None:
     page = (Path(__file__).parents[2] / "benchmarks/evidence_rates.md").read_text()
     rows = [[cell.strip().partition(" ")[0] for cell in line.split("|")[1:-1]] for line in page.splitlines()]
     rng = np.random.default_rng(0)

@@ -11,20 +11,20 @@ from statsmodels.stats.power import TTestIndPower
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.curve_crossing import first_at_or_below
 from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts
-from plumbline.stats.paired_runs import paired_difference
-from plumbline.stats.power import chance_called, power_of_gain, resolved_distance, seeds_needed
+from plumbline.stats.paired_runs import compute_paired_difference
+from plumbline.stats.power import chance_called, compute_resolvable_distance, power_of_gain, seeds_needed
 from plumbline.stats.protocol_error import simulate_protocol
 from plumbline.stats.rank_correlation import descending_ranks, signs_preserved, spearman
 
 
-def test_paired_difference_agrees_with_scipy_and_counts_what_is_missing():
+def test_the_paired_difference_agrees_with_scipy():
     a, b = pd.Series([1.0, 2.0, 4.0, math.nan]), pd.Series([0.5, 2.0, 3.0, 1.0])
-    result = paired_difference(a, b)
+    result = compute_paired_difference(a, b)
     test = scipy_stats.ttest_rel(a[:3], b[:3])
     assert (result.t, result.p) == (pytest.approx(test.statistic), pytest.approx(test.pvalue))
     assert (result.n, result.missing, result.wins, result.ties) == (3, 1, 2, 1)
     with pytest.raises(PlumblineError, match="same index"):
-        paired_difference(a, b.rename({0: 9}))
+        compute_paired_difference(a, b.rename({0: 9}))
 
 
 def test_spearman_of_the_seven_improvers():
@@ -77,11 +77,13 @@ def test_seeds_for_half_a_point_over_the_printed_noise_floor():
 
 
 @pytest.mark.parametrize("n", [3, 6])
-def test_the_simulated_protocol_calls_a_gain_as_often_as_reckoned(n):
-    gain = 1.3 * resolved_distance(1.0, n, m=19)
+def test_the_protocol_calls_a_gain_as_often_as_estimated(n):
+    gain = 1.3 * compute_resolvable_distance(1.0, n, m=19)
     share = simulate_protocol("prediction", "bonferroni", m=19, n=n, gains=(gain,)).power[gain]
     assert share == pytest.approx(chance_called(2.0 * gain, 2.0, n, m=19), abs=0.015)
-    p = compute_verdicts(pd.Series([resolved_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19)
+    p = compute_verdicts(
+        pd.Series([compute_resolvable_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19
+    )
     assert p["p_run_vs_seeds_bonferroni"].iloc[0] == pytest.approx(0.05)
     for wrong in ({"n": 1}, {"m": 0}, {"gain": -1.0}):
         with pytest.raises(PlumblineError, match=r"two seeds|at least 0"):

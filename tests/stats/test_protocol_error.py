@@ -42,7 +42,7 @@ def test_where_nothing_works_the_simulation_is_the_integral(statistic, n: int) -
         assert abs(share - exact) < 4 * standard_error(exact)
 
 
-def test_the_documents_protocol_crowns_a_method_in_almost_half_of_null_worlds() -> None:
+def test_the_papers_protocol_crowns_half_of_null_worlds() -> None:
     survivor, improver = integral(3, 19, "normal")
     assert 0.45 < survivor < 0.47 and 0.31 < improver < 0.33
     assert max(integral(n, 19, "prediction")[0] for n in range(2, 11)) < 0.05
@@ -68,7 +68,7 @@ def test_one_world_is_a_table() -> None:
         assert simulate_protocol(statistic, "holm", m=5, n=3, worlds=400).survivor == np.mean(any_W)  # type: ignore[arg-type]
 
 
-def test_a_larger_gain_is_found_more_often_and_an_endless_one_always() -> None:
+def test_a_larger_gain_is_found_more_often() -> None:
     shares = simulate_protocol("prediction", "bonferroni", m=19, n=6, gains=(0.5, 2.0, 5.0, 1000.0), worlds=4000).power
     assert list(shares.values()) == sorted(shares.values()) and shares[1000.0] == 1.0
     single = simulate_protocol("normal", "bonferroni", m=1, n=400, gains=(1.5,), worlds=4000)
@@ -82,7 +82,7 @@ def test_what_cannot_be_simulated_is_refused(wrong) -> None:
         simulate_protocol("normal", "bh", **({"m": 3, "n": 3} | wrong))
 
 
-def test_the_test_of_all_seeds_is_as_wrong_as_it_says_and_more_where_a_method_spreads_wider() -> None:
+def test_the_test_of_all_seeds_is_as_wrong_as_it_says() -> None:
     alike = simulate_pooled_test([0.5, 0.5], [6, 3], m=1)
     assert abs(alike - 0.05) < 4 * standard_error(0.05), "one method: Student's t, exactly"
     many = simulate_pooled_test([1.0] * 20, [6] + [3] * 19, m=19)
@@ -90,5 +90,5 @@ def test_the_test_of_all_seeds_is_as_wrong_as_it_says_and_more_where_a_method_sp
     assert simulate_pooled_test([0.1] * 20, [6] + [3] * 19, m=19) == many, "whatever the unit"
     assert simulate_pooled_test([1.0] * 19 + [4.0], [6] + [3] * 19, m=19) > 4 * many
     for spreads, seeds in (([1.0], [6]), ([1.0, 1.0], [1, 1]), ([1.0, 1.0], [3, 0])):
-        with pytest.raises(PlumblineError, match="need a reference, a method"):
+        with pytest.raises(PlumblineError, match=r"reference.*method"):
             simulate_pooled_test(spreads, seeds, m=1)

@@ -11,7 +11,7 @@ def curve(rng: np.random.Generator, steps: int = 12, noise: float = 0.01) -> dic
     return {100 * step: 3 + 1 / step + noise * rng.standard_normal() for step in range(1, steps + 1)}
 
 
-def test_a_run_that_was_made_again_is_found_and_independent_ones_are_not() -> None:
+def test_a_run_that_was_made_again_is_found() -> None:
     rng = np.random.default_rng(0)
     curves = [curve(rng) for _ in range(6)]
     assert find_repeated_curves(curves) == []

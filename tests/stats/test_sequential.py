@@ -103,7 +103,7 @@ def test_the_statistic_is_students() -> None:
     )
 
 
-def test_a_wider_candidate_has_the_stricter_of_students_and_welchs_test() -> None:
+def test_a_wider_candidate_has_the_stricter_of_students() -> None:
     rng, stricter = np.random.default_rng(5), 0
     design = SequentialDesign(bank=5, most=8, allow_wider=True)
     for width in (0.3, 1.0, 4.0):
@@ -124,7 +124,7 @@ def test_a_wider_candidate_has_the_stricter_of_students_and_welchs_test() -> Non
     assert stricter > 100
 
 
-def test_what_a_wider_candidate_is_allowed_costs_little_and_holds_the_error() -> None:
+def test_what_a_wider_candidate_is_allowed_costs_little() -> None:
     """A change that does nothing and spreads twice as widely; without the allowance it is kept in .08."""
     design = SequentialDesign(bank=5, most=8, allow_wider=True)
     rng, edges = np.random.default_rng(0), boundary(design)
@@ -148,11 +148,11 @@ def test_values_of_any_size_have_a_statistic() -> None:
 @pytest.mark.parametrize(
     ("base", "own", "message"),
     [
-        ([1.0, float("nan")], [2.0], "baseline has a value that is no finite number"),
-        ([1.0, 2.0], [float("inf")], "candidate has a value that is no finite number"),
+        ([1.0, float("nan")], [2.0], "baseline.*no finite"),
+        ([1.0, 2.0], [float("inf")], "candidate.*no finite"),
         ([], [1.0], "baseline has no runs"),
-        ([1.0], [2.0], "nothing to take the spread from"),
-        ([0.1, 0.1, 0.1], [0.3], "does the seed reach the trainer"),
+        ([1.0], [2.0], "nothing.*spread"),
+        ([0.1, 0.1, 0.1], [0.3], "reach.*trainer"),
     ],
 )
 def test_what_no_statistic_is_of_is_refused(base: list[float], own: list[float], message: str) -> None:

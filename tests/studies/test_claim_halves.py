@@ -114,7 +114,7 @@ PREMATURE: dict[str, tuple[premature.Change, str]] = {
 
 
 @pytest.mark.parametrize("claim", list(PREMATURE))
-def test_half_of_a_comparison_with_the_control_is_no_reproduction(claim: str) -> None:
+def test_half_of_comparison_with_control_is_no_reproduction(claim: str) -> None:
     from plumbline.studies.premature.claims import CHECKS, Evidence
 
     change, verdict = PREMATURE[claim]
@@ -122,7 +122,7 @@ def test_half_of_a_comparison_with_the_control_is_no_reproduction(claim: str) ->
     assert verdict_of(claim, CHECKS, evidence) == verdict
 
 
-def test_a_model_that_matches_nothing_is_not_partly_one_that_matches(tmp_path: Path) -> None:
+def test_a_model_that_matches_nothing_is_no_partial_match(tmp_path: Path) -> None:
     from plumbline.studies.query_free.claims import CHECKS, Evidence
 
     runs = query_free_runs

@@ -52,7 +52,7 @@ def layers(definition: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
-def test_a_component_that_a_method_chooses_has_an_interpretation_or_a_reason(name: str) -> None:
+def test_each_chosen_component_has_an_interpretation(name: str) -> None:
     definition = load(name, "demo").definition
     used = set().union(*map(list_components, layers(definition))) - list_components(definition["recipe"])
     about = {
@@ -93,7 +93,7 @@ def test_no_number_of_an_alternative_is_cut_at_its_comma(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
-def test_which_held_out_sequences_an_intervention_reads_is_an_interpretation(name: str) -> None:
+def test_held_out_sequences_read_are_an_interpretation(name: str) -> None:
     study = load(name, "smoke")
     used = {each["name"] for run in study.runs.values() for each in run.spec.interventions}
     reading = {f"interventions.{each}" for each in used if components.load("intervention", each).held_out == "apart"}

@@ -33,7 +33,7 @@ def test_it_reads_what_it_declares(study: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("study", "name"), [table for table in TABLES if table[0] in TRACED])
-def test_every_number_of_a_table_is_traceable_and_every_cell_is_filled(study: str, name: str) -> None:
+def test_every_number_of_a_table_is_traceable(study: str, name: str) -> None:
     table, frames = make_table(study, name)
     names = [column.name for column in table.columns]
     facts = collect_provenance(table, frames, write_table.to_csv(table))
@@ -60,7 +60,7 @@ def test_a_table_is_written_as_every_file_and_fits_a_terminal(study: str, name: 
 
 
 @pytest.mark.parametrize(("study", "name"), TABLES)
-def test_the_csv_of_a_table_is_read_as_numbers_whatever_is_missing(study: str, name: str) -> None:
+def test_the_csv_of_a_table_is_read_as_numbers(study: str, name: str) -> None:
     check_csv(make_table(study, name)[0])
 
 
@@ -80,7 +80,7 @@ def check_csv(table: Table) -> None:
 
 
 @pytest.mark.parametrize(("study", "name"), FIGURES)
-def test_a_figure_names_its_preset_and_can_be_read_at_a_columns_width(study: str, name: str) -> None:
+def test_a_figure_names_its_preset(study: str, name: str) -> None:
     picture = draw(study, name)
     texts = [text for text in picture.figure.findobj(Text) if text.get_text().strip()]
     assert (study, name) in OF_NO_PRESET or any("preset paper" in text.get_text() for text in texts)

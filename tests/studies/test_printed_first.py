@@ -160,7 +160,7 @@ def test_a_table_whose_configurations_are_columns_is_shown_so(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("study", "name"), TABLES)
-def test_labels_tell_rows_apart_and_no_line_is_longer_than_a_terminal(study: str, name: str) -> None:
+def test_labels_tell_rows_apart(study: str, name: str) -> None:
     table, _ = make_table(study, name)
     for columns in (shown_table.arrange_columns(table), [c for c in shown_table.arrange_columns(table) if c.readable]):
         names = [column for column in columns if column.label]
@@ -200,7 +200,7 @@ def make_small_table(tmp_path: Path, printed: dict[str, object]) -> Table:
     return table
 
 
-def test_a_row_that_was_not_run_stands_with_the_printed_number_and_a_mark(tmp_path: Path) -> None:
+def test_a_row_that_was_not_run_stands_with_the_printed_number(tmp_path: Path) -> None:
     columns = {
         "Method": {"here": "{method}", "paper": "{name}", "marks": {"b": "†"}},
         "Loss": {"here": "{loss}", "paper": "{loss}±{sd}|{loss}", "bold": ["b"]},
@@ -235,7 +235,7 @@ def test_a_figure_is_not_printed_in_columns() -> None:
     assert error.value.place == ("printed",)
 
 
-def test_words_stand_for_what_is_written_otherwise_on_either_side(tmp_path: Path) -> None:
+def test_words_stand_for_what_is_written_otherwise(tmp_path: Path) -> None:
     words = {"a": "A-one", "The first": "A-one", "0.1": ""}
     columns = {
         "Method": {"here": "{method}", "paper": "{name}", "words": words},
@@ -252,9 +252,7 @@ def test_words_stand_for_what_is_written_otherwise_on_either_side(tmp_path: Path
     [("-0.5", "0.5", True), ("15", "1.5", True), ("3-12 %", "3–12%", False), ("GPT-style", "gpt_style", False),
      ("v2-3", "v2–3", False), ("ReLU^2", "relu2", False), ("ReLU^2", "relu3", True)],
 )  # fmt: skip
-def test_what_nobody_measures_is_written_once_only_where_it_is_the_same(
-    ours: str, printed: str, is_written: bool, tmp_path: Path
-) -> None:
+def test_what_nobody_measures_is_written_once(ours: str, printed: str, is_written: bool, tmp_path: Path) -> None:
     columns = {"Method": {"here": "{method}"}, "Fact": {"here": "{fact}", "paper": "{name}", "words": {}}}
     folder = tmp_path / "one" / "published"
     folder.mkdir(parents=True)

@@ -42,7 +42,7 @@ def list_overlooked(study: str, read: dict[str, list[str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_table_and_figure_is_a_target_and_every_target_is_one(study: str) -> None:
+def test_every_table_and_figure_is_a_target(study: str) -> None:
     targets = project("demo").studies[study].definition["targets"].items()
     for kind in ("table", "figure"):
         target_names = sorted(name for name, target in targets if target["kind"] == kind)
@@ -50,7 +50,7 @@ def test_every_table_and_figure_is_a_target_and_every_target_is_one(study: str) 
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_target_reads_the_runs_that_are_there_at_every_preset(study: str) -> None:
+def test_every_target_reads_runs_that_are_there_at_every_preset(study: str) -> None:
     targets = project("demo").studies[study].usual_targets
     assert list_overlooked(study, {name: target["runs"] for name, target in targets.items()}) == []
 

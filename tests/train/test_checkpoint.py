@@ -93,7 +93,7 @@ def test_a_full_disk_is_told_apart_from_other_faults(tmp_path: Path, number: int
         except OSError as error:
             raise RuntimeError("writing failed") from error
 
-    with pytest.raises(PlumblineError, match=f"no disk space to save under {tmp_path}"):
+    with pytest.raises(PlumblineError, match=f"space to save under {tmp_path}"):
         guard_write(tmp_path, fail)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ZeroDivisionError):

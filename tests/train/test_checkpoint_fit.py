@@ -113,7 +113,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_is_no_state_of_the_run_is_set_aside_and_an_earlier_one_taken(
+def test_what_is_no_state_of_the_run_is_set_aside(
     packs: Path, tmp_path: Path, stopped: Path, undisturbed: Path, capfd: pytest.CaptureFixture[str], attack: str
 ) -> None:
     change, says = ATTACKS[attack]

@@ -68,9 +68,9 @@ def test_starts_that_were_gone_back_behind_made_nothing() -> None:
     assert provenance.find_code_hash(starts(("a", 0), ("b", 3), ("a", 6))) == "mixed"
 
 
-def test_a_spec_of_other_code_is_refused_before_anything_is_touched(packs: Path, tmp_path: Path) -> None:
+def test_spec_of_other_code_is_refused(packs: Path, tmp_path: Path) -> None:
     other = RunSpec.from_dict(SPEC.to_dict() | {"components": SPEC.components | {"model.mixer": "0" * 16}})
-    with pytest.raises(PlumblineError, match=r"the code of model\.mixer differs"):
+    with pytest.raises(PlumblineError, match=r"model\.mixer differs"):
         train(other, settings(packs, tmp_path))
     assert not list(tmp_path.iterdir())
 
@@ -110,7 +110,7 @@ def test_a_damaged_pack_is_not_trained_on(own_packs: Path, tmp_path: Path, split
     flip(own_packs / f"{split}.bin")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained"))
-        with pytest.raises(PlumblineError, match=rf"{split}.bin of .* is damaged: sha256 .* rerun the rule `pack`"):
+        with pytest.raises(PlumblineError, match=rf"{split}.*damaged: sha256.*`pack`"):
             train(SPEC, chosen)
     assert not (tmp_path / "state/fault.json").exists(), "whoever mends the pack goes on"
     flip(own_packs / f"{split}.bin")
@@ -143,7 +143,7 @@ def test_a_pack_that_cannot_be_read_is_no_verified_one(packs: Path, monkeypatch:
 
     monkeypatch.setattr(packs_module, "verify_once", fail)
     alone = RankGroup(rank=0, world=1, device=torch.device("cpu"))
-    with pytest.raises(PlumblineError, match=r"train.json: its shards cannot be verified: .*Input/output"):
+    with pytest.raises(PlumblineError, match=r"train.json.*cannot be.*Input/output"):
         packs_module.verify([Pack(packs / "train.json")], alone, StopRequest())
 
 

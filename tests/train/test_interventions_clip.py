@@ -107,7 +107,7 @@ def test_the_largest_score_is_over_visible_entries_with_its_sign(time: int) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_sees_every_micro_batch_and_forgets_them_after_the_step(kind: str) -> None:
+def test_it_sees_every_micro_batch(kind: str) -> None:
     of = make_spec(KINDS[kind], clip())
     model = make_sharp(of)
     hook = on(model, of)
@@ -229,8 +229,8 @@ def test_a_run_keeps_its_logits_down_and_says_what_it_did(packs: Path, tmp_path:
     "changes, options, message",
     [
         ({}, {"threshold": 0.0}, r"qk_clip.threshold \(0\) must be above 0"),
-        ({"mixer": {"name": "sigmoid"}}, {}, r"qk_clip: the weights of model.mixer 'sigmoid' are not the softmax"),
-        ({"query_key": {"name": "qk_norm"}}, {}, r"qk_clip: .*query_key 'qk_norm', .* not linear in its weights"),
+        ({"mixer": {"name": "sigmoid"}}, {}, "qk_clip: the weights of model.mixer 'sigmoid'"),
+        ({"query_key": {"name": "qk_norm"}}, {}, "qk_clip: .*query_key 'qk_norm', .* not linear"),
         ({"projections": {"name": "identity_query"}}, {}, r"qk_clip: .*'identity_query'.* roles \['key'\]"),
     ],
 )
@@ -239,7 +239,7 @@ def test_what_cannot_be_meant_is_refused(packs: Path, tmp_path: Path, changes: A
         train(make_spec(MANY_HEADS | changes, clip(**options)), settings(packs, tmp_path))
 
 
-def test_a_divided_softmax_is_clipped_by_the_logits_that_enter_it() -> None:
+def test_divided_softmax_is_clipped_by_logits_that_enter_it() -> None:
     maxima = []
     for mixer in ({"name": "scaled_softmax", "divisor": 4.0}, {"name": "softmax"}):
         of = make_spec(MANY_HEADS | {"mixer": mixer}, clip())

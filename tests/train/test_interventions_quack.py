@@ -111,7 +111,7 @@ def test_the_first_step_is_the_ablations(kind: str, optimizer: str, tau: float) 
 
 
 @pytest.mark.parametrize("tau", [1.0, 0.01])
-def test_a_head_of_keys_twice_as_long_halves_the_rate_of_its_queries(tau: float) -> None:
+def test_head_of_keys_twice_as_long_halves_rate_of_its_queries(tau: float) -> None:
     """And the other way round; no other head, layer or matrix feels it."""
     for role, other in (("key", "query"), ("query", "key")):
         model, hook = start_quack(MANY_HEADS, tau=tau)
@@ -124,7 +124,7 @@ def test_a_head_of_keys_twice_as_long_halves_the_rate_of_its_queries(tau: float)
         assert all((by_row[name] == tau).all() for name in upper if name in by_row)
 
 
-def test_shared_keys_take_the_smallest_ratio_of_their_query_heads() -> None:
+def test_shared_keys_take_smallest_ratio_of_their_query_heads() -> None:
     """Heads 0 and 1 read the first head of keys, heads 2 and 3 the second."""
     model, hook = start_quack(SHARED_KEYS)
     with torch.no_grad():
@@ -307,7 +307,7 @@ def test_weights_that_start_at_zero_have_no_ratio() -> None:
     model, hook = start_quack(MANY_HEADS)
     with torch.no_grad():
         parameter(model, "key", 1).unflatten(0, (4, 8))[2].zero_()
-    with pytest.raises(PlumblineError, match="weights of role 'key' start at zero"):
+    with pytest.raises(PlumblineError, match="weights of role 'key' start"):
         hook.begin(1)
 
 

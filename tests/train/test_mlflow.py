@@ -100,7 +100,7 @@ def test_the_next_start_tells_the_rest(client: Any, tmp_path: Path, monkeypatch:
         ("hangs", "MLflow has not taken the last values in 0.5 s; training does not wait for it"),
     ],
 )
-def test_whatever_becomes_of_it_the_run_is_the_same_and_a_line_is_said_once(
+def test_whatever_becomes_of_it_the_run_is_the_same(
     packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any, fault: str, end: str
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STANDIN), os.environ.get("PYTHONPATH", "")]))

@@ -50,7 +50,7 @@ def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
     assert 5e6 < int(done.stdout) < 1e8 < len(memory) <= peak_memory.count_resident_bytes() <= peak_memory.resident()
 
 
-def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_memory_is_what_torch_allocated_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = []
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", devices.append)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 5)

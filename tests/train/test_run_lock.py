@@ -40,7 +40,7 @@ def test_a_second_trainer_waits_and_then_names_the_holder(tmp_path: Path) -> Non
     assert not (tmp_path / run_lock.NAME).exists()
 
 
-def test_a_waiting_trainer_takes_over_as_soon_as_the_lock_is_given_back(tmp_path: Path) -> None:
+def test_a_waiting_trainer_takes_over_a_released_lock(tmp_path: Path) -> None:
     first, second = take(tmp_path), take(tmp_path, wait=20.0)
     first.acquire()
 
@@ -86,7 +86,7 @@ def test_a_live_holder_that_the_kernel_hides_is_alive(tmp_path: Path, monkeypatc
         take(tmp_path).acquire()
 
 
-def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Path) -> None:
+def test_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Path) -> None:
     path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
     with pytest.raises(RunLockError, match="on node17, SLURM job 4711"):
         take(tmp_path).acquire()
@@ -111,18 +111,16 @@ def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Pat
 def test_a_broken_lock_is_respected_until_old(tmp_path: Path, content: str | None, fault: str, capfd) -> None:
     path = tmp_path / run_lock.NAME
     path.mkdir() if content is None else path.write_text(content)
-    with pytest.raises(
-        RunLockError, match=re.escape(f"an unknown trainer ({path} {fault}; delete it if no trainer is running")
-    ):
+    with pytest.raises(RunLockError, match=re.escape(f"unknown trainer ({path} {fault}; delete")):
         take(tmp_path).acquire()
     os.utime(path, (1, 1))
     with take(tmp_path) as lock:
         lock.check()
-    assert f"took over {tmp_path} from an unknown trainer ({path} {fault};" in capfd.readouterr().err
+    assert f"{tmp_path} from an unknown trainer ({path} {fault}" in capfd.readouterr().err
     assert path.with_name(f"{run_lock.NAME}.damaged").exists(), "kept to be looked at"
 
 
-def test_a_lock_stamped_in_the_future_is_named_and_taken_over_after_its_limit(tmp_path: Path, capfd) -> None:
+def test_a_lock_stamped_in_the_future_is_named(tmp_path: Path, capfd) -> None:
     """The clock was set back by an hour since its holder's last heartbeat, on another machine."""
     path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
     os.utime(path, (time.time() + 3600, time.time() + 3600))
@@ -139,7 +137,7 @@ def test_a_lock_stamped_in_the_future_is_named_and_taken_over_after_its_limit(tm
     assert re.search(message, capfd.readouterr().err)
 
 
-def test_a_holder_whose_clock_is_ahead_is_alive_while_its_heart_beats(tmp_path: Path) -> None:
+def test_holder_whose_clock_is_ahead_is_alive(tmp_path: Path) -> None:
     path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
 
     class Beats(StopRequest):
@@ -166,13 +164,13 @@ def test_a_suspended_holder_loses_its_lock_and_notices(tmp_path: Path) -> None:
     os.utime(tmp_path / run_lock.NAME, (1, 1))
     with take(tmp_path) as lock:
         lock.check()
-        with pytest.raises(RunLockError, match=r"was taken over by process .* nothing more is written here"):
+        with pytest.raises(RunLockError, match=r"process.*nothing"):
             suspended.check()
         suspended.release()
         lock.check()  # giving back a lost lock does not touch the new one
 
 
-def test_a_fresh_lock_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
+def test_a_fresh_lock_judged_by_an_older_ones_age_is_put_back(tmp_path: Path) -> None:
     fresh = holder(tmp_path, token="fresh")
     assert not process_record.remove(fresh, {"token": "old"})
     assert process_record.read(fresh)["token"] == "fresh"  # type: ignore[index]

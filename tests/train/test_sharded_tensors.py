@@ -60,9 +60,9 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
     ("cuts", "ranks", "text"),
     [
         ([(0, 3), (3, 7)], 3, r"rank-00002\.safetensors is missing"),
-        ([(0, 3), (4, 7)], 2, "rows of model.a are missing from its files, or in two of them"),
-        ([(0, 4), (3, 7)], 2, "rows of model.a are missing from its files, or in two of them"),
-        ([(0, 3), (3, 6)], 2, "rows of model.a are missing from its files, or in two of them"),
+        ([(0, 3), (4, 7)], 2, "model.a are missing"),
+        ([(0, 4), (3, 7)], 2, "model.a are missing"),
+        ([(0, 3), (3, 6)], 2, "model.a are missing"),
     ],
 )
 def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, text: str) -> None:
@@ -82,7 +82,7 @@ def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, 
 )
 def test_a_header_of_another_form_is_refused(tmp_path: Path, header: str) -> None:
     save_file({"model.a": ROWS}, tmp_path / shard_name(0), metadata={HEADER: header})
-    with pytest.raises(PlumblineError, match=r"rank-00000\.safetensors is not a file of sharded training"):
+    with pytest.raises(PlumblineError, match=r"rank-00000\.safetensors is not a file"):
         ShardReader(tmp_path)
 
 
@@ -93,10 +93,10 @@ def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
 
     write_shards(tmp_path, [(0, 3), (3, 7)])
     rank_1(torch.float32, 3)
-    with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors is one of 3 ranks' files, and .* one of 2"):
+    with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors.*of 3.*of 2"):
         ShardReader(tmp_path)
     rank_1(torch.bfloat16, 2)
-    with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors .*model\.a is BF16 here, and F32 in another"):
+    with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors .*model\.a is BF16 here, and F32"):
         ShardReader(tmp_path)
 
 

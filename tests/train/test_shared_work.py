@@ -74,7 +74,7 @@ def test_another_of_the_group_goes_on(work: Path, packs: Path, tmp_path: Path, u
     assert any(path.name.startswith("step-") for path in files)
     code, stderr = train_as(EVE, STRANGERS, work, packs, tmp_path / "eve")
     assert code == 1
-    assert f"error: {work}/state cannot be read or changed by user {EVE}: {work} belongs to user {ANN}, " in stderr
+    assert f"user {EVE}: {work} belongs to user {ANN}" in stderr
     assert f"group {LAB}, mode rwxrws---" in stderr and "Traceback" not in stderr
     code, stderr = train_as(BOB, LAB, work, packs, tmp_path / "bob")
     assert code == 0 and f"took over {work}/state from process" in stderr and "resumed at step" in stderr
@@ -109,4 +109,4 @@ def test_what_a_private_umask_closed(work: Path, packs: Path, tmp_path: Path, un
     assert {work / "state", work / "state/run_lock.json", work / "packs/train.bin"} <= opened
     assert ("resumed at step" in tried[1]) == whole and products(work) == products(undisturbed)
     code, stderr = train_as(ANN, LAB, work, packs, tmp_path / "again", mask=0o077)
-    assert code == 1 and f"{work}/out belongs to user 64002, group 64000, mode rwxr-sr-x. Let its owner share" in stderr
+    assert code == 1 and f"{work}/out belongs to user 64002, group 64000" in stderr

@@ -44,7 +44,7 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> list[TrainingLoop]:
     return by_step
 
 
-def test_every_run_takes_its_steps_in_turn_and_the_first_one_rotates(loops: list[TrainingLoop]) -> None:
+def test_every_run_takes_its_steps_in_turn(loops: list[TrainingLoop]) -> None:
     messages: list[str] = []
     frame = measure(runs(), HOW, messages.append)
     assert list(frame.columns) == ["key", "repeat", "place", "seconds"]
@@ -83,7 +83,7 @@ def test_what_an_intervention_does_counts(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_batch_is_accumulated_over_micro_batches(loops: list[TrainingLoop]) -> None:
     measure(runs(), TimingSettings(sequences=4, micro_batch=1, repeats=1, warmup=1, device="cpu"), print)
     assert {(loop.parts.batching.micro_batch, loop.parts.batching.accumulation) for loop in loops} == {(1, 4)}
-    with pytest.raises(PlumblineError, match="does not divide the 4 sequences"):
+    with pytest.raises(PlumblineError, match="not divide the 4 sequences"):
         measure(runs(), TimingSettings(sequences=4, micro_batch=3, device="cpu"), print)
 
 
@@ -145,13 +145,13 @@ def test_steps_are_timed_on_a_gpu() -> None:
 
 def test_ratios_are_taken_repeat_by_repeat() -> None:
     """A machine that is ten times as slow for a while leaves the ratio where it is."""
-    from plumbline.stats.paired_runs import paired_ratio
+    from plumbline.stats.paired_runs import compute_paired_ratio
 
     slow = pd.Series([1.0, 10.0, 1.0, 10.0, 1.0])
-    ratio = paired_ratio(slow * [1.1, 1.2, 1.3, 1.1, 1.2], slow)
+    ratio = compute_paired_ratio(slow * [1.1, 1.2, 1.3, 1.1, 1.2], slow)
     assert (ratio.low, ratio.median, ratio.high) == pytest.approx((1.1, 1.2, 1.2))
     assert (ratio.n, ratio.missing) == (5, 0)
-    holes = paired_ratio(pd.Series([2.0, None, 6.0]), pd.Series([1.0, 1.0, 0.0]))
+    holes = compute_paired_ratio(pd.Series([2.0, None, 6.0]), pd.Series([1.0, 1.0, 0.0]))
     assert (holes.median, holes.n, holes.missing) == (2.0, 1, 2)
     with pytest.raises(PlumblineError, match="same index"):
-        paired_ratio(slow, slow.iloc[:3])
+        compute_paired_ratio(slow, slow.iloc[:3])

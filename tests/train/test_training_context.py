@@ -35,7 +35,7 @@ def test_a_batch_that_cannot_be_cut_says_what_can_be() -> None:
     assert MicroBatching.derive(12, 8, 2).micro_batch == 6, "no more than there is"
     with pytest.raises(PlumblineError, match=r"--micro-batch 5 does not divide the 6 .* 2 rank\(s\).*\[1, 2, 3, 6\]"):
         MicroBatching.derive(12, 5, 2)
-    with pytest.raises(PlumblineError, match="16 sequences cannot be shared by 3 ranks"):
+    with pytest.raises(PlumblineError, match=r"16.*cannot be.*by 3"):
         MicroBatching.derive(16, None, 3)
 
 
@@ -58,7 +58,7 @@ def test_constant_holds_the_peak_and_may_have_no_warm_up() -> None:
 
 
 def test_an_unknown_schedule_is_named() -> None:
-    with pytest.raises(PlumblineError, match=r"schedule.name: no component 'cosin'; did you mean 'cosine'"):
+    with pytest.raises(PlumblineError, match="component 'cosin'; did you mean 'cosine'"):
         make_schedule(ScheduleSpec(name="cosin", warmup_steps=0), 5)
 
 
@@ -176,7 +176,7 @@ def test_the_state_survives_by_name(tmp_path) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_interventions_are_chosen_by_name_and_their_options_checked() -> None:
+def test_interventions_are_chosen_by_name() -> None:
     assert [type(hook) for hook in build(run_spec(interventions=[{"name": "none"}]).interventions)] == [NoIntervention]
     for entry, message in (
         ({"name": "none", "rate": 1}, r"interventions\[0\]: the component 'none' has no option 'rate'"),

@@ -64,7 +64,7 @@ def test_what_was_read_and_what_was_not_is_named(tmp_path: Path, read, file: str
     assert len(evidence.unread) == 1 and place.endswith(end) and why.startswith(begins)
 
 
-def test_a_log_says_of_a_run_its_settings_the_size_of_its_evaluation_and_its_steps(tmp_path: Path) -> None:
+def test_a_log_has_settings_evaluation_size_and_steps(tmp_path: Path) -> None:
     path = write_file(tmp_path / "log.txt", "lr: 0.1\nval_tokens: 900\nstep:5/10 loss:3\nstep:10/10 loss:nan\n")
     (run,) = read_log(path, LogPart(lines=("step:{step}/{steps} loss:{value}",))).runs
     first, last = (run.evidence(each) for each in run.evaluations)

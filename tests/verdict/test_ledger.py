@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.jsonl"
 
 
-def test_tries_are_different_entries_against_a_baseline_in_any_metric(path: Path) -> None:
+def test_different_entries_against_a_baseline_are_tries(path: Path) -> None:
     grown = append(path, [entry("a"), entry("a", fingerprint="with more seeds"), entry("a", test="paired t")])
     grown = append(path, [entry("a", metric="accuracy"), entry("a", baseline="other")])
     assert len(grown) == 7 and grown.count_tries("base", "loss") == 6 and grown.count_tries("other", "loss") == 1
@@ -35,7 +35,7 @@ def test_tries_are_different_entries_against_a_baseline_in_any_metric(path: Path
 
 
 @pytest.mark.parametrize("first", [{"kind": ledger.PRIMARY}, {"kind": "spec"}])
-def test_other_metrics_do_not_add_to_the_tries_in_one_that_was_named_beforehand(tmp_path: Path, first) -> None:
+def test_other_metrics_do_not_add_to_tries(tmp_path: Path, first) -> None:
     entries = [entry("a", **first), entry("a"), *(entry("a", metric=f"m{number}") for number in range(3))]
     grown = append(tmp_path / "ledger.jsonl", entries)
     assert grown.find_primary_metric("base") == "loss"
@@ -75,7 +75,7 @@ def test_announced_tries_are_paid_for_from_the_first_on_and_stay(path: Path) -> 
     assert append(path, [entry(f"f{number}") for number in range(30)]).count_tries("base", "loss") == 35
 
 
-def test_tries_that_are_announced_with_an_entry_that_is_there_are_paid_for_too(path: Path) -> None:
+def test_tries_announced_later_are_paid_for_too(path: Path) -> None:
     entries = [entry(name, planned_tries=20) for name in "ab"]
     grown = append(path, entries)
     assert (
@@ -104,7 +104,7 @@ def lines(path: Path) -> list[str]:
         (lambda rows: [rows[0], json.dumps({"name": "b"}), rows[2]], 2),
     ],
 )
-def test_a_line_that_was_touched_is_named_and_nothing_is_appended(path: Path, attack, line: int) -> None:
+def test_a_line_that_was_touched_is_named(path: Path, attack, line: int) -> None:
     path.write_text("\n".join(attack(lines(path))) + "\n")
     touched = path.read_bytes()
     for act in (lambda: read(path), lambda: append(path, [entry("d")])):
@@ -132,7 +132,7 @@ def test_a_page_notices_a_cut_tail_and_counts_what_came(path: Path) -> None:
     assert count_new(path, page) == 1
     path.write_text("".join(f"{line}\n" for line in lines(path)[:2]))
     assert len(read(path)) == 2  # the file alone is in order
-    with pytest.raises(PlumblineError, match=r"has 2 entries, but .* was made when it had 3: it was truncated"):
+    with pytest.raises(PlumblineError, match=r"has 2.*had 3"):
         count_new(path, page)
 
 
@@ -145,7 +145,7 @@ def test_a_page_notices_a_chain_that_was_computed_anew(path: Path) -> None:
         forged.append(canonical_json({**record, "hash": previous}))
     path.write_text("".join(f"{line}\n" for line in forged))
     assert len(read(path)) == 3
-    with pytest.raises(PlumblineError, match=r"line 3: the hash is .* was rewritten"):
+    with pytest.raises(PlumblineError, match="line 3"):
         count_new(path, page)
     path.unlink()
     with pytest.raises(PlumblineError, match="has 0 entries"):

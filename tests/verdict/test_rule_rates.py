@@ -51,7 +51,7 @@ def test_a_function_has_the_rates_of_the_pages(tmp_path: Path) -> None:
         assert abs(mean - expected) < 2.5 * error + 0.05 and error < 0.3, sessions
 
 
-def test_a_script_has_them_by_its_exit_code_and_sees_which_direction_is_better(tmp_path: Path) -> None:
+def test_a_script_has_them_by_its_exit_code_and_sees(tmp_path: Path) -> None:
     script = tmp_path / "rule.py"
     script.write_text(GREEDY)
     for higher in (False, True):
@@ -95,9 +95,7 @@ def test_a_script_that_is_given_all_changes_at_once_answers_each(tmp_path: Path)
         ("import time; time.sleep(60)", "no answer in"),
     ],
 )
-def test_a_command_answers_by_word_or_exit_code_and_nothing_else_is_counted(
-    monkeypatch: pytest.MonkeyPatch, code: str, answer: bool | str
-) -> None:
+def test_a_command_answers_by_word_or_exit_code(monkeypatch: pytest.MonkeyPatch, code: str, answer: bool | str) -> None:
     monkeypatch.setattr(rule_rates, "ANSWER_SECONDS", 1.0 if "sleep" in code else 30.0)
     rule, _ = load_rule(f'{sys.executable} -S -E -c "{code}"', metric="loss", higher=False)
     if isinstance(answer, bool):

@@ -79,7 +79,7 @@ def test_a_cell_leads_to_a_measurement(sixth: Project) -> None:
     assert "options          draws 2, seed 1" in done.stdout and measurement["options"] == {"seed": 1, "draws": 2}
 
 
-def test_a_measurement_is_remade_when_it_changes_and_not_otherwise(sixth: Project) -> None:
+def test_a_measurement_is_remade_when_it_changes(sixth: Project) -> None:
     arguments, study = ("results/smoke/widths/losses.csv", *SMOKE), f"{FOLDER}/study.yaml"
     code = f"{FOLDER}/measurements/stretch.py"
     for file, before, after, planned in (
@@ -153,7 +153,7 @@ def test_its_report_shows_it_and_is_then_up_to_date(sixth: Project) -> None:
     assert sixth.planned(*arguments) == {}
 
 
-def test_two_studies_with_two_corpora_and_tokenizers_side_by_side(repository: Path, tmp_path: Path) -> None:
+def test_two_studies_have_two_corpora_and_tokenizers(repository: Path, tmp_path: Path) -> None:
     """One DAG; each run is given the packs of its own corpus, context and tokenizer."""
     project = Project.copy(repository, tmp_path / "project")
     settings = {"early": (300, 32), "late": (600, 64)}

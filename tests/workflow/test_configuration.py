@@ -71,7 +71,7 @@ def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path)
 def test_what_a_shell_would_carry_out_is_refused(project: Project) -> None:
     done = project.snakemake("-n", "results/audit.csv", "--config", "work=w$(touch X)")
     assert done.returncode == 1 and "Traceback" not in done.stdout
-    assert "work: 'w$(touch X)' is no path that Snakemake and a cluster's command lines carry unchanged" in done.stdout
+    assert "work: 'w$(touch X)'" in done.stdout
     assert not (project.root / "X").exists()
 
 

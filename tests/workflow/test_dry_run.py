@@ -76,7 +76,7 @@ def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) 
     }  # fmt: skip
 
 
-def test_make_quick_is_a_try_that_trains_two_methods_and_evaluates_nothing(project: Project) -> None:
+def test_make_quick_is_a_try_that_trains_two_methods(project: Project) -> None:
     done = subprocess.run(["make", "-n", "quick"], cwd=project.root, capture_output=True, text=True, check=True)
     (line,) = (line for line in done.stdout.splitlines() if "plumbline try" in line)
     assert "plumbline try 'qknorm' --study transfer --quick ||" in line
@@ -98,7 +98,7 @@ def test_the_gpu_checks_sequences_are_as_long_as_the_papers(project: Project) ->
     assert planned["pack"] == 2, done.stderr
 
 
-def test_a_dry_run_of_hundreds_of_jobs_is_a_page_and_imports_no_torch(project: Project) -> None:
+def test_a_dry_run_of_hundreds_of_jobs_is_a_page(project: Project) -> None:
     """As README has it; each job by itself is requested with -p."""
     done = project.python("-X", "importtime", "-m", "snakemake", "results/table2.csv", "--profile", "slurm", "-n")
     assert done.returncode == 0, done.stdout[-3000:]

@@ -122,7 +122,7 @@ def test_nothing_is_left_to_be_remade_of_what_was_undone(finished: Project) -> N
     assert remade(finished) == set()
 
 
-def test_an_edited_component_and_another_baseline_seed_train_a_run_each(finished: Project) -> None:
+def test_an_edited_component_and_a_seed_train_a_run_each(finished: Project) -> None:
     """A component's code is part of the identity of the runs that chose it, and of no other run."""
     path = finished.root / "src/plumbline/model/output/head_gate.py"
     original = path.read_text()
@@ -184,7 +184,7 @@ def test_the_page_on_python(finished: Project) -> None:
     assert finished.read("mine/nine/outcome.json")["step"] == 9
 
 
-def test_a_changed_overlay_reruns_its_method_and_a_divergence_is_a_result(finished: Project) -> None:
+def test_a_changed_overlay_reruns_its_method(finished: Project) -> None:
     """A learning rate beyond reason: only that method's chain runs, to the end, and the table shows its outcome."""
     absurd = {"learning_rate": 1e6, "gradient_clip": 1e9}
     with finished.changed(lambda study: study["methods"]["softmax_cap"].update(optimizer=absurd)):

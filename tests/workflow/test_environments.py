@@ -62,7 +62,7 @@ def lock(repository: Path) -> dict[str, Version]:
     return {name: version for name, (version, _) in read_lock(repository / "requirements.lock").items()}
 
 
-def test_every_file_that_set_up_may_install_has_its_hash_in_a_lock(repository: Path) -> None:
+def test_every_file_that_set_up_may_install_has_its_hash_in_lock(repository: Path) -> None:
     locks = [read_lock(repository / name) for name in ("requirements.lock", "requirements-cuda.lock")]
     assert all(hashes for pins in locks for _, hashes in pins.values())
     assert locks[0].keys().isdisjoint(locks[1])
@@ -164,7 +164,7 @@ def test_locks_are_of_files_too(repository: Path, tmp_path: Path, monkeypatch: p
     assert list(lock) == ["numpy", "torch"] and of_machine in lock["torch"][1]
     write_wheel(tmp_path / "wheels", "other")
     monkeypatch.setattr(sys, "argv", ["write_locks.py", str(tmp_path / "wheels/other-1.0-py3-none-any.whl")])
-    with pytest.raises(SystemExit, match=r"other 1\.0, which is not installed"):
+    with pytest.raises(SystemExit, match=r"1\.0, which is not installed"):
         write_locks.main()
     installed = "numpy @ file:///a/b.whl\n"
     with pytest.raises(SystemExit, match="numpy @ file"):
@@ -312,7 +312,7 @@ def test_a_python_that_is_not_there_is_not_called_old(repository: Path, tmp_path
         (tmp_path / name).touch()
     command = ["make", "setup", "PYTHON=/nowhere/python3"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2 and "error: there is no /nowhere/python3; set PYTHON=" in done.stdout
+    assert done.returncode == 2 and "no /nowhere/python3; set PYTHON=" in done.stdout
     assert "older" not in done.stdout and "is not of" not in done.stdout
 
 
@@ -343,7 +343,7 @@ def test_ci_installs_a_compiler_and_demands_it(repository: Path, tmp_path: Path,
     assert calls.read_text().splitlines() == ([] if there else ["update", "install -y g++"]) + ["make 1"]
 
 
-def test_environments_install_the_lock_and_then_the_project_alone(repository: Path, project: dict) -> None:
+def test_environments_install_the_lock(repository: Path, project: dict) -> None:
     for file in ("Dockerfile", "plumbline.post-deploy.sh"):
         text = (repository / "envs" / file).read_text()
         assert re.search(r"sh envs/install_locks.sh python\b", text), file

@@ -68,7 +68,7 @@ def corpus(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Projec
     return project
 
 
-def test_edited_corpus_code_makes_the_corpus_anew_and_runs_wait_for_its_bytes(corpus: Project) -> None:
+def test_edited_corpus_code_makes_the_corpus_anew(corpus: Project) -> None:
     """It may end the same; a run is trained again when the packs that are there are not those that it read."""
     with edit_file(corpus, "src/plumbline/data/documents.py", "import argparse", "import argparse\nEDITED = 1"):
         assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
@@ -101,7 +101,7 @@ def test_a_changed_learning_rate_after_the_memory_is_lost(corpus: Project) -> No
     assert corpus.planned(OUTCOME, *LOCAL) == {}
 
 
-def test_another_tokenizer_with_the_old_time_scores_nothing_and_loses_no_score(finished_copy: Project) -> None:
+def test_another_tokenizer_with_the_old_time_loses_no_score(finished_copy: Project) -> None:
     tokenizer, run = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json", "work/smoke/runs/transfer/base/attnres/s42"
     scores = {path: path.read_bytes() for path in (finished_copy.root / "work/smoke/scores").rglob("*.parquet")}
     times = (finished_copy.root / tokenizer).stat()
@@ -109,7 +109,7 @@ def test_another_tokenizer_with_the_old_time_scores_nothing_and_loses_no_score(f
         os.utime(finished_copy.root / tokenizer, ns=(times.st_atime_ns, times.st_mtime_ns))
         done = finished_copy.snakemake("results/table2.csv", *SMOKE)
     assert done.returncode == 1
-    assert f"Error: {tokenizer} is not the tokenizer that {run} was trained with: its sha256 is " in done.stdout
+    assert f"{run} was trained with: its sha256" in done.stdout
     assert {path: path.read_bytes() for path in scores} == scores
 
 

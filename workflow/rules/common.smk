@@ -63,7 +63,7 @@ def run_of(wildcards):
 
 def scored_run_of(wildcards):
     """The run whose scores a job's wildcards name."""
-    return PROJECT.scored_run(
+    return PROJECT.find_scored_run(
         wildcards.study, wildcards.scale, wildcards.method, wildcards.seed
     )
 

@@ -99,11 +99,11 @@ def pack(
     configuration = project.bundles.configuration_files()
     configuration += [lock for lock in LOCKS if (project.root / lock).is_file()]
     files |= {path: project.root / path for path in configuration}
-    results = frozenset(f"{project.paths.results}/{name}" for product in products for name in product.files)
+    results = (f"{project.paths.results}/{name}" for product in products for name in product.files)
     files |= {name: project.root / name for name in results}
     files[description.NAME] = msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _write_readme(summary).encode()
-    archive.write(out, files, _crate_metadata(summary, results))
+    archive.write(out, files, _crate_metadata(summary))
     return summary, lacking
 
 
@@ -182,7 +182,7 @@ def _describe_contents(
     )
 
 
-def _crate_metadata(summary: description.BundleDescription, results: frozenset[str]) -> ro_crate.CrateMetadata:
+def _crate_metadata(summary: description.BundleDescription) -> ro_crate.CrateMetadata:
     studies = ", ".join(summary.asked.studies)
     return ro_crate.CrateMetadata(
         name=f"Plumbline: {studies} at preset {summary.asked.preset}"[:250],
@@ -194,10 +194,6 @@ def _crate_metadata(summary: description.BundleDescription, results: frozenset[s
             "from it."
         ),
         date=summary.finished or summary.committed or "1970-01-01",
-        commit=summary.commit or "",
-        version=summary.versions.get("plumbline-lm", ""),
-        results=results,
-        packages={name: version for name, version in summary.versions.items() if name != "plumbline-lm"},
     )
 
 

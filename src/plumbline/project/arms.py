@@ -41,28 +41,28 @@ class StudyArms:
 
     Attributes:
         project: with everything that the command line stated.
-        given: `config.experiment` without its seeds.
+        settings: `config.experiment` without its seeds.
         candidate: the candidate's name in the experiment.
-        words: further arguments for Snakemake: profiles, and the KEY=VALUE words of the user.
+        snakemake_options: further arguments for Snakemake: profiles, and the KEY=VALUE words of the user.
         at_once: runs that stand next to each other.
     """
 
     project: Project
-    given: dict[str, Any]
+    settings: dict[str, Any]
     candidate: str
-    words: Sequence[str] = ()
+    snakemake_options: Sequence[str] = ()
     at_once: int = 1
 
     @cached_property
     def study(self) -> Study:
         """The study, or that of the user's own file."""
         own = self.project.mine
-        return own.study if own and own.name == self.given["study"] else self.project.study(self.given["study"])
+        return own.study if own and own.name == self.settings["study"] else self.project.study(self.settings["study"])
 
     @cached_property
     def _runs(self) -> dict[str, Run]:
         """A run of each arm, by the arm's name."""
-        config = self.given | {"baseline_seeds": [0], "seeds": [0]}
+        config = self.settings | {"baseline_seeds": [0], "seeds": [0]}
         experiment = experiment_runs.load(config, self.study, self.project.root, self.project.config["data"]["source"])
         theirs, ours = (experiment.of_method(name)[0] for name in (experiment.against, experiment.method))
         return {BASELINE: theirs, self.candidate: ours}
@@ -84,7 +84,7 @@ class StudyArms:
     @property
     def trainer(self) -> str:
         """What trains both arms, as text."""
-        return f"study {self.study.code}, preset {self.study.preset}, scale {self.given['scale']}"
+        return f"study {self.study.code}, preset {self.study.preset}, scale {self.settings['scale']}"
 
     @property
     def budget(self) -> str:
@@ -95,7 +95,7 @@ class StudyArms:
     def size(self) -> str:
         """How large the model is and how long it trains, as a verdict's sentence states it."""
         specs = [run.spec for run in self._runs.values()]
-        return describe_size(self.study.scale_label(self.given["scale"]), self.study.preset, specs)
+        return describe_size(self.study.scale_label(self.settings["scale"]), self.study.preset, specs)
 
     @property
     def differs(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class StudyArms:
 
     def spec_of(self, arm: str, seed: int) -> RunSpec:
         """The spec of a run."""
-        both = {"data_seed": seed} if self.given.get("vary") == BOTH else {}
+        both = {"data_seed": seed} if self.settings.get("vary") == BOTH else {}
         return structs.replace(self._runs[arm].spec, init_seed=seed, **both)
 
     def folder(self, arm: str, seed: int) -> Path:
@@ -130,7 +130,17 @@ class StudyArms:
         """
         began = time.time()
         targets = [str(self.folder(*pair) / "outcome.json") for pair in pairs]
-        code = call([sys.executable, "-m", "snakemake", *targets, *self.words, "--config", *self.configuration(pairs)])
+        code = call(
+            [
+                sys.executable,
+                "-m",
+                "snakemake",
+                *targets,
+                *self.snakemake_options,
+                "--config",
+                *self.configuration(pairs),
+            ]
+        )
         runs = {pair: self.read(*pair) for pair in pairs}
         yield from (run for run in runs.values() if run is not None)
         for pair, run in runs.items():
@@ -141,7 +151,7 @@ class StudyArms:
         """The KEY=VALUE words that put these runs into the DAG."""
         theirs = sorted(seed for arm, seed in pairs if arm == BASELINE)
         ours = sorted(seed for arm, seed in pairs if arm != BASELINE)
-        experiment = self.given | {"baseline_seeds": theirs, "seeds": ours}
+        experiment = self.settings | {"baseline_seeds": theirs, "seeds": ours}
         # Of a user's own file the study that it extends is planned next to it.
         study = self.study.code if self.project.mine else self.study.name
         return [

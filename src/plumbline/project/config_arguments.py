@@ -140,7 +140,7 @@ def _read_option(argv: Sequence[str], option: str, *others: str) -> list[list[st
     return uses
 
 
-def parse_words(words: Iterable[str]) -> dict[str, Any]:
+def parse_words(arguments: Iterable[str]) -> dict[str, Any]:
     """Parse KEY=VALUE words into a configuration as Snakemake does: a part of a nested value leaves its other parts
     alone.
 
@@ -149,7 +149,7 @@ def parse_words(words: Iterable[str]) -> dict[str, Any]:
             like.
     """
     config: dict[str, Any] = {}
-    for word in words:
+    for word in arguments:
         try:
             read = snakemake_internals.parse_config_word(word)
         except (ValueError, RecursionError) as error:
@@ -166,13 +166,13 @@ def parse_words(words: Iterable[str]) -> dict[str, Any]:
     return config
 
 
-def change_config(config: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+def change_config(config: dict[str, Any], arguments: Iterable[str]) -> dict[str, Any]:
     """Change a configuration by KEY=VALUE words, as `snakemake --config` would.
 
     Raises:
         PlumblineError: a word is not of that form.
     """
-    _update(config, parse_words(words))
+    _update(config, parse_words(arguments))
     return config
 
 

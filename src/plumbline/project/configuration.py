@@ -87,7 +87,7 @@ class Configuration:
             )
         return self.every_run[key]
 
-    def scored_run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
+    def find_scored_run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
         """The run whose scores a rule's wildcards name: a study scores runs of the one that it extends as its own,
         where it has its own suite.
 

@@ -111,9 +111,9 @@ def config_words(workflow: Any) -> list[str]:
     return list(workflow.config_settings.config_args or ())
 
 
-def use_config(workflow: Any, config: dict[str, Any], words: list[str]) -> None:
+def use_config(workflow: Any, config: dict[str, Any], arguments: list[str]) -> None:
     """Make a workflow, and the processes that run its jobs, use another --config; to be called before `configfile:`."""
-    workflow.config_settings = dataclasses.replace(workflow.config_settings, config=config, config_args=words)
+    workflow.config_settings = dataclasses.replace(workflow.config_settings, config=config, config_args=arguments)
     workflow.globals["config"] = copy.deepcopy(workflow.config_settings.overwrite_config)
 
 
@@ -123,15 +123,15 @@ def resources_in_force(workflow: Any) -> dict[str, dict[str, str]]:
     return _collect_resources(settings.overwrite_resources, settings.overwrite_threads, settings.default_resources)
 
 
-def parse_resources(words: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+def parse_resources(values_by_option: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     """Parse words of --set-resources, --set-threads and --default-resources, by option, as Snakemake does."""
-    options = _parse_options(words)
+    options = _parse_options(values_by_option)
     return _collect_resources(options.set_resources, options.set_threads, options.default_resources)
 
 
-def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
+def use_resources(workflow: Any, values_by_option: Mapping[str, Sequence[str]]) -> None:
     """Make a workflow, and the processes that run its jobs, use these words; to be called before the first rule."""
-    options = _parse_options(words)
+    options = _parse_options(values_by_option)
     workflow.resource_settings = dataclasses.replace(
         workflow.resource_settings,
         overwrite_resources=options.set_resources,
@@ -140,10 +140,10 @@ def use_resources(workflow: Any, words: Mapping[str, Sequence[str]]) -> None:
     )
 
 
-def _parse_options(words: Mapping[str, Sequence[str]]) -> Any:
+def _parse_options(values_by_option: Mapping[str, Sequence[str]]) -> Any:
     from snakemake.cli import parse_args
 
-    options = [word for option, values in words.items() if values for word in (f"--{option}", *values)]
+    options = [word for option, values in values_by_option.items() if values for word in (f"--{option}", *values)]
     return parse_args(["--workflow-profile", "none", *options])[1]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from plumbline.published.printed_numbers import NOT_PRINTED
-from plumbline.stats.power import resolved_distance
+from plumbline.stats.power import compute_resolvable_distance
 
 #: The preset whose runs are of the paper's size; at the others no cell of runs is judged, as no claim is.
 JUDGED = "paper"
@@ -56,7 +56,9 @@ class SeedSpread:
     def resolves(self, seeds: int) -> float:
         """Compute how far one more run must lie from the mean of `seeds` runs to differ at 5 %, by Student's t."""
         seeds_behind = self.freedom + 1
-        return resolved_distance(self.sigma, seeds_behind) * math.sqrt((1 + 1 / seeds) / (1 + 1 / seeds_behind))
+        return compute_resolvable_distance(self.sigma, seeds_behind) * math.sqrt(
+            (1 + 1 / seeds) / (1 + 1 / seeds_behind)
+        )
 
 
 def judge_cell(

@@ -110,24 +110,24 @@ def _make_cell(
     table: Table,
     row: dict[str, Cell] | None,
     numeric: bool,
-    shown: ShownCell,
+    displayed: ShownCell,
     texts: Mapping[str, str],
     sources: RunLinks,
 ) -> HtmlCell:
-    cell = row[shown.names[0]] if row is not None and shown.names else Cell(None)
-    runs = [run for name in shown.names for run in row[name].runs] if row is not None else []
+    cell = row[displayed.names[0]] if row is not None and displayed.names else Cell(None)
+    runs = [run for name in displayed.names for run in row[name].runs] if row is not None else []
     is_word = cell.value is None or cell.value == ""
     return HtmlCell(
-        text=shown.text,
-        printed=shown.printed,
-        bold=shown.bold,
+        text=displayed.text,
+        printed=displayed.printed,
+        bold=displayed.bold,
         sort=cell.value if cell.value != "" else None,
         href=sources.href(runs),
         title=sources.title(runs) or cell.source,
-        mark=_judge_cell(table, row, shown.names[0], texts) if row is not None and shown.names else None,
+        mark=_judge_cell(table, row, displayed.names[0], texts) if row is not None and displayed.names else None,
         word=is_word and numeric,
-        badges=split_badges(shown.text) if not numeric or is_word else (),
-        again=shown.again,
+        badges=split_badges(displayed.text) if not numeric or is_word else (),
+        again=displayed.again,
     )
 
 

@@ -119,7 +119,7 @@ def keep_facts_at_exit() -> None:
 
 def _keep_facts() -> None:
     """Add what this process read to what others left meanwhile, the newest last."""
-    file = _kept_file()
+    file = _find_store_file()
     if not _new or file is None:
         return
     _read_kept.cache_clear()
@@ -132,7 +132,7 @@ def _keep_facts() -> None:
 @cache
 def _read_kept() -> dict[str, CodeFacts]:
     """The facts that processes with the same code before this one kept; none if their file is damaged."""
-    file = _kept_file()
+    file = _find_store_file()
     with suppress(OSError, msgspec.MsgspecError):
         content = msgspec.json.decode(file.read_bytes(), type=_KeptFacts) if file else None
         if content is not None and content.reader == _reader():
@@ -140,7 +140,7 @@ def _read_kept() -> dict[str, CodeFacts]:
     return {}
 
 
-def _kept_file() -> Path | None:
+def _find_store_file() -> Path | None:
     """Where facts are kept; None where there is no home."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     with suppress(RuntimeError):

@@ -16,7 +16,7 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import chi_squared_quantile, f_quantile, f_sf, normal_sf, t_sf
 from plumbline.stats.multiplicity import adjust
-from plumbline.stats.power import chance_called, resolved_distance
+from plumbline.stats.power import chance_called, compute_resolvable_distance
 from plumbline.stats.sample_spread import sample_deviation
 
 if TYPE_CHECKING:  # tables are of pandas, what a verdict needs is not
@@ -71,13 +71,13 @@ class NoiseFloor:
         """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni).
 
         In the units of the values: t_(n - 1)(alpha / 2m) sigma sqrt(1 + 1/n); NaN where the floor is not usable.
-        `called_share` is how often a true gain of that size is called.
+        `compute_share_called` is how often a true gain of that size is called.
         """
         if not self.usable:
             return math.nan
-        return resolved_distance(self.sigma, self.n, m=m, alpha=alpha)
+        return compute_resolvable_distance(self.sigma, self.n, m=m, alpha=alpha)
 
-    def called_share(self, *, m: int = 1, alpha: float = 0.05) -> float:
+    def compute_share_called(self, *, m: int = 1, alpha: float = 0.05) -> float:
         """The share of repeats in which a true gain of `smallest_called` is called better, were `sigma` the true
         spread.
 

@@ -31,7 +31,7 @@ class PairedResult:
     ties: int
 
 
-def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
+def compute_paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
     """Compare `a` with `b` over their common index (seeds, or seed and task).
 
     A pair with a missing side is left out and counted in `missing`, never filled in. `wins` counts a > b;
@@ -70,7 +70,7 @@ class PairedRatio:
     missing: int
 
 
-def paired_ratio(a: pd.Series, b: pd.Series) -> PairedRatio:
+def compute_paired_ratio(a: pd.Series, b: pd.Series) -> PairedRatio:
     """Divide `a` by `b`, pair by pair over their common index (repeats of a measurement, say).
 
     A pair with a missing side, or whose `b` is zero, is left out and counted in `missing`.

@@ -21,7 +21,7 @@ from plumbline.stats.sequential.look import require_finite
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
 #: those that are right; a stricter one takes along more that are wrong.
 CROSSING_LEVEL = 0.25
-#: The chance with which a t test finds the gain that `resolved_gain` gives.
+#: The chance with which a t test finds the gain that `compute_resolvable_gain` gives.
 CHANCE = 0.8
 
 
@@ -94,7 +94,7 @@ def bartlett_p(groups: Iterable[Sequence[float]]) -> float:
     return float(special.chdtrc(len(df) - 1, distance / correction))
 
 
-def resolved_gain(spread: SigmaEstimate, *, baseline: int, candidate: int, alpha: float) -> float:
+def compute_resolvable_gain(spread: SigmaEstimate, *, baseline: int, candidate: int, alpha: float) -> float:
     """The true gain that a one-sided t test of fixed size finds with a chance of 80 %, were `spread.sigma` true.
 
     Raises:

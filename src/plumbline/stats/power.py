@@ -65,7 +65,7 @@ def seeds_needed(
     return high
 
 
-def resolved_distance(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
+def compute_resolvable_distance(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05) -> float:
     """How far one run must lie from the mean of `n` seeds for `NoiseFloor.prediction` to be significant at alpha / m.
 
     In the units of `sigma`, the sample standard deviation of those seeds.
@@ -83,7 +83,7 @@ def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float
         gain: at least 0, in the units of `sigma`, the true spread of one run.
 
     Raises:
-        PlumblineError: as `resolved_distance`, or a gain below 0.
+        PlumblineError: as `compute_resolvable_distance`, or a gain below 0.
     """
     if not gain >= 0:
         raise PlumblineError(f"a gain is at least 0; got {gain}")

@@ -63,7 +63,7 @@ class RunsSummary:
         low = max(0.0, self.std - self.std_rounding)
         return replace(self, std=low), replace(self, std=self.std + self.std_rounding)
 
-    def divided_by_n(self) -> RunsSummary:
+    def divide_by_n(self) -> RunsSummary:
         """Return what it is if the printed standard deviation has n below the line, as that of a population has."""
         return replace(self, std=self.std * math.sqrt(self.n / (self.n - 1)))
 

@@ -162,7 +162,7 @@ class DecisionPicture:
         runs, bottom = self.runs_in_order, top + TIME
         if not runs:
             return {}
-        every = [arm.values[which][1] for _, arm, which in runs]
+        every = [arm.values[position][1] for _, arm, position in runs]
         axis, label, width = Axis.of(every), choose_digits(every), (RIGHT - LEFT) / len(runs)
 
         def y(value: float) -> float:
@@ -170,8 +170,8 @@ class DecisionPicture:
 
         x = {place: round(LEFT + (number + 0.5) * width, 1) for number, (place, _, _) in enumerate(runs)}
         points = []
-        for place, arm, which in runs:
-            seed, value = arm.values[which]
+        for place, arm, position in runs:
+            seed, value = arm.values[position]
             says = f"run {place + 1}: {arm.name}, seed {seed}: {label(value)}"
             points.append({"mark": arm.mark, "x": x[place], "y": y(value), "says": says})
         means = [

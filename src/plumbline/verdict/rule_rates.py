@@ -164,14 +164,14 @@ def measure_lines(command: str, runs: MadeUpRuns, *, metric: str, most: int = MO
         for gain in gains
     ]
     out, err, code = _answer(command, "\n".join(lines) + "\n", SECONDS)
-    words = [line for line in out.splitlines() if line.strip()]
-    answers = [_read_word(word) for word in words]
-    if code or len(words) != len(lines) or None in answers:
-        wrong = next((visible(word[:80]) for word, answer in zip(words, answers) if answer is None), "")
+    lines_out = [line for line in out.splitlines() if line.strip()]
+    answers = [_read_word(word) for word in lines_out]
+    if code or len(lines_out) != len(lines) or None in answers:
+        wrong = next((visible(word[:80]) for word, answer in zip(lines_out, answers) if answer is None), "")
         why = next((visible(line.strip()) for line in reversed(err.splitlines()) if line.strip()), "")
         raise PlumblineError(
             f"--rule {command!r} was given {len(lines):,} changes, an object a line, and ended with exit code {code} "
-            f"after {len(words):,} answers{f', of which {wrong!r} is neither keep nor discard' if wrong else ''}"
+            f"after {len(lines_out):,} answers{f', of which {wrong!r} is neither keep nor discard' if wrong else ''}"
             f"{f': {why}' if why else ''}. Nothing is counted"
         )
     keeps = {gain: sum(bool(answer) for each, answer in zip(gains, answers) if each == gain) for gain in GAINS}

@@ -18,7 +18,7 @@ from ..norm_curves import count_layers, groups, read_final_norm
 
 def list_metrics(frames: RunFrames, study: Study) -> list[RunMetric]:
     """List the final key norm of each group of layers that the paper names."""
-    named = [group for group in groups(count_layers(study)) if group.printed]
+    printed_groups = [group for group in groups(count_layers(study)) if group.printed]
     return [
         RunMetric(
             name=f"{group.name}_key_norm",
@@ -26,7 +26,7 @@ def list_metrics(frames: RunFrames, study: Study) -> list[RunMetric]:
             format=".2f",
             read=partial(read_final_norm, frames, group),
         )
-        for group in named
+        for group in printed_groups
     ]
 
 

@@ -18,9 +18,9 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    make_printed_cell,
+    make_published_column,
     number_cell,
-    printed_cell,
-    published_column,
     summarize_outcomes,
 )
 from plumbline.specs.study_config import Study
@@ -62,7 +62,7 @@ def columns(study: Study) -> list[Column]:
     return [
         *label_columns("layers", "Layers"),
         number_column("key_l2_norm", headers[AS_PUBLISHED], ".2f", narrow=True),
-        published_column("key_l2_norm", "printed", narrow=True),
+        make_published_column("key_l2_norm", "printed", narrow=True),
         *(number_column(f"key_l2_norm{_suffix(arm)}", headers[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
         number_column("key_l2_norm_decay_only", "decay alone", ".2f", narrow=True),
         number_column("key_l2_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
@@ -103,7 +103,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "outcome": Cell(summarize_outcomes(outcomes), tuple(outcomes.index)),
             "n_seeds": Cell(ends.n, ends.runs),
         }
-        printed_norm = {"key_l2_norm_published": printed_cell(prose[printed].text if printed else "not printed")}
+        printed_norm = {"key_l2_norm_published": make_printed_cell(prose[printed].text if printed else "not printed")}
         rows.append(facts | values | printed_norm | context_cells(study, SCALE))
     return make_table(
         "table1",

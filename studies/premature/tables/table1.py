@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, column_pair, make_table
-from plumbline.results.tables.table import Cell, Table, published_cells
+from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 from plumbline.stats.sample_spread import sample_deviation
 
@@ -38,7 +38,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         setting = str(cells["setting"].value)
         mine = setting == "intervention"
         cells |= _make_saving_cells(paired) if mine else dict.fromkeys(SAVED, Cell(None, word="see intervention"))
-        cells |= published_cells(print1, setting, SAVED)
+        cells |= list_published_cells(print1, setting, SAVED)
     saved = column_pair("tokens_saved_m", "tokens saved (M)", ".4g") + column_pair(
         "tokens_saved_pct", "tokens saved (%)", ".2f", narrow=True, noise="tokens_saved_pct_sd"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, column_pair, make_table
-from plumbline.results.tables.table import Cell, Table, published_cells
+from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
 from .. import setting_rows
@@ -28,7 +28,7 @@ def table10(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
     for cells in rows:
         setting = str(cells["setting"].value)
         cells["lr_multiplier"] = _multiplier(run_values, run_values.key(RUNS[setting]))
-        cells |= published_cells(print10, setting, {"lr_multiplier": "lr_multiplier"})
+        cells |= list_published_cells(print10, setting, {"lr_multiplier": "lr_multiplier"})
     return make_table(
         "table10",
         f"A sweep of the multiplier at {study.scale_label(BASE)}.",

@@ -11,7 +11,14 @@ from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
-from plumbline.results.tables.table import Cell, Column, Table, printed_cell, published_cells, published_column
+from plumbline.results.tables.table import (
+    Cell,
+    Column,
+    Table,
+    list_published_cells,
+    make_printed_cell,
+    make_published_column,
+)
 from plumbline.specs.study_config import Study
 from plumbline.stats.sample_spread import sample_deviation
 
@@ -38,7 +45,7 @@ COLUMNS = [
     *column_pair("accuracy_gain_pp", "Δ (points)", "+.3f", narrow=True, noise="accuracy_gain_pp_sd"),
     *column_pair("accuracy_gain_pp_sd", "± Δ", ".3f"),
     number_column("pairs_won", "wins", "d", narrow=True),
-    published_column("pairs_won", "wins"),
+    make_published_column("pairs_won", "wins"),
     number_column("pairs_lost", "losses", "d"),
     number_column("pairs_tied", "ties", "d"),
     number_column("p_sign_test", "p sign test", PROBABILITY, narrow=True),
@@ -68,7 +75,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "accuracy_gain_pp": row.cell(100 * delta.mean, "no score"),
             "accuracy_gain_pp_sd": row.cell(100 * delta.sigma, few),
             "pairs_won": row.cell(contests.wins if contests.n else None, "no score"),
-            "pairs_won_published": printed_cell(str(printed_wins["wins"]) if mean else NOT_PRINTED),
+            "pairs_won_published": make_printed_cell(str(printed_wins["wins"]) if mean else NOT_PRINTED),
             "pairs_lost": row.cell(lost if contests.n else None, "no score"),
             "pairs_tied": row.cell(contests.ties if contests.n else None, "no score"),
             "p_sign_test": row.cell(sign_test(contests.wins, lost), "all tied" if contests.n else "no score"),
@@ -78,7 +85,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             there = values.dropna()
             cells[name] = row.cell(float(there.mean()), "no score")
             cells[f"{name}_sd"] = row.cell(sample_deviation(there), "one seed" if len(there) == 1 else "no score")
-        rows.append(cells | published_cells(print2, task, PRINTED) | row.facts(delta.n))
+        rows.append(cells | list_published_cells(print2, task, PRINTED) | row.facts(delta.n))
     wins, of = int(printed_wins["wins"]), int(printed_wins["out_of"])
     return make_table(
         "table2",

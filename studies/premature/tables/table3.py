@@ -9,7 +9,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
-from plumbline.results.tables.table import Cell, Table, published_cells
+from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
@@ -60,7 +60,7 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "lower_copy_score_3pct": row.cell(run_values.value(control, "lower_copy", EARLY, "model"), keys=alone),
                 "lower_copy_score_chance": row.cell(run_values.null(control, "lower_copy", EARLY, "model"), keys=alone),
             }
-            | published_cells(print3, architecture, PRINTED)
+            | list_published_cells(print3, architecture, PRINTED)
             | row.facts()
         )
     return make_table(

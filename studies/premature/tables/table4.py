@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
-from plumbline.results.tables.table import Cell, Table, published_cells
+from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
@@ -50,7 +50,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "upper_entropy_3pct": row.cell(run_values.value(control, "entropy", EARLY), keys=alone),
                 "parameters": row.cell(_whole(parameters), keys=alone),
             }
-            | published_cells(print4, architecture, PRINTED)
+            | list_published_cells(print4, architecture, PRINTED)
             | row.facts()
         )
     return make_table(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
-from plumbline.results.tables.table import Cell, Table, published_cells
+from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
 from ..row_cells import RowCells
@@ -88,7 +88,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         for column, (reference, part) in BELOW.items():
             other = run_values.key(reference)
             cells[column] = row.cell(reduction(run_values, key, other, part), keys=(key, other))
-        rows.append(cells | published_cells(print5, name, PRINTED) | row.facts())
+        rows.append(cells | list_published_cells(print5, name, PRINTED) | row.facts())
     return make_table(
         "table5",
         f"Feed-forward residual writes at {study.scale_label(BASE)}.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, column_pair, make_table
-from plumbline.results.tables.table import Cell, Table, published_cells
+from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
 from .. import setting_rows
@@ -28,7 +28,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for cells in rows:
         setting = str(cells["setting"].value)
         cells["entropy_floor"] = _floor(run_values, run_values.key(RUNS[setting]))
-        cells |= published_cells(print6, setting, {"entropy_floor": "entropy_floor"})
+        cells |= list_published_cells(print6, setting, {"entropy_floor": "entropy_floor"})
     return make_table(
         "table6",
         f"An entropy floor as a control at {study.scale_label(BASE)}.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, make_table
-from plumbline.results.tables.table import Column, Table, printed_cell, published_column
+from plumbline.results.tables.table import Column, Table, make_printed_cell, make_published_column
 from plumbline.specs.study_config import Study
 
 from .. import setting_rows
@@ -45,7 +45,7 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for cells in rows:
         names = IN_THE_TEXT.get(str(cells["setting"].value), {})
         for name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
-            cells[f"{name}_published"] = printed_cell(f"{printed[names[name]]:g}" if names else NOT_PRINTED)
+            cells[f"{name}_published"] = make_printed_cell(f"{printed[names[name]]:g}" if names else NOT_PRINTED)
     return make_table(
         "table7",
         f"The global learning rate as a control at {study.scale_label(BASE)}.",
@@ -65,5 +65,5 @@ def _columns() -> list[Column]:
     for column in setting_rows.columns(NAMES, ("final_loss", "final_ppl", "ppl_minus_control")):
         columns.append(column)
         if column.name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
-            columns.append(published_column(column.name, column.header))
+            columns.append(make_published_column(column.name, column.header))
     return columns

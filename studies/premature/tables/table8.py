@@ -21,7 +21,7 @@ from plumbline.results.tables.shared_columns import (
     number_column,
     text_column,
 )
-from plumbline.results.tables.table import Cell, Column, Table, published_cells
+from plumbline.results.tables.table import Cell, Column, Table, list_published_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release_rule import ReleaseRule
 
@@ -65,7 +65,7 @@ def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "release_pct_latest_seed": row.cell(max(releases, default=math.nan), "not logged"),
                 "forced_releases": Cell(_count_forced(replays), row.runs),
             }
-            | published_cells(print8, name, {"release_pct": "release_pct"})
+            | list_published_cells(print8, name, {"release_pct": "release_pct"})
             | row.facts(len(releases))
         )
     return make_table(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import label_columns, make_table, number_column, text_column
-from plumbline.results.tables.table import PRESET, Cell, Column, Table, printed_cell
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, make_printed_cell
 from plumbline.specs.study_config import Study
 
 from .. import theorem_numbers
@@ -54,7 +54,7 @@ def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             "label": Cell(row.says),
             "source": Cell(row.source),
             "computed_value": Cell(row.computed, source=SOURCE),
-            "computed_value_published": printed_cell(row.printed),
+            "computed_value_published": make_printed_cell(row.printed),
             "value_random_weights": Cell(
                 row.drawn_value, source=SOURCE, word="" if row.drawn_value is not None else "not drawn"
             ),
@@ -91,7 +91,8 @@ def check_theorems(study: str, published: PrintedNumbers) -> list[TheoremRow]:
     rho, fourfold = published.claim("rho_init"), published.claim("fourfold")
     square = published.claim("rho_squared")
     shares = {
-        name: theorem_numbers.largest_share(heads, name) for name in ("bound", "unconditional_bound", "localised_bound")
+        name: theorem_numbers.largest_share(heads, name)
+        for name in ("bound", "unconditional_bound", "bound_by_localisation")
     }
     sharp, multiplier = theorem_numbers.sharpest_share(these.single), float(fourfold["alpha"])
     factor = theorem_numbers.learning_rate_factor(heads, multiplier)
@@ -104,7 +105,7 @@ def check_theorems(study: str, published: PrintedNumbers) -> list[TheoremRow]:
             "theorem_1_sharp", "the same at an aligned head of rank one", "Eqs. 19-20", sharp, abs(sharp - 1) < 1e-3
         ),
         TheoremRow("corollary_1", f"Corollary 1, {share}", "Eq. 32", *_within(shares["unconditional_bound"])),
-        TheoremRow("corollary_2", f"Corollary 2, {share}", "Eqs. 34-35", *_within(shares["localised_bound"])),
+        TheoremRow("corollary_2", f"Corollary 2, {share}", "Eqs. 34-35", *_within(shares["bound_by_localisation"])),
         TheoremRow(
             "corollary_3",
             "Corollary 3, what a multiplier leaves of a step",

@@ -44,7 +44,7 @@ def step_time(study: Study, options: dict[str, Any], say: Callable[[str], None])
     """One row for each timed step: scale, method, repeat, place (in the order of this repeat), seconds; and what was
     timed: sequences (of a step), context, micro_batch, norms_per_block, precision.
 
-    Ratios are to be taken repeat by repeat (`plumbline.stats.paired_runs.paired_ratio`).
+    Ratios are to be taken repeat by repeat (`plumbline.stats.paired_runs.compute_paired_ratio`).
 
     Raises:
         PlumblineError: an option is unknown, missing or cannot be meant, or there is no such run.

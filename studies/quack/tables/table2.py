@@ -18,9 +18,9 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    make_printed_cell,
+    make_published_column,
     number_cell,
-    printed_cell,
-    published_column,
 )
 from plumbline.specs.study_config import Study
 
@@ -42,7 +42,7 @@ COLUMNS = [
     number_column("step_time_ratio_lower_quartile", "ratio Q1", ".4f", narrow=True),
     number_column("step_time_ratio_upper_quartile", "ratio Q3", ".4f", narrow=True),
     number_column("time_saved_pct", "time saved (%)", ".1f", narrow=True),
-    published_column("time_saved_pct", "faster (%)", narrow=True),
+    make_published_column("time_saved_pct", "faster (%)", narrow=True),
     number_column("norms_per_block", "norms a block", "g"),
     number_column("timed_pairs", "timed pairs", "d"),
     Column(name="step_workload", header="workload of a step", kind="fact"),
@@ -93,7 +93,7 @@ def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, prin
         "method": Cell(method),
         "label": Cell(study.definition["methods"][method]["label"]),
         **{name: number_cell(value, word, behind) for name, value in cells.items()},
-        "time_saved_pct_published": printed_cell(printed if method == QUACK else NOT_PRINTED),
+        "time_saved_pct_published": make_printed_cell(printed if method == QUACK else NOT_PRINTED),
         "step_workload": Cell(_work(mine), behind),
         "device": Cell(step_time_ratios.device(frames) if len(mine) else MISSING, behind),
     } | context_cells(study, "mha")

@@ -23,7 +23,7 @@ def audit(ledger: AuditRows) -> None:
 
 
 @audit_function("E min(s^2, 1) = 1 - 3 sqrt(r^2 - 1) / (4 pi), s^2 of the Marchenko-Pastur law on [0, r^2 = 4]")
-def clamped_trace(squared_high: Interval) -> Interval:
+def compute_clamped_trace(squared_high: Interval) -> Interval:
     """Compute Tr(S^2) / d where squared singular values follow the law on [0, 4] and are clamped to 1.
 
     s has the density sqrt(4 - s^2) / pi on [0, 2]: the integral of s^2 over [0, 1] and of 1 over [1, 2], by hand.
@@ -37,7 +37,7 @@ def check_clamping(ledger: AuditRows) -> None:
     spread = prose("singular_squared_high")
     # "The metric defect of the clamped matrix" is what the passage is about: unclamped the trace is 1.
     label = "Tr(S^2) / d of the clamped matrix, said to be about 1"
-    check("clamped_trace", label, "App 8.3.1", prose("trace_over_d"), clamped_trace(spread))
+    check("clamped_trace", label, "App 8.3.1", prose("trace_over_d"), compute_clamped_trace(spread))
     label = "norm of what clamping changes, said to be O(d^-1/2): its limit"
     check("clamping_cost", label, "App 8.3.1", exact(0), sqrt(spread) - 1)
 

@@ -71,8 +71,8 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes["error"].set_title(f"{PANELS['error'][2]}\npreset {study.preset}{_sizes(study)}", fontsize=8.5)
     for panel, panel_axes in axes.items():
         hidden = (MLP_EQ_13, LINEAR_EQ_13)
-        drawn = [row["value"] for row in rows if row["panel"] == panel and row["curve"] not in hidden]
-        panel_axes.set_ylim(0, 1.1 * max(drawn))
+        values = [row["value"] for row in rows if row["panel"] == panel and row["curve"] not in hidden]
+        panel_axes.set_ylim(0, 1.1 * max(values))
         if results is None:
             panel_axes.set_xticks([])
     _legend(figure, axes["error"])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import column_pair, label_columns, make_table, number_column
-from plumbline.results.tables.table import PRESET, Cell, Column, Table, printed_cell
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, make_printed_cell
 from plumbline.specs.study_config import Study
 
 from .. import theorem_checks
@@ -97,7 +97,7 @@ def _row(
         "label": Cell(label),
         "inputs": Cell(inputs),
         "value_by_formula": Cell(expected, source=SOURCE),
-        "value_by_formula_published": printed_cell(printed),
+        "value_by_formula_published": make_printed_cell(printed),
         "value_random_weights": Cell(measured, source=SOURCE),
         "value_first_layer": Cell(layer, source=SOURCE, word=word),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import FACTS, column_pair, label_columns, make_table, number_column
-from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, published_cells
+from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
 from ..run_cells import make_cell, run_facts
@@ -69,7 +69,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     for method in (*CONFIGURATIONS, *NONLINEAR):
         cells = {"method": Cell(method), "label": Cell(study.label(method))}
         cells |= result_cells(values, method) | size_cells(study, method)
-        rows.append(cells | published_cells(printed, method, PRINTED) | run_facts(values, method))
+        rows.append(cells | list_published_cells(printed, method, PRINTED) | run_facts(values, method))
     return make_table(
         "table2",
         f"The five configurations at {study.scale_label(SCALE)}, and the queries of section 6.",

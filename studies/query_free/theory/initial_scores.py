@@ -40,7 +40,7 @@ class InitialScoreSd:
         return InitialScoreSd(standard=self.standard / divisor, reduced=self.reduced / divisor)
 
 
-def expected_spread(*, width: int, heads: int, init_std: float, length: float) -> InitialScoreSd:
+def expect_spread(*, width: int, heads: int, init_std: float, length: float) -> InitialScoreSd:
     """The spread by the formulas, for inputs of the given `length`: 1 in the paper, sqrt(D) behind a LayerNorm."""
     head_width = _head_width(width, heads)
     return InitialScoreSd(

@@ -114,10 +114,10 @@ def transfer_norm(
             "not exist; take another basis"
         )
 
-    def transferred_mlp(x_ND: np.ndarray) -> np.ndarray:
+    def mlp_after_transfer(x_ND: np.ndarray) -> np.ndarray:
         return change.apply(x_ND + mlp(x_ND), eps, field) - x_ND
 
-    return TransferredNorm(gain_D=1 / change.diagonal_D, mlp=transferred_mlp)
+    return TransferredNorm(gain_D=1 / change.diagonal_D, mlp=mlp_after_transfer)
 
 
 def relative_difference(result: np.ndarray, stated: np.ndarray) -> float:

@@ -78,9 +78,9 @@ def check_headings(ledger: AuditRows) -> None:
         ),
         ("failures_app_e", "of the six that 'significantly underperform' by Table 2", FAILURES, "degraders"),
     ):
-        left = bonferroni_survivors(t2.column("z", methods), ledger.prose("m"), alpha)
+        survivors = bonferroni_survivors(t2.column("z", methods), ledger.prose("m"), alpha)
         text += ", those that Table 2's p leaves significant"
-        check(name, text, "E, E.1, table 2", ledger.prose(printed), left, basis="other interpretation")
+        check(name, text, "E, E.1, table 2", ledger.prose(printed), survivors, basis="other interpretation")
     text = "of the two residual failures whose loss is said to fit their drop, those whose loss is printed"
     printed_losses = exact(sum(method in ("attnres", "layerscale") for method in ledger.table("table7").rows), "rows")
     check("losses_of_r6", text, "sec 6 R6, table 7", exact(2), printed_losses, basis="other interpretation")

@@ -38,7 +38,7 @@ def large(settings: PrintedSetup) -> DecoderSize:
     return replace(printed, ffn_width=small.ffn_width * printed.width // small.width)
 
 
-def squared_relu(size: DecoderSize) -> DecoderSize:
+def _use_squared_relu(size: DecoderSize) -> DecoderSize:
     """The decoder with ReLU^2's two matrices of one and a half times the feed-forward width (B.16)."""
     return replace(size, ffn_matrices=2, ffn_width=3 * size.ffn_width // 2)
 
@@ -61,7 +61,7 @@ def extra(method: str, size: DecoderSize) -> int:
     layers, width = size.layers, size.width
     query_key_norm = 2 * size.head_width * layers
     selective = -masking_outputs(size) * layers
-    other_feed_forward = squared_relu(size).total() - size.total()
+    other_feed_forward = _use_squared_relu(size).total() - size.total()
     added = {
         "baseline": 0,
         "softpick": 0,
@@ -117,7 +117,7 @@ def matrices(method: str, size: DecoderSize) -> int:
 def literal_matrices(method: str, size: DecoderSize) -> int:
     """The same as appendix B has it."""
     gate = size.width * size.heads if method == "gated_attn_qknorm" else 0
-    other = squared_relu(size) if method == "relu_squared" else size
+    other = _use_squared_relu(size) if method == "relu_squared" else size
     return size.layers * (gate + other.feed_forward() - size.feed_forward())
 
 

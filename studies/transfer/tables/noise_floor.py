@@ -9,7 +9,7 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import make_table
-from plumbline.results.tables.table import Column, Table, published_cells, published_column, require_reference
+from plumbline.results.tables.table import Column, Table, list_published_cells, make_published_column, require_reference
 from plumbline.specs.study_config import Study
 
 from ..headline_runs import BASE
@@ -25,7 +25,7 @@ for _own in SEED_COLUMNS:
     COLUMNS.append(_own)
     if _own.name in PRINTED:
         _narrow = _own.name == "sigma"
-        COLUMNS.append(published_column(_own.name, _own.header, readable=_own.readable, narrow=_narrow))
+        COLUMNS.append(make_published_column(_own.name, _own.header, readable=_own.readable, narrow=_narrow))
 
 
 def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
@@ -33,7 +33,7 @@ def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
     reference = require_reference(study, "noise_floor")
     printed_floor = published.table("noise_floor")
     rows = [
-        row | published_cells(printed_floor, str(row["method"].value), PRINTED)
+        row | list_published_cells(printed_floor, str(row["method"].value), PRINTED)
         for row in make_rows(frames, study, BASE, [reference, *study.definition["noise_floor"]["others"]])
     ]
     return make_table(

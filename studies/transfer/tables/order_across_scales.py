@@ -23,10 +23,10 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    list_published_cells,
+    make_published_column,
     missing_word,
     number_cell,
-    published_cells,
-    published_column,
     require_reference,
 )
 from plumbline.specs.study_config import Study
@@ -75,8 +75,8 @@ COLUMNS = [
     *label_columns("method", "Method"),
     *_columns("base", "small"),
     *_columns("large", "larger"),
-    published_column("z", "z", narrow=True),
-    published_column("delta_3b", "Δ 3B"),
+    make_published_column("z", "z", narrow=True),
+    make_published_column("delta_3b", "Δ 3B"),
     *CONTEXT,
 ]
 
@@ -104,8 +104,8 @@ def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbe
                 method,
                 reference,
             )
-        row |= published_cells(table2, method, {"z": "z"})
-        row |= published_cells(table3, method, {"delta_3b": "delta_3b"}, source=published.format_path("table3"))
+        row |= list_published_cells(table2, method, {"z": "z"})
+        row |= list_published_cells(table3, method, {"delta_3b": "delta_3b"}, source=published.format_path("table3"))
         rows.append(row | context_cells(study, BASE, frames))
     return make_table(
         "order_across_scales",

@@ -15,7 +15,15 @@ from plumbline.core.run_files import MISSING
 from plumbline.published.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import column_pair, make_table, number_column, text_column
-from plumbline.results.tables.table import PRESET, Cell, Column, Table, number_cell, printed_cell, published_cells
+from plumbline.results.tables.table import (
+    PRESET,
+    Cell,
+    Column,
+    Table,
+    list_published_cells,
+    make_printed_cell,
+    number_cell,
+)
 from plumbline.specs.study_config import Study
 
 #: A pack here -> its row among the printed numbers; the held-out one has a claim's.
@@ -49,17 +57,17 @@ def packs(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     corpus, context = spec.data.corpus, spec.model.context
     names = list(dict.fromkeys(run.spec.data.pack for run in study.runs.values()))
     manifests = {name: frames.read_pack(corpus, context, "train", name) for name in names}
-    made = [manifest for manifest in manifests.values() if manifest is not None]
-    largest = max(made, key=lambda manifest: int(manifest["sequences"]), default=None)
+    present = [manifest for manifest in manifests.values() if manifest is not None]
+    largest = max(present, key=lambda manifest: int(manifest["sequences"]), default=None)
     printed, held_out = published.table("data_packs"), str(published.claim("val_pack")["sequences"])
     rows = [
-        _make_row(name, manifest, largest) | published_cells(printed, PRINTED_ROWS.get(name), PRINTED)
+        _make_row(name, manifest, largest) | list_published_cells(printed, PRINTED_ROWS.get(name), PRINTED)
         for name, manifest in manifests.items()
     ]
     rows.append(
         _make_row(VALIDATION, frames.read_pack(corpus, context, VALIDATION, VALIDATION), None)
-        | {f"{name}_published": printed_cell(NOT_PRINTED) for name in PRINTED}
-        | {"sequences_published": printed_cell(held_out)}
+        | {f"{name}_published": make_printed_cell(NOT_PRINTED) for name in PRINTED}
+        | {"sequences_published": make_printed_cell(held_out)}
     )
     return make_table(
         "packs",

@@ -19,9 +19,9 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    make_printed_cell,
+    make_published_column,
     number_cell,
-    printed_cell,
-    published_column,
     require_reference,
 )
 from plumbline.specs.study_config import Study
@@ -33,13 +33,13 @@ from ..two_scales import failures, improvers, rank_correlation, two_scales
 COLUMNS = [
     Column(name="statistic", header="Statistic", kind="label", narrow=True),
     number_column("value", "value", ".2f", narrow=True),
-    published_column("value", "value", narrow=True),
+    make_published_column("value", "value", narrow=True),
     number_column("n_methods", "methods compared", "d", narrow=True),
-    published_column("n_methods", "methods compared"),
+    make_published_column("n_methods", "methods compared"),
     number_column("p_permutation", "p permutation", PROBABILITY, narrow=True),
     Column(name="all_permutations_used", header="all permutations", kind="fact"),
     number_column("p_t_approximation", "p t approximation", PROBABILITY),
-    published_column("p_t_approximation", "p t approximation"),
+    make_published_column("p_t_approximation", "p t approximation"),
     Column(name="methods", header="methods", kind="fact", readable=False),
     *CONTEXT,
 ]
@@ -116,7 +116,7 @@ def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> 
 
 def _cells_in_print(texts: dict[str, str]) -> dict[str, Cell]:
     return {
-        f"{name}_published": printed_cell(texts.get(name, NOT_PRINTED))
+        f"{name}_published": make_printed_cell(texts.get(name, NOT_PRINTED))
         for name in ("value", "n_methods", "p_t_approximation")
     }
 

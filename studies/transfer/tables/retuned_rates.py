@@ -20,10 +20,10 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    make_printed_cell,
+    make_published_column,
     missing_word,
     number_cell,
-    printed_cell,
-    published_column,
     require_reference,
 )
 from plumbline.specs.study_config import Run, Study
@@ -39,7 +39,7 @@ COLUMNS = [
     number_column("rate_over_shared", "over the shared one", ".3g"),
     OUTCOME,
     number_column("first_nan_step", "NaN at step", "d", narrow=True),
-    published_column("first_nan_step", "NaN at step"),
+    make_published_column("first_nan_step", "NaN at step"),
     number_column("first_nan_training_fraction", "share of training", ".3f"),
     number_column("validation_loss", "val. loss", ".4f", narrow=True),
     number_column("loss_minus_baseline_same_rate", "loss − baseline's at that rate", "+.4f", narrow=True),
@@ -108,7 +108,7 @@ def _make_row(frames: RunFrames, study: Study, reference: str, printed: pd.DataF
     row |= {
         "first_nan_step": Cell(None, own, word=word) if math.isnan(step) else Cell(int(step), own),
         "first_nan_training_fraction": number_cell(step / run["steps"] if run is not None else step, word, own),
-        "first_nan_step_published": printed_cell(read_printed(printed, (method, str(seed)), "nan_step")),
+        "first_nan_step_published": make_printed_cell(read_printed(printed, (method, str(seed)), "nan_step")),
     }
     for column, name in (("validation_loss", "validation_loss"), ("climb_avg", "average")):
         row[column] = number_cell(_read(frames, key, name), missing_word([outcome]), own)

@@ -117,7 +117,7 @@ def judge_signal(frames: RunFrames, study: Study, reference: str, metric: Signal
         spread=sample_deviation(others.dropna()),
         middle=float(table["z"].drop(reference).abs().median()),
         smallest=floor.smallest_called(m=study.m),
-        called=floor.called_share(m=study.m),
+        called=floor.compute_share_called(m=study.m),
     )
 
 

@@ -29,9 +29,9 @@ from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
-    printed_cell,
-    published_cells,
-    published_column,
+    list_published_cells,
+    make_printed_cell,
+    make_published_column,
     require_reference,
 )
 from plumbline.specs.corpus import REPRODUCTION
@@ -55,14 +55,14 @@ NARROW_BESIDE_LOSS = ("climb_avg",)
 METRIC_COLUMNS = [
     text_column("significance", "significance"),
     number_column("climb_avg", "CLIMB-avg", ".4f", noise="climb_avg_sd_all_seeds"),
-    published_column("climb_avg", "CLIMB-avg"),
+    make_published_column("climb_avg", "CLIMB-avg"),
     number_column("climb_avg_delta", "Δ", "+.4f"),
-    published_column("climb_avg_delta", "Δ"),
+    make_published_column("climb_avg_delta", "Δ"),
     number_column("z", "z", "+.2f"),
-    published_column("z", "z"),
+    make_published_column("z", "z"),
     number_column("p", "p", PROBABILITY, readable=False),
     number_column("p_bonferroni", "p Bonferroni", PROBABILITY),
-    published_column("p_bonferroni", "p Bonferroni"),
+    make_published_column("p_bonferroni", "p Bonferroni"),
     number_column("p_holm", "p Holm", PROBABILITY),
     number_column("p_bh", "p BH", PROBABILITY),
     number_column("t_run_vs_seeds", "t, one run vs. seeds", "+.2f", readable=False),
@@ -83,7 +83,7 @@ METRIC_COLUMNS = [
     text_column("significance_pooled", "significance, pooled σ"),
     number_column("baseline_seeds_to_decide", "baseline seeds that would decide", "d"),
     number_column("validation_loss", "val. loss", ".4f"),
-    published_column("validation_loss", "val. loss", readable=False),
+    make_published_column("validation_loss", "val. loss", readable=False),
 ]
 
 FACT_COLUMNS = [
@@ -130,12 +130,12 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         | by_item[method]
         | by_loss[method]
         | {
-            "p_bonferroni_published": printed_cell(
+            "p_bonferroni_published": make_printed_cell(
                 read_printed(print2, method, "p_bonf"), bound=read_printed(print2, method, "p_bonf_bound")
             )
         }
-        | published_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
-        | published_cells(print7, method, {"validation_loss": "val_loss"}, source=published.format_path("table7"))
+        | list_published_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
+        | list_published_cells(print7, method, {"validation_loss": "val_loss"}, source=published.format_path("table7"))
         for method, row in rows.cells.items()
     ]
     accuracy = lead(study, cells, chance_words(frames, study, behind), accuracy_resolves(rows, by_item, study.m))

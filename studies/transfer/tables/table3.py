@@ -19,10 +19,10 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    list_published_cells,
+    make_published_column,
     missing_word,
     number_cell,
-    published_cells,
-    published_column,
     require_reference,
     summarize_outcomes,
 )
@@ -43,16 +43,16 @@ def columns(study: Study) -> list[Column]:
     return [
         *label_columns("method", "Method"),
         number_column("climb_avg_base", base, ".4f", narrow=True),
-        published_column("climb_avg_base", "1.2B"),
+        make_published_column("climb_avg_base", "1.2B"),
         number_column("climb_avg_large", large, ".4f", narrow=True),
-        published_column("climb_avg_large", "3B"),
+        make_published_column("climb_avg_large", "3B"),
         number_column("climb_avg_delta_base", f"Δ {base}", "+.4f"),
         number_column("climb_avg_delta_large", f"Δ {large}", "+.4f", narrow=True),
-        published_column("climb_avg_delta_large", "Δ 3B", narrow=True),
+        make_published_column("climb_avg_delta_large", "Δ 3B", narrow=True),
         number_column("rank_base", f"rank {base}", "g"),
-        published_column("rank_base", "rank 1.2B"),
+        make_published_column("rank_base", "rank 1.2B"),
         number_column("rank_large", f"rank {large}", "g", narrow=True),
-        published_column("rank_large", "rank 3B"),
+        make_published_column("rank_large", "rank 3B"),
         text_column("sign_preserved", "sign preserved"),
         OUTCOME,
         Column(name="n_seeds_large", header="seeds", kind="fact", format="d"),
@@ -94,7 +94,7 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "outcome": Cell(summarize_outcomes(all_large["outcome"]), tuple(all_large.index)),
                 "n_seeds_large": Cell(int((all_large["outcome"] == "completed").sum()), tuple(all_large.index)),
             }
-            | published_cells(print3, method, PRINTED)
+            | list_published_cells(print3, method, PRINTED)
             | context_cells(study, LARGE, frames)
         )
     return make_table(

@@ -14,7 +14,14 @@ from plumbline.model.roles import collect_roles
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import number_column
-from plumbline.results.tables.table import Cell, Column, Table, published_cells, published_column, require_reference
+from plumbline.results.tables.table import (
+    Cell,
+    Column,
+    Table,
+    list_published_cells,
+    make_published_column,
+    require_reference,
+)
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Study
@@ -29,12 +36,12 @@ COLUMNS = [
     Column(name="category", header="Category", kind="fact"),
     number_column("parameters", "Parameters", ",d"),
     number_column("params_b", "Params (B)", ".3f", narrow=True),
-    published_column("params_b", "Params (B)", narrow=True),
+    make_published_column("params_b", "Params (B)", narrow=True),
     number_column("delta_params_pct", "ΔP (%)", "+.2f", narrow=True),
-    published_column("delta_params_pct", "ΔP (%)"),
+    make_published_column("delta_params_pct", "ΔP (%)"),
     number_column("step_flops_formula", "step FLOPs, formula", ".4e"),
     number_column("delta_flops_pct", "ΔF (%)", "+.2f", narrow=True),
-    published_column("delta_flops_pct", "ΔF (%)"),
+    make_published_column("delta_flops_pct", "ΔF (%)"),
     number_column("step_flops_counted", "step FLOPs, counted", ".4e"),
     number_column("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
     Column(name="spec_id", header="spec id", kind="fact", readable=False),
@@ -84,7 +91,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "preset": Cell(SIZE),
                 "scale": Cell(paper.scale_label(BASE)),
             }
-            | published_cells(print4, method, PRINTED)
+            | list_published_cells(print4, method, PRINTED)
         )
     return Table(
         name="table4",

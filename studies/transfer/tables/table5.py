@@ -21,10 +21,10 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    list_published_cells,
+    make_published_column,
     missing_word,
     number_cell,
-    published_cells,
-    published_column,
     require_reference,
 )
 from plumbline.specs.study_config import Study
@@ -45,11 +45,11 @@ from ..task_differences import list_printed_tasks
 COLUMNS = [
     Column(name="task", header="Task", kind="label", narrow=True),
     number_column("value_primary_hardware", "Primary", ".4f", narrow=True),
-    published_column("value_primary_hardware", "Primary"),
+    make_published_column("value_primary_hardware", "Primary"),
     number_column("value_second_hardware", "Second", ".4f", narrow=True),
-    published_column("value_second_hardware", "Second"),
+    make_published_column("value_second_hardware", "Second"),
     number_column("second_minus_primary", "Δ", "+.4f", narrow=True),
-    published_column("second_minus_primary", "Δ", narrow=True),
+    make_published_column("second_minus_primary", "Δ", narrow=True),
     text_column("device_with_higher_value", "higher on"),
     Column(name="primary_device", header="primary device", kind="fact", readable=False),
     Column(name="second_device", header="second device", kind="fact", readable=False),
@@ -107,7 +107,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "same_or_different_devices": Cell(compared.word, both),
                 "second_hardware_simulated_by": Cell(change or "none"),
             }
-            | published_cells(print5, task, PRINTED)
+            | list_published_cells(print5, task, PRINTED)
             | context_cells(study, BASE, frames)
         )
     return make_table(

@@ -17,9 +17,9 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    make_printed_cell,
+    make_published_column,
     number_cell,
-    printed_cell,
-    published_column,
 )
 from plumbline.specs.study_config import Study
 
@@ -41,17 +41,17 @@ COLUMNS = [
     *RUN,
     OUTCOME,
     number_column("first_nan_step", "NaN at step", "d"),
-    published_column("first_nan_step", "NaN at step"),
+    make_published_column("first_nan_step", "NaN at step"),
     number_column("first_nan_training_fraction", "share of training", ".3f", narrow=True),
-    published_column("first_nan_training_fraction", "share of training"),
+    make_published_column("first_nan_training_fraction", "share of training"),
     number_column("grad_norm_before_rise", "stable grad norm", ".3g"),
-    published_column("grad_norm_before_rise", "stable grad norm"),
+    make_published_column("grad_norm_before_rise", "stable grad norm"),
     number_column("peak_grad_norm", "peak grad norm", ".3g"),
     number_column("last_grad_norm", "last grad norm", ".3g"),
     number_column("first_step_of_high_grad_norm", "grad norm elevated from step", ".0f"),
-    published_column("first_step_of_high_grad_norm", "grad norm elevated from step"),
+    make_published_column("first_step_of_high_grad_norm", "grad norm elevated from step"),
     number_column("steps_with_high_grad_norm", "grad norm elevated for steps", "d"),
-    published_column("steps_with_high_grad_norm", "grad norm elevated for steps"),
+    make_published_column("steps_with_high_grad_norm", "grad norm elevated for steps"),
     text_column("divergence_pattern", "signature", narrow=True),
     Column(name="divergence_pattern_published", header="signature", kind="published", narrow=True),
     text_column("suggested_divergence_mechanism", "suggested mechanism"),
@@ -146,11 +146,11 @@ def _cells_in_print(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, C
     share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
     rise, spike = read_printed(print6, place, "grad_rise_steps"), read_printed(print6, place, "spike_steps")
     return {
-        "first_nan_step_published": printed_cell(nan_step),
-        "first_nan_training_fraction_published": printed_cell(share),
-        "grad_norm_before_rise_published": printed_cell(read_printed(print6, place, "pre_nan_grad_norm")),
-        "first_step_of_high_grad_norm_published": printed_cell(read_printed(print6, place, "sustained_from_step")),
-        "steps_with_high_grad_norm_published": printed_cell(spike if rise == NOT_PRINTED else rise),
+        "first_nan_step_published": make_printed_cell(nan_step),
+        "first_nan_training_fraction_published": make_printed_cell(share),
+        "grad_norm_before_rise_published": make_printed_cell(read_printed(print6, place, "pre_nan_grad_norm")),
+        "first_step_of_high_grad_norm_published": make_printed_cell(read_printed(print6, place, "sustained_from_step")),
+        "steps_with_high_grad_norm_published": make_printed_cell(spike if rise == NOT_PRINTED else rise),
         "divergence_pattern_published": Cell(PRINTED.get(mechanism, mechanism)),
     }
 

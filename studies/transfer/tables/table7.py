@@ -8,7 +8,14 @@ from __future__ import annotations
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, label_columns, make_table, number_column
-from plumbline.results.tables.table import CONTEXT, Cell, Table, published_cells, published_column, require_reference
+from plumbline.results.tables.table import (
+    CONTEXT,
+    Cell,
+    Table,
+    list_published_cells,
+    make_published_column,
+    require_reference,
+)
 from plumbline.specs.study_config import Study
 
 from ..base_scale_method_rows import base_scale_method_rows
@@ -17,13 +24,13 @@ from ..headline_runs import BASE
 COLUMNS = [
     *label_columns("method", "Method"),
     number_column("validation_loss", "val. loss", ".4f", narrow=True),
-    published_column("validation_loss", "val. loss", narrow=True),
+    make_published_column("validation_loss", "val. loss", narrow=True),
     number_column("loss_minus_baseline", "gap (nats)", "+.4f"),
     number_column("loss_minus_baseline_pct", "gap (%)", "+.2f", narrow=True),
     number_column("climb_avg", "CLIMB-avg", ".4f", narrow=True),
-    published_column("climb_avg", "CLIMB-avg"),
+    make_published_column("climb_avg", "CLIMB-avg"),
     number_column("z", "z", "+.2f", narrow=True),
-    published_column("z", "z"),
+    make_published_column("z", "z"),
     OUTCOME,
     SEEDS,
     *CONTEXT,
@@ -58,7 +65,7 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "loss_minus_baseline": Cell(None, runs, word=word),
                 "loss_minus_baseline_pct": Cell(None, runs, word=word),
             }
-        rows.append(row | published_cells(print7, method, PRINTED))
+        rows.append(row | list_published_cells(print7, method, PRINTED))
     return make_table(
         "table7",
         f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",

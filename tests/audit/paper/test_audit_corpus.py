@@ -44,7 +44,7 @@ def test_the_judge_takes_an_average_that_is_off_for_none() -> None:
     assert Counter(relation.kind for relation in relations) == {"average": 3, "best": 4}
 
 
-def test_a_planted_fault_is_one_change_of_one_line_that_breaks_a_relation(tmp_path: Path) -> None:
+def test_a_planted_fault_breaks_one_relation(tmp_path: Path) -> None:
     main = tmp_path / "main.tex"
     main.write_text(TABLE % "62.0", encoding="utf-8")
     sound = read_tables(main.read_text(encoding="utf-8"))

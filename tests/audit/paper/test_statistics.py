@@ -61,7 +61,7 @@ def test_p_from_t_and_n(tmp_path: Path) -> None:
     rows = [f"m{k},{a},{b},{c:.3f}" for k, (a, b, c) in enumerate(zip(t, n, p, strict=True))]
     table = "name,t,n,p\n" + "\n".join(rows) + "\n"
     audit = audit_table(tmp_path, table)
-    assert broken(audit) == [] and "two-sided p of t with n - 1 degrees of freedom: 6 of 6" in audit.relations[0]
+    assert broken(audit) == [] and "1 degrees of freedom: 6 of 6" in audit.relations[0]
     wrong = table.replace(rows[3], f"m3,3.05,7,{p[3] / 2:.3f}")  # one-sided, among two-sided ones
     assert broken(audit_table(tmp_path, wrong)) == ["t, m3, p"]
 
@@ -139,7 +139,7 @@ def test_what_a_shape_leaves_open(tmp_path: Path, lines: str, printed: str, mess
         assert broken(audit) == [] and message in row["quantity"]
     else:
         assert broken(audit) == [row["quantity"]] and f"{printed} is printed. Nearest of" in row["explanation"]
-        assert "the first: 124,337,664, counted with no biases, a gain in each norm" in row["explanation"]
+        assert "124,337,664, counted with no biases" in row["explanation"]
         assert re.fullmatch(r"recomputed \d{3}\.\d+M", format_recomputed(row))  # as the paper prints it
 
 

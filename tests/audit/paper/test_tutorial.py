@@ -50,7 +50,7 @@ def test_the_tutorial_is_what_happens(page: str, repository: Path, tmp_path: Pat
     assert f"{rows} checks: {rows} told" in done.stdout
 
 
-def test_every_function_and_key_is_in_the_reference_with_what_it_is_given(repository: Path) -> None:
+def test_every_function_and_key_is_in_reference(repository: Path) -> None:
     page = (repository / "docs/audit-checks.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+\(.*?\))` \|", page.partition("## Functions")[2], re.M) == [
         format_call(name) for name in TAKES

@@ -53,7 +53,7 @@ def test_by_hand() -> None:
     assert values["concentration"].null == values["largest_weight"].null == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
 
 
-def test_the_share_of_logits_beyond_is_of_visible_keys_on_either_side() -> None:
+def test_the_share_of_logits_beyond_is_of_visible_keys() -> None:
     """Of six visible keys: 50 itself is not beyond; what is not a number is."""
     logits = [[60.0, 99, 99], [-51.0, 50.0, 99], [0.0, -50.0, math.nan]]
     assert by_hand([[1.0, 0, 0], [1, 0, 0], [1, 0, 0]], logits)["logits_beyond"].value == pytest.approx(3 / 6)
@@ -140,7 +140,7 @@ def test_logits_are_what_weights_are_fingerprint(name: str) -> None:
         torch.testing.assert_close(again, weights_BHQK, rtol=1e-9, atol=1e-12)
 
 
-def test_uniform_attention_has_the_null_and_attention_to_one_key_one() -> None:
+def test_uniform_attention_has_the_null() -> None:
     model = create(small(), init_seed=1)
     batch_BT = tokens(model)
 

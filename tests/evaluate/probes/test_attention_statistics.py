@@ -53,7 +53,7 @@ def test_as_computed_naively_in_float64(monkeypatch: pytest.MonkeyPatch, rows: i
             assert 0.1 < expected["entropy"] < 0.95, "attention must be sharp for this to test anything"
 
 
-def test_where_training_starts_at_the_width_of_the_premature_study() -> None:
+def test_where_training_starts_at_width_of_premature_study() -> None:
     """A normalised input of width 960, weights N(0, 0.02^2), heads of 64, 1024 tokens. Rotary positions change nothing
     of it. The numbers were drawn without this code: z is nearly N(0, 0.385^2)."""
     spec = small(layers=1, width=960, heads=15, key_value_heads=15, head_width=64, ffn_width=64, vocabulary=8192,
@@ -110,7 +110,7 @@ def test_no_matrix_of_all_queries_and_keys_is_made() -> None:
 
 def test_a_mixer_that_is_no_softmax_is_refused() -> None:
     model = create(small(mixer={"name": "sigmoid"}), init_seed=1)
-    with pytest.raises(PlumblineError, match=r"model.mixer 'sigmoid': what probes read of attention weights is exact"):
+    with pytest.raises(PlumblineError, match=r"model.mixer 'sigmoid': what probes read"):
         read(model, [AttentionStatistics()], tokens(model))
     assert model.training and not has_hooks(model)
 

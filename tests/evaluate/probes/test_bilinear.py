@@ -145,5 +145,5 @@ def test_a_run_names_its_seed() -> None:
 def test_a_layer_without_a_weight_of_queries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = create(small(), init_seed=1)
     monkeypatch.delitem(model.parameter_roles, "blocks.2.attention.projections.query.weight")
-    with pytest.raises(PlumblineError, match=r"model.projections 'grouped_query': layer 2 has 0 weights with the role"):
+    with pytest.raises(PlumblineError, match=r"model.projections 'grouped_query': layer 2 has 0 weights"):
         bilinear(model)

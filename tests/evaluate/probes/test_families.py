@@ -115,7 +115,7 @@ class TestWhatAFamilyCannotAnswer:
         folder = save_model("gemma3_text", tmp_path / "gemma3", **WINDOW)
         np.save(tmp_path / "ids.npy", np.random.default_rng(5).integers(3, 40, 60))
         options = ("--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics")
-        with pytest.raises(PlumblineError, match=r"16 tokens back at most.*give --context 16 or less, or attention_co"):
+        with pytest.raises(PlumblineError, match=r"16.*--context 16.*attention_co"):
             probe_folder(monkeypatch, folder, *options, "--context", 17)
         assert len(probe_folder(monkeypatch, folder, *options, "--context", 16)) == 5 * 4 * 5
 
@@ -124,7 +124,7 @@ class TestWhatAFamilyCannotAnswer:
         subject = _transformers.load(save_model("mistral", tmp_path / "mistral", **WINDOW))
         with (
             subject.watch("scores", 2, lambda layer, scores: None),
-            pytest.raises(PlumblineError, match=r"a mask that is not causal alone \(a sliding window"),
+            pytest.raises(PlumblineError, match=r"not causal.*sliding"),
         ):
             subject.logits(torch.arange(3, 33)[None])
 
@@ -157,5 +157,5 @@ def test_every_family_has_a_model_beside_the_library() -> None:
 
 def test_a_config_without_a_type(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(PlumblineError, match=r"config\.json: model_type is missing.*save the model again"):
+    with pytest.raises(PlumblineError, match=r"config\.json: model_type is missing.*save the model"):
         _transformers.read_config(tmp_path)

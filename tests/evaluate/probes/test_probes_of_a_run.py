@@ -75,7 +75,7 @@ def test_a_run_is_read_at_its_points(packs: Path, finished: Path) -> None:
     assert frame[frame.fraction == 0.5].value.tolist() == expected
 
 
-def test_what_a_run_left_for_probes_is_compared_with_its_manifest(packs: Path, tmp_path: Path) -> None:
+def test_what_run_left_for_probes_is_compared_with_its_manifest(packs: Path, tmp_path: Path) -> None:
     probes = [{"name": "query_key_norms", "every": 2, "sequences": 2}]
     assert train(run_spec(probes=probes), settings(packs, tmp_path)) == 0
     read_run(tmp_path / "out", packs / "validation.json", CPU)
@@ -98,7 +98,7 @@ def test_separators_of_the_pack_are_left_out(packs: Path, finished: Path, tmp_pa
     assert set(plain[changed].probe) == {"lower_copy"}
 
 
-def test_a_run_that_diverged_before_the_other_point_has_no_locality(packs: Path, tmp_path: Path) -> None:
+def test_run_that_diverged_before_other_point_has_no_locality(packs: Path, tmp_path: Path) -> None:
     spec = run_spec(probes=PROBES, optimizer__learning_rate=1e20, optimizer__gradient_clip=0.0)
     assert train(spec, settings(packs, tmp_path)) == 0
     assert read_json(tmp_path / "out/outcome.json")["outcome"] == "diverged"

@@ -25,7 +25,7 @@ def norms(model: Decoder, sequences: int = 2) -> dict[tuple[str, int | None, int
     return {(probe_value.probe, probe_value.layer, probe_value.head): probe_value for probe_value in values}
 
 
-def test_after_a_norm_with_unit_gain_every_vector_is_as_long_as_the_root_of_its_width() -> None:
+def test_a_unit_gain_norm_gives_one_length() -> None:
     """The key norms study's shape: 22 layers, 8 query and 4 key heads of 64; every norm starts at 8.0."""
     spec = small(layers=22, width=512, heads=8, key_value_heads=4, head_width=64, ffn_width=1024,
                  query_key={"name": "qk_norm"})  # fmt: skip
@@ -41,7 +41,7 @@ def test_after_a_norm_with_unit_gain_every_vector_is_as_long_as_the_root_of_its_
         assert probe_value.value == pytest.approx(2.4 if probe == "key_norm" else 8.0, rel=1e-4)
 
 
-def test_without_a_norm_there_is_no_null_and_the_length_is_that_of_the_projection() -> None:
+def test_without_a_norm_there_is_no_null() -> None:
     """Of a normalised input, each coordinate is N(0, width x std^2) at the start: norms near sqrt(64 x 0.2048)."""
     model = create(small(layers=2, width=512, heads=8, key_value_heads=4, head_width=64), init_seed=42)
     values = norms(model)
@@ -97,7 +97,7 @@ def test_rotary_positions_leave_the_norms_as_they_are() -> None:
             assert values[name, 2, head].value == pytest.approx(value, rel=1e-6)
 
 
-def test_one_pass_serves_all_probes_and_leaves_the_model_as_it_was() -> None:
+def test_one_pass_serves_all_probes() -> None:
     model = create(small(), init_seed=1)
     calls: list[bool] = []
     model.register_forward_hook(lambda *_: calls.append(model.training))

@@ -175,7 +175,7 @@ def test_a_search_over_continuations_gives_the_same_with_a_cache(outside: dict[s
     assert torch.equal(beams, outside[f"{SAVED_AGAIN}/beams_recomputed"])
 
 
-def test_what_looks_at_the_length_of_a_call_bears_neither_cache_nor_padding(outside: dict[str, torch.Tensor]) -> None:
+def test_a_mixer_of_the_whole_call_bears_no_cache_or_padding(outside: dict[str, torch.Tensor]) -> None:
     unpadded = {name for name in COVER if f"{name}/refused_padding" in outside}
     uncached = {name for name in COVER if f"{name}/refused_cache" in outside}
     assert (unpadded, uncached) == (OF_LENGTHS, {*OF_LENGTHS, UNCACHED})

@@ -101,7 +101,7 @@ def test_the_verb(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "scores.parquet"]
 
 
-def test_scores_of_other_weights_or_another_tokenizer_stand_on_no_card(softpick: Path, tmp_path: Path) -> None:
+def test_no_card_has_scores_of_other_weights_or_tokenizer(softpick: Path, tmp_path: Path) -> None:
     path, run = tmp_path / "scores.parquet", FinishedRun.read(softpick)
     row = {"run_id": run.spec.run_id, "task": "piqa", "metric": "acc", "value": 0.5, "stderr": 0.1, "items": 16}
     rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
@@ -109,7 +109,7 @@ def test_scores_of_other_weights_or_another_tokenizer_stand_on_no_card(softpick:
     frames.write(rows, "scores", path, own)
     assert len(model_card.read_evaluation(path, run)) == 1
     frames.write(rows, "scores", path, own | {"tokenizer_sha256": "1" * 64})
-    with pytest.raises(PlumblineError, match=rf"was made with tokenizer_sha256 1{{64}}, and {softpick} has "):
+    with pytest.raises(PlumblineError, match=rf"tokenizer_sha256 1{{64}}, and {softpick}"):
         model_card.read_evaluation(path, run)
 
 
@@ -196,17 +196,17 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
         write_export.require_free(out, "b", False)
     write_export.require_free(out, "b", True)
     (out / "config.json").write_text("{1}")
-    with pytest.raises(PlumblineError, match=r"config\.json was changed after it was exported; .*--force"):
+    with pytest.raises(PlumblineError, match=r"config\.json.*--force"):
         write_export.require_free(out, "a", False)
     write_export.require_free(out, "a", True)
     (out / "notes").mkdir()
     (out / "notes/mine.txt").write_text("mine")
     for force in (False, True):
-        with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote; name another"):
+        with pytest.raises(PlumblineError, match=r"notes/mine\.txt, which no export wrote"):
             write_export.require_free(out, "a", force)
     (out / "config.json").unlink()
     (out / EXPORT_RECORD).unlink()
-    with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote"):
+    with pytest.raises(PlumblineError, match=r"notes/mine\.txt, which no export wrote"):
         write_export.require_free(out, "a", True)
     with pytest.raises(PlumblineError, match=r"mine\.txt is not a folder"):
         write_export.require_free(out / "notes/mine.txt", "a", True)
@@ -215,8 +215,8 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"outcome": {"outcome": "diverged"}}, r"diverged; there is no model to export"),
-        ({"components": {"model.mixer": "0" * 16}}, r"the code of model\.mixer is not the code that this run was"),
+        ({"outcome": {"outcome": "diverged"}}, "diverged.*no model"),
+        ({"components": {"model.mixer": "0" * 16}}, r"model\.mixer is not the code"),
         ({"model": {"shared_layers": True}}, r"model\.shared_layers: .*run it with this package"),
     ],
 )

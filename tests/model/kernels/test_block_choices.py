@@ -25,7 +25,7 @@ DEVICE = "NVIDIA H100 80GB HBM3"
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_defaults_are_those_that_were_compiled_and_say_that_they_are_not_measured(size: int) -> None:
+def test_defaults_are_those_that_were_compiled(size: int) -> None:
     """At most 128 rows of 64 half-precision numbers, and at least 32 rows, whatever the width."""
     for width in (8, 16, 32, 48, 64, 72, 96, 128, 256, 512):
         row, padded = row_for("softpick", "", width, size), block_choices.padded_width(width)
@@ -35,7 +35,7 @@ def test_defaults_are_those_that_were_compiled_and_say_that_they_are_not_measure
     assert row_for("selective", "", 64, 2).blocks == CHOICES[0]
 
 
-def test_a_measured_row_is_for_its_kernel_device_width_and_type_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measured_row_is_for_its_kernel_and_device_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = BlockChoice(
         kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 64, 4, 2), measured="1 ms, commit abc"
     )

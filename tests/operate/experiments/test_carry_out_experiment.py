@@ -52,9 +52,7 @@ def test_after_a_keep_no_bank_of_old_seeds(place: ExperimentFolders, session: Se
     assert settled.plan.steps[0][0] == tuple((BASELINE, seed) for seed in range(47, 52))
 
 
-def test_a_longer_training_is_told_and_refused_where_it_had_to_be_equal(
-    place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_longer_training_is_told(place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = {BASELINE: 10.0, "new": 24.0}
     monkeypatch.setattr(
         NumbersTrainer, "evidence", lambda _, run: replace(run.evidence, seconds=seconds.get(run.arm, 10.0))
@@ -71,9 +69,7 @@ def test_a_longer_training_is_told_and_refused_where_it_had_to_be_equal(
     assert equal.verdict == "keep"
 
 
-def test_a_broken_guard_withholds_a_keep_before_and_by_its_fresh_runs(
-    place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_guard_withholds_a_keep(place: ExperimentFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = {BASELINE: 1e9, "large": 1.4e9}
     seen_verdicts: list[str] = []
 
@@ -101,11 +97,11 @@ def test_a_broken_guard_withholds_a_keep_before_and_by_its_fresh_runs(
         assert (seen_verdicts.pop(), decision.verdict) == (first, last)
         assert place.read_decision(name).terms.guards == guarded.guards
         page = place.page(name).read_text()
-        assert "\n| guards " in page and "Guards, which can only withhold a keep: `memory_bytes <= 1.05x`" in page
+        assert "\n| guards " in page and "withhold a keep: `memory_bytes <= 1.05x`" in page
         if last == "discard":
             assert decision.exit_code == 10 and decision.sentence.startswith(f"`{name}` improves `loss` by ")
             assert "and is not kept: its peak memory is" in decision.sentence
-            assert "at most 1.05 times is allowed" in decision.sentence
+            assert "1.05 times is allowed" in decision.sentence
     slow = run_try(place, replace(guarded, candidate="worse"), NumbersTrainer(noisy(-3), "worse"))
     assert slow.verdict == "discard" and "not kept: its" not in slow.sentence, "guards decide of keeps alone"
     monkeypatch.setattr(NumbersTrainer, "evidence", lambda _, run: run.evidence)
@@ -117,7 +113,7 @@ def test_a_claim_is_made_of_what_was_kept_and_of_nothing_else(place: ExperimentF
     """Fresh seeds for what was discarded are a second chance."""
     assert run_try(place, QUESTION, NumbersTrainer(noisy(-3))).verdict == "discard"
     assert place.read_decision(QUESTION.name).verdict == "discard"
-    with pytest.raises(PlumblineError, match="x ended as 'discard', and only what a try kept is run again"):
+    with pytest.raises(PlumblineError, match="ended as 'discard'"):
         place.read_decision(QUESTION.name, only_kept=True)
 
 
@@ -147,5 +143,5 @@ def test_an_edited_method_is_not_confirmed(
     trainer = NumbersTrainer(noisy(8), "softpick")
     assert run_try(place, question, trainer, **record).verdict == "keep"
     monkeypatch.setattr(study_verbs, "_make_place", lambda project: place)
-    with pytest.raises(PlumblineError, match="its code is no longer what was kept; plumbline try softpick"):
+    with pytest.raises(PlumblineError, match=r"no longer.*plumbline"):
         study_verbs.confirm(args)

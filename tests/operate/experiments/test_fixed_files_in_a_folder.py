@@ -30,9 +30,7 @@ def evaluated(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", [("try", "-m", "x"), ("try", "-m", "x", "--dry-run")], ids=["try", "dry run"])
-def test_a_candidate_that_touches_what_measures_is_refused_by_name_before_any_run(
-    evaluated: Path, command: tuple[str, ...]
-) -> None:
+def test_candidate_that_touches_what_measures_is_refused_by_name(evaluated: Path, command: tuple[str, ...]) -> None:
     change(evaluated)
     before = banked(evaluated)
     (evaluated / "evaluate.py").rename(evaluated / "measure/shard_2")
@@ -52,7 +50,7 @@ def test_a_candidate_that_touches_what_measures_is_refused_by_name_before_any_ru
     assert banked(evaluated) == before and not list((evaluated / ".plumbline/pages").glob("*"))
 
 
-def test_what_is_fixed_and_what_changed_stand_on_the_page_in_the_terminal_and_in_json(evaluated: Path) -> None:
+def test_what_is_fixed_and_what_changed_stand_on_page(evaluated: Path) -> None:
     change(evaluated, "GAIN = -0.2")
     (evaluated / "notes.py").write_text("a\nb\n")
     done = plumbline(evaluated, "try", "-m", "x", "--json", "--", "--worse", "0.1")
@@ -68,11 +66,11 @@ def test_what_is_fixed_and_what_changed_stand_on_the_page_in_the_terminal_and_in
     assert re.search(r"\| `notes.py` +\| \+2 -0 \(new\) ", page) and "Flags that differ: `--worse 0.1`." in page
 
 
-def test_flags_alone_change_no_file_and_without_the_key_it_is_not_known_what_measures(folder: Path) -> None:
+def test_flags_alone_change_no_file(folder: Path) -> None:
     decision = json.loads(plumbline(folder, "try", "-m", "x", "--json", "--", "--worse", "0.3").stdout)
     assert decision["changed_files"] == {} and "No file differs" in Path(decision["page"]).read_text()
     check = decision["comparability"]["fixed files"]
-    assert check["answer"] == "not known here" and "metric.fixed of plumbline.toml names none" in check["text"]
+    assert check["answer"] == "not known here" and "plumbline.toml names none" in check["text"]
 
 
 def test_a_pattern_that_matches_nothing_names_its_remedy(evaluated: Path) -> None:
@@ -81,12 +79,12 @@ def test_a_pattern_that_matches_nothing_names_its_remedy(evaluated: Path) -> Non
     path = evaluated / "plumbline.toml"
     path.write_text(path.read_text().replace('fixed = ["evaluate.py", "measure/shard*", "data"]\n', ""))
     done = plumbline(evaluated, "try", "-m", "x")
-    assert done.returncode == 1 and "metric.fixed: 'evalute.py' matches no file of the baseline" in done.stderr
+    assert done.returncode == 1 and "metric.fixed: 'evalute.py' matches no file" in done.stderr
     assert "did you mean 'evaluate.py'?" in done.stderr and "take the pattern out" in done.stderr
 
 
 @pytest.mark.parametrize("edit", ["pattern = '('", "pattern = 'val_loss: [0-9.]+'", "pattern = val_loss", "no = 1"])
-def test_a_candidate_with_a_trainer_file_that_cannot_be_read_is_not_judged(folder: Path, edit: str) -> None:
+def test_an_unreadable_trainer_file_is_not_judged(folder: Path, edit: str) -> None:
     change(folder)
     path, before = folder / "plumbline.toml", banked(folder)
     path.write_text(re.sub("^pattern = .*$", lambda _: edit, path.read_text(), flags=re.MULTILINE))
@@ -98,7 +96,7 @@ def test_a_candidate_with_a_trainer_file_that_cannot_be_read_is_not_judged(folde
     assert plumbline(folder, "try", "-m", "x").returncode == 1, "a file that never could be read is an error"
 
 
-def test_a_wider_pattern_frees_no_file_that_measured_and_a_narrower_one_is_refused(evaluated: Path) -> None:
+def test_a_wider_pattern_frees_no_file_that_measured(evaluated: Path) -> None:
     change(evaluated)
     path = evaluated / "plumbline.toml"
     was = 'fixed = ["evaluate.py", "measure/shard*", "data"]'
@@ -116,9 +114,7 @@ def test_a_wider_pattern_frees_no_file_that_measured_and_a_narrower_one_is_refus
     ("key", "old", "new"),
     [("direction", 'direction = "lower"', 'direction = "higher"'), ("pattern", "pattern = '", "pattern = '(?m)")],
 )
-def test_another_metric_under_the_old_name_or_another_direction_is_refused_once_it_was_measured(
-    folder: Path, key: str, old: str, new: str
-) -> None:
+def test_a_measured_metric_keeps_its_name_and_direction(folder: Path, key: str, old: str, new: str) -> None:
     path = folder / "plumbline.toml"
     text = path.read_text()
     assert old in text
@@ -134,7 +130,7 @@ def test_another_metric_under_the_old_name_or_another_direction_is_refused_once_
     assert plumbline(folder, "try", "-m", "y", "--", "--worse", "0.3").returncode == 10
 
 
-def test_what_was_kept_before_a_file_was_fixed_is_not_confirmed_by_it(evaluated: Path) -> None:
+def test_what_was_kept_before_file_was_fixed_is_not_confirmed(evaluated: Path) -> None:
     fixed = (evaluated / "plumbline.toml").read_text()
     (evaluated / "plumbline.toml").write_text(fixed.replace('"evaluate.py", ', ""))
     change(evaluated)
@@ -142,4 +138,4 @@ def test_what_was_kept_before_a_file_was_fixed_is_not_confirmed_by_it(evaluated:
     assert plumbline(evaluated, "try", "-m", "both").returncode == 0
     (evaluated / "plumbline.toml").write_text(fixed)
     done = plumbline(evaluated, "confirm")
-    assert done.returncode == 13 and "both: it changes what measures: evaluate.py +1 -1" in done.stderr, done
+    assert done.returncode == 13 and "changes what measures: evaluate.py +1 -1" in done.stderr, done

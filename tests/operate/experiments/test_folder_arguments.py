@@ -11,7 +11,7 @@ from plumbline.operate.experiments.folder_arguments import question_again, quest
 from plumbline.verdict.own_trainer import trainer_file
 
 
-def test_equal_measures_are_those_of_the_file_or_of_the_line_and_guards_the_files() -> None:
+def test_equal_measures_are_those_of_the_file_or_of_the_line() -> None:
     content: dict[str, object] = {"run": {"command": "python t.py"}, "metric": {"name": "loss"}}
     parts: dict[str, object] = {"decide": {"equal": ["seconds"]}, "guard": {"memory_bytes": "<= 1.05x"}}
     file = trainer_file.parse(content | parts, Path("plumbline.toml"))

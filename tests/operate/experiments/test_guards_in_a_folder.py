@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.operate.experiments.trainer_folder import banked, change, plumbline
 
 
-def test_a_guard_withholds_a_keep_and_one_that_no_run_states_is_refused_before_any_run(folder: Path) -> None:
+def test_a_guard_withholds_a_keep(folder: Path) -> None:
     change(folder)
     toml, before = folder / "plumbline.toml", banked(folder)
     text = toml.read_text()

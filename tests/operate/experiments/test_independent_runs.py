@@ -23,8 +23,8 @@ print(f"val_loss: {3 + (int.from_bytes(os.urandom(1), 'big') // 2 + 1) * 1e-7:.9
 
 
 def test_a_seed_is_run_twice_once_a_folder_and_the_noise_says_so(folder: Path, template: tuple[Path, Done]) -> None:
-    assert "baseline, seed 42 runs once more: what its runs print first does not tell" in template[1].stderr
-    assert "Seed 42, run twice, gives the same number." in template[1].stdout
+    assert "baseline, seed 42 runs once" in template[1].stderr
+    assert "Seed 42" in template[1].stdout
     (rerun,) = json.loads(plumbline(folder, "noise", "--json").stdout)["reruns"]
     assert rerun["seed"] == 42 and rerun["values"][0] == rerun["values"][1]
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
@@ -48,7 +48,7 @@ def test_rounding_that_looks_like_the_spread_of_seeds_is_refused(
     assert done.returncode == 0 and "gives the same number" in done.stdout, done.stderr
 
 
-def test_a_checkpoint_at_a_path_of_its_own_is_refused_after_two_runs(tmp_path: Path) -> None:
+def test_checkpoint_at_path_of_its_own_is_refused_after_two_runs(tmp_path: Path) -> None:
     """Each run goes on from what the one before it left, so that all of them fall in the order of time."""
     script = """\
         import json, os, random
@@ -61,7 +61,7 @@ def test_a_checkpoint_at_a_path_of_its_own_is_refused_after_two_runs(tmp_path: P
     path = str(tmp_path / "ckpt.json")
     folder = repository_of(tmp_path / "own", textwrap.dedent(script).format(path=path))
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    assert done.returncode == 13 and f"seed 43 of baseline read {path}, which seed 42 of" in done.stderr, done.stderr
+    assert done.returncode == 13 and f"seed 43 of baseline read {path}" in done.stderr, done.stderr
     assert [row["run"]["seed"] for row in banked(folder)] == [42, 43]
 
 
@@ -78,11 +78,9 @@ print(f"val_loss: {3 + random.Random(seed).gauss(0, 0.1) + again * 0.02:.6f}")
 """
 
 
-def test_further_seeds_run_twice_until_it_is_clear_that_the_seed_has_an_effect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_seeds_run_twice_until_their_effect_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIMES_RUN", str(tmp_path))
     folder = repository_of(tmp_path / "own", NOISY)
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("runs once more") == 3 and "Seed 43, run twice, differs by 0.02." in done.stdout
+    assert done.stderr.count("runs once more") == 3 and "43, run twice, differs by 0.02." in done.stdout

@@ -66,7 +66,7 @@ def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> No
     ]
 
 
-def test_hooks_of_pi_autoresearch_block_a_keep_that_was_not_decided(loop: Loop) -> None:
+def test_hooks_of_pi_autoresearch_block_an_undecided_keep(loop: Loop) -> None:
     (loop.folder / ".auto").mkdir()
     (loop.folder / ".gitignore").write_text(".auto/\n")
     loop.change("-0.2")
@@ -98,7 +98,7 @@ def test_the_benchmark_writes_as_it_goes(tmp_path: Path, repository: Path, monke
     with pytest.raises(KeyboardInterrupt):
         loop_rules.main()
     text = (tmp_path / "out.md").read_text()
-    assert text.count("world (") == 4 and "One session of 1 of 60 proposals, not finished" in text
+    assert text.count("world (") == 4 and "1 of 60 proposals, not finished" in text
 
 
 def test_the_stand_in_prints_the_block_that_autoresearch_reads(loop: Loop) -> None:

@@ -37,14 +37,14 @@ def at_once(folder: Path, where: str) -> int:
     return trainer(folder, "--changed").at_once
 
 
-def test_profiles_are_found_in_the_folder_and_with_plumbline_and_their_jobs_count(tmp_path: Path) -> None:
+def test_profiles_are_found_in_the_folder_and_with_plumbline(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     (folder / "site").mkdir()
     (folder / "site/profile.yaml").write_text("jobs: 6\n")
     assert at_once(folder, 'profile = "slurm"') == 64
     assert at_once(folder, 'profile = "slurm, site"') == 6
     assert at_once(folder, 'profile = "slurm, site"\nat_once = 4') == 4
-    with pytest.raises(PlumblineError, match=r"where.profile: there is no profile 'slrum'; did you mean 'slurm'\?"):
+    with pytest.raises(PlumblineError, match="profile 'slrum'; did you mean 'slurm'"):
         at_once(folder, 'profile = "slrum"')
     (folder / "site/profile.yaml").write_text("executor: slurm\n")
     with pytest.raises(PlumblineError, match=r"profile\.yaml: says no number of `jobs`"):
@@ -53,7 +53,7 @@ def test_profiles_are_found_in_the_folder_and_with_plumbline_and_their_jobs_coun
 
 def test_without_snakemake_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "snakemake", None)
-    with pytest.raises(PlumblineError, match=r"toml: where.profile needs snakemake, .*pip install '\.\[pipeline\]'"):
+    with pytest.raises(PlumblineError, match=r"where.profile needs snakemake, .*pip install '\.\[pipeline\]'"):
         at_once(make(tmp_path / "mine"), 'profile = "slurm"')
 
 

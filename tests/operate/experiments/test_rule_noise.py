@@ -31,7 +31,7 @@ def test_rates_are_of_runs_like_the_banks(
     monkeypatch.setattr("plumbline.verdict.rule_rates.MOST_OF_FUNCTION", 300)
     (tmp_path / "rule.py").write_text(RULE)
     rule = f"{tmp_path}/rule.py:decide"
-    with pytest.raises(PlumblineError, match="no two runs of one method"):
+    with pytest.raises(PlumblineError, match=r"no two.*method"):
         print_rule(options(rule), bank, metric="acc", higher=True)
     for seed, value in enumerate((70.0, 72.0, 74.0)):
         run = ArmRun(arm=BASELINE, seed=seed, value=value, run_id=str(seed), fingerprint="here")

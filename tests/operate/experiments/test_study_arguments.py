@@ -57,5 +57,5 @@ def test_a_dry_run_counts_the_runs_of_each_order(
 ) -> None:
     """Interleaved: a run of the baseline after each of the method's but the last."""
     out, _ = dry_run(tmp_path, capsys, "--preset", "smoke", "--baseline-runs", "3", "--max-runs", "4", *options)
-    assert f"{baseline} runs of the baseline, at most {most} of the candidate" in out
-    assert f"At most {baseline + most} runs are to be trained (0 of {baseline + most} are there)" in out
+    assert f"{baseline} runs" in out
+    assert f"trained (0 of {baseline + most}" in out

@@ -9,7 +9,7 @@ from plumbline.verdict.decision.experiment import BASELINE
 from tests.operate.experiments.trainer_folder import banked, change, plumbline
 
 
-def test_a_refactor_with_equal_values_is_as_good_and_is_the_baseline(folder: Path) -> None:
+def test_a_refactor_with_equal_values_is_as_good(folder: Path) -> None:
     change(folder, "GAIN = 0.0  # a refactor")
     done = plumbline(folder, "try", "-m", "refactor", "--as-good-as", "1sigma", "--json")
     report = json.loads(done.stdout)
@@ -27,7 +27,7 @@ def test_a_refactor_with_equal_values_is_as_good_and_is_the_baseline(folder: Pat
     assert len(banked(folder)) == runs
 
 
-def test_too_few_runs_are_refused_with_their_number_before_they_are_made(folder: Path) -> None:
+def test_too_few_runs_are_refused_with_their_number(folder: Path) -> None:
     change(folder, "GAIN = seed * 1e-9", "GAIN = 0.0")
     planned = plumbline(folder, "try", "-n", "-m", "other", "--as-good-as", "1sigma")
     assert planned.returncode == 0 and "--baseline-runs 36 --max-runs 36" in " ".join(planned.stdout.split()), planned

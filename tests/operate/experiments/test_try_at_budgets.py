@@ -50,9 +50,7 @@ def try_at(folder: Path, *options: str, flags: tuple[str, ...] = CHANGE) -> Any:
 
 
 @pytest.mark.slow
-def test_a_gain_of_short_runs_alone_shrinks_and_a_stop_makes_no_run_twice(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gain_of_short_runs_alone_shrinks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = json.loads(try_at(folder, "--max-runs", "2", "-n", "--json").stdout)
     assert (planned["runs_at_most"], planned["units_of_1x"], planned["seconds_at_most"]) == (8, 20.0, None)
     assert "1x: --steps 10; 4x: --steps 40" in planned["plan"] and not (folder / ".plumbline/runs.jsonl").exists()
@@ -101,12 +99,12 @@ def test_a_gain_of_short_runs_alone_shrinks_and_a_stop_makes_no_run_twice(
 
 
 @pytest.mark.slow
-def test_a_budget_without_effect_is_refused_and_a_candidate_that_breaks_costs_two_runs(folder: Path) -> None:
+def test_a_budget_without_effect_is_refused(folder: Path) -> None:
     (folder / "plumbline.toml").write_text(SETTINGS.replace('"--steps {10}"', '"env:STEPS={10}"'))
     done = try_at(folder, "--max-runs", "2", "--json")
     report = json.loads(done.stdout)
     assert (done.returncode, report["verdict"]) == (13, "cannot be judged") and report["course"] is None
-    assert "last step is 10 at 1x and 10 at 4x" in report["sentence"] and "no effect" in report["sentence"]
+    assert "10 at 1x and 10 at 4x" in report["sentence"] and "no effect" in report["sentence"]
     runs = len(banked(folder))
     broken = try_at(folder, "--json", flags=("--", "--no-such-flag", "1"))
     assert (broken.returncode, json.loads(broken.stdout)["verdict"]) == (12, "crashed"), broken.stderr
@@ -126,7 +124,7 @@ def test_what_has_no_meaning_is_refused_with_its_remedy(folder: Path) -> None:
         done = try_at(folder, "-n", *options)
         assert done.returncode == 2 and options[0] in done.stderr, done
     half = plumbline(folder, "try", "--trust", "-m", "short", "--at", "1x,0.25x", "-n", *CHANGE)
-    assert half.returncode == 2 and "has 10, of which that is 2.5" in half.stderr
+    assert half.returncode == 2 and "10, of which that is 2.5" in half.stderr
     (folder / "plumbline.toml").write_text(SETTINGS.replace("budget", "# budget"))
     none = try_at(folder, "-n")
     assert none.returncode == 1 and 'budget = "--max-steps {2000}"' in none.stderr, none

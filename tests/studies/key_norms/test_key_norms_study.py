@@ -73,7 +73,7 @@ def test_decay_alone_takes_a_key_norm_from_8_to_2_5(preset: str, remaining_norm:
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_the_line_is_what_the_optimizer_does_to_a_gain_without_gradient(arm: str) -> None:
+def test_line_is_what_optimizer_does_to_gain_without_gradient(arm: str) -> None:
     """With gradients of zero, AdamW's moments stay zero, and decay is all that happens."""
     run = spec(arm, "smoke")
     model = create(run.model, 0)

@@ -52,7 +52,7 @@ def test_every_claim_is_measured_or_says_why_not():
     )
 
 
-def test_the_published_world_reproduces_every_claim_but_what_is_false_as_it_is_worded(rows):
+def test_the_published_world_reproduces_every_true_claim(rows):
     """Theorem 3's text makes no exception; a square it is only where nothing mature stands beside."""
     other = rows[rows["verdict"] != "reproduced"]
     assert other["why"].to_dict() == {"rho_squared": "1 of 2 parts hold; not so: beside_a_rest"}
@@ -143,7 +143,7 @@ def test_a_ratio_of_one_is_not_below_one():
     assert of_runs_where(above, "locality").loc["locality", "verdict"] == "not reproduced"
 
 
-def test_what_suppresses_nothing_is_no_suppressor_and_what_keeps_little_keeps_not_most():
+def test_what_suppresses_nothing_is_no_suppressor():
     def other_way(facts):
         for method, gain in (("gpt_swiglu", 0.62), ("gpt_rmsnorm", 0.2), ("gpt_biasless", 0.2), ("gpt", 0.5858)):
             control = facts[f"premature/base/{method}/s42"]

@@ -165,7 +165,7 @@ def test_table10_multipliers_are_those_of_the_specs(tables):
     ]
 
 
-def test_theory_holds_but_for_the_square_beside_a_mature_rest_and_the_quotient_of_bounds(tables):
+def test_theory_holds_but_for_the_square_beside_a_mature_rest(tables):
     frame = tables["theory"].frame.set_index("check")
     assert list(frame.index[frame["statement_holds"] == "no"]) == ["theorem_3_beside", "theorem_3_ratio"]
     assert frame.loc["theorem_3_ratio", "computed_value"] > 1000, "at drawn heads the bound is that loose"

@@ -126,14 +126,14 @@ def test_every_run_is_read_at_the_points_that_tables_need():
     assert {"upper_ablation", "locality"} <= {probe.name for probe in spec("gpt_slow").probes}
 
 
-def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible():
+def test_each_interpretation_has_an_alternative_or_a_reason():
     interpretations = study_at().definition["interpretations"]
     assert len({interpretation["id"] for interpretation in interpretations}) == len(interpretations) >= 40
     bare = [interpretation["id"] for interpretation in interpretations if not interpretation["alternatives"]]
     assert bare == ["fixed_release", "steps", "theory_head"]
 
 
-def test_scores_are_read_under_the_name_that_the_trainer_logs_them_by():
+def test_scores_are_read_under_name_that_trainer_logs_them_by():
     from plumbline.studies.premature.release_rule_replay import LOGGED
     from plumbline.train.interventions._until_release import SCORE
 

@@ -50,7 +50,7 @@ def test_bounds_are_in_order_and_hold(seed, rate):
     head = random_head(seed, **SHAPE, sharpness=1.0 + seed)
     moved = frobenius(head.score_change(rate, 2 * rate))
     assert moved <= head.bound(rate, 2 * rate) <= head.unconditional_bound(rate, 2 * rate)
-    assert head.bound(rate, 2 * rate) <= head.localised_bound(rate, 2 * rate)
+    assert head.bound(rate, 2 * rate) <= head.bound_by_localisation(rate, 2 * rate)
 
 
 def test_the_step_is_measured_on_the_chosen_directions():
@@ -64,7 +64,7 @@ def test_the_step_is_measured_on_the_chosen_directions():
     assert head.energy == pytest.approx(np.linalg.norm(head.x_TD @ p) ** 2)
 
 
-def test_the_bound_is_met_by_an_aligned_head_and_missed_by_a_smaller_one():
+def test_the_bound_is_met_by_an_aligned_head():
     head = sharp_head(16, 20, 6)
     assert frobenius(head.score_change(1e-8, 1e-8)) / head.bound(1e-8, 1e-8) == pytest.approx(1.0, abs=1e-5)
     assert frobenius(head.score_change(1e-8, 0.0)) / head.bound(1e-8, 0.0) == pytest.approx(1.0, abs=1e-5)
@@ -91,7 +91,7 @@ def test_the_square_is_of_a_stream_that_is_all_immature():
     assert np.allclose(head.weaken(0.25).x_TD - head.weaken(0.25).restrict_to_chosen().x_TD, rest)
 
 
-def test_rho_of_the_documents_widths_and_of_networks_that_were_drawn():
+def test_rho_of_the_papers_widths_and_of_random_networks():
     these = theorem_numbers.sizes("premature")
     assert these.variance == pytest.approx(0.384)
     assert theorem_numbers.rho(these, "gelu") == pytest.approx(2 / 3 * 0.384)

@@ -179,7 +179,7 @@ def test_theorem_1_bounds_measured_steps(trained, record, rate):
             inside = head.chosen_TR @ basis_DR.T
             moved = frobenius(inside @ (query @ key.T - head.query_DW @ head.key_DW.T) @ inside.T / root)
             bound = head.bound(rate, rate)
-            assert moved <= bound <= min(head.unconditional_bound(rate, rate), head.localised_bound(rate, rate))
+            assert moved <= bound <= min(head.unconditional_bound(rate, rate), head.bound_by_localisation(rate, rate))
             assert moved == pytest.approx(frobenius(head.score_change(rate, rate)), rel=1e-3)
         if rate < 1:  # not a bound that anything would keep: a thousandth of it is too little for some head
             directed_heads = heads(record, basis_DR)
@@ -188,7 +188,7 @@ def test_theorem_1_bounds_measured_steps(trained, record, rate):
             )
 
 
-def test_corollary_3_a_quarter_of_the_rate_is_a_quarter_of_the_step(record):
+def test_corollary_3_quarter_of_rate_is_quarter_of_step(record):
     for head in heads(record, random_basis(5)):
         assert suppression(head, 0.25, 1e-4) == pytest.approx(0.25, abs=1e-3)
         assert suppression(head, 0.125, 1e-4) == pytest.approx(0.125, abs=1e-3)

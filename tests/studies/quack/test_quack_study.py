@@ -147,7 +147,7 @@ def test_a_cache_of_latents_is_smaller_than_one_of_keys() -> None:
     assert count_cached_bytes(mla) == 14 * (256 + 64) * 2 and count_materialised_bytes(mla) == 14 * 2 * 32 * 128 * 2
 
 
-def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible() -> None:
+def test_each_interpretation_has_an_alternative_or_a_reason() -> None:
     interpretations = study_at().definition["interpretations"]
     assert len({interpretation["id"] for interpretation in interpretations}) == len(interpretations) >= 35
     bare = [interpretation["id"] for interpretation in interpretations if not interpretation["alternatives"]]

@@ -65,7 +65,7 @@ def test_table1_says_where_a_best_tau_is_at_an_end_of_its_grid(tables: dict[str,
     places = [frame.loc[f"{scale}/quack/0.003", "best_tau_grid_position"] for scale in ("mla", "mha")]
     assert places == ["lowest", "highest"]
     ends = [sum(frame["best_tau_grid_position"].isin(["lowest", "highest"])) for frame in (before.frame, after.frame)]
-    assert ends[1] == ends[0] + 2 and f"Of 12 best taus {ends[1]} are the lowest or highest" in after.notes[1]
+    assert ends[1] == ends[0] + 2 and f"12 best taus {ends[1]}" in after.notes[1]
 
 
 def test_a_divergence_is_a_word_and_never_a_number(tables: dict[str, Table]) -> None:
@@ -129,7 +129,7 @@ def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
     assert frame.loc["mha/1", "largest_mean_logit_change"] == pytest.approx(0.1)
 
 
-def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[str, Table]) -> None:
+def test_variants_stand_beside_run_that_they_are_variant_of(tables: dict[str, Table]) -> None:
     table = tables["variants"]
     frame = table.frame.set_index("run")
     varied = [run for run in frame.index if frame.loc[run, "description"] != "default"]

@@ -142,13 +142,13 @@ def test_a_column_of_table_2_that_is_false_in_all_its_values(tmp_path: Path, oth
     assert verdict_by_claim.eq("not reproduced").all(), verdict_by_claim
 
 
-def test_a_column_of_table_2_is_not_partly_so_by_what_its_configuration_has(tmp_path: Path) -> None:
+def test_a_column_of_table_2_needs_more_than_configuration(tmp_path: Path) -> None:
     """Sizes and rates are the paper's own; runs that miss it are not made good by them."""
     verdict_by_claim = verdicts(write_runs(far_off(), tmp_path), *(f"t2_{method}" for method in CONFIGURATIONS))
     assert verdict_by_claim.eq("not reproduced").all(), verdict_by_claim
 
 
-def test_a_column_of_table_2_with_the_printed_loss_alone_is_partly_so(right: Path, other_document: None) -> None:
+def test_column_of_table_2_with_printed_loss_alone_is_partly_so(right: Path, other_document: None) -> None:
     assert of_right(right, "t2_baseline_small_mlp").eq("partly").all()
 
 

@@ -34,7 +34,7 @@ def words(picture: FigureWithData) -> str:
     return "\n".join([*texts, *titles, *legends])
 
 
-def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Path) -> None:
+def test_fig1_has_every_evaluation(right: Path) -> None:
     picture = draw(right, "fig1")
     ours = picture.frame[picture.frame["source"] == "reproduced"].set_index(["method", "step"])
     assert len(ours) == 5 * 60 and ours.index.get_level_values("method").nunique() == 5

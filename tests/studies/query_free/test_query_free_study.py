@@ -139,7 +139,7 @@ def test_arms_differ_by_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS_HERE)
-def test_under_another_models_schedule_an_architecture_has_exactly_that(preset: str) -> None:
+def test_an_architecture_may_have_another_models_schedule(preset: str) -> None:
     """Both architectures under each other's rates: nothing else is another."""
     schedules = {"reduced": "wq_identity", "large": "wq_identity_large_mlp", "baseline": "baseline"}
     for method in study_at(preset).definition["arms"]:
@@ -180,7 +180,7 @@ def test_every_preset_keeps_the_arms_and_the_shape(preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS_HERE)
-def test_the_matched_scale_is_the_one_that_its_width_and_start_ask_for(preset: str) -> None:
+def test_the_matched_scale_is_that_of_its_width_and_start(preset: str) -> None:
     model = spec("wq_identity_matched", preset).model
     assert divisor(model) == pytest.approx(1 / (model.init_std * math.sqrt(model.width)), rel=2e-3)
     if preset == "paper":
@@ -201,7 +201,7 @@ def test_every_configuration_of_table_2_is_a_run() -> None:
     assert set(CONFIGURATIONS) == {run.spec.method for run in study_at("paper").group("table2")}
 
 
-def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible() -> None:
+def test_each_interpretation_has_an_alternative_or_a_reason() -> None:
     interpretations = study_at("paper").definition["interpretations"]
     assert len({interpretation["id"] for interpretation in interpretations}) == len(interpretations) >= 30
     bare = [interpretation["id"] for interpretation in interpretations if not interpretation["alternatives"]]
@@ -209,7 +209,7 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
 
 
 @pytest.mark.parametrize("preset", PRESETS_HERE)
-def test_the_model_of_the_theorems_can_do_without_its_queries_and_no_other_can(preset: str) -> None:
+def test_the_model_of_the_theorems_can_do_without_its_queries(preset: str) -> None:
     """By the rules of `plumbline.studies.query_free.eliminate_query`; norms stand in the way of all five."""
     assert query_elimination_rules.attention_skip_only(spec("norm_free", preset).model) == []
     assert all(query_elimination_rules.attention_skip_only(spec(method, preset).model) for method in CONFIGURATIONS)

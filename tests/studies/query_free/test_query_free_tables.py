@@ -38,7 +38,7 @@ def table1() -> Table:
     return made_targets.make_table(STUDY, "table1")[0]
 
 
-def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table) -> None:
+def test_table1_has_the_printed_rows(table1: Table) -> None:
     printed = PUBLISHED.table("table1", key="section")
     rows = {row["check"].value: {name: cell.value for name, cell in row.items()} for row in table1.rows}
     sections = list(dict.fromkeys(row["section"] for row in rows.values() if row["section"]))
@@ -56,7 +56,7 @@ def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table
     }
 
 
-def test_every_statement_holds_with_its_premises_and_fails_without_each(table1: Table) -> None:
+def test_every_statement_holds_with_its_premises(table1: Table) -> None:
     frame = table1.frame.set_index("check")
     equal_rows, apart_rows = frame[frame["verdict"] == "equal"], frame[frame["verdict"] == "apart"]
     assert len(equal_rows) + len(apart_rows) + 2 == len(frame) and len(equal_rows) == len(theorem_checks.theorems())
@@ -86,7 +86,7 @@ def table2() -> Table:
     return made_targets.make_table(STUDY, "table2")[0]
 
 
-def test_table2_has_losses_sizes_and_times_beside_what_is_printed(table2: Table) -> None:
+def test_table2_has_losses_sizes_and_times(table2: Table) -> None:
     frame = table2.frame.set_index("method")
     assert list(frame.index) == [*PUBLISHED.table("table2").index, "residual_query", "residual_query_gelu"]
     assert frame["validation_loss"].tolist() == pytest.approx([LOSSES[name] for name in frame.index])
@@ -155,7 +155,7 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
 # Variants
 
 
-def test_variants_has_every_run_against_the_baseline_and_what_it_varies() -> None:
+def test_variants_has_every_run_against_the_baseline() -> None:
     frame = made_targets.make_table(STUDY, "variants")[0].frame
     frame.index = [run.split("/")[1] for run in frame["run"]]
     assert set(frame.index) == {run.spec.method for run in study_at("paper").runs.values()} and len(frame) == 18
@@ -195,7 +195,7 @@ def test_nothing_is_needed_of_runs_that_are_not_there(tmp_path: Path) -> None:
 # The table of identities
 
 
-def test_each_identity_stands_beside_the_run_that_differs_from_it_by_one_thing(tmp_path: Path) -> None:
+def test_each_identity_stands_next_to_its_nearest_run(tmp_path: Path) -> None:
     world = as_the_document_says()
     losses = {"wk_identity": 3.0, "wv_identity": 2.8, "wv_identity_baseline_schedule": 2.9, "baseline.untied": 2.7}
     world |= {name: replace(world["baseline"], loss=loss) for name, loss in losses.items()}

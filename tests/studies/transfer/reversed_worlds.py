@@ -43,7 +43,7 @@ def tasks_mirrored(scale: str) -> Change:
     return change
 
 
-def mirrored_of(*methods: str) -> Change:
+def mirror(*methods: str) -> Change:
     """The tasks of some methods alone as far on the other side of the baseline's, at both scales."""
 
     def change(facts: Facts) -> None:
@@ -129,7 +129,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
         ),
     ),
     "what improves is worse, and what is worse stays so": (
-        mirrored_of(*UP),
+        mirror(*UP),
         (
             *(name for name in SEPARATED if TABLE_2[name.removeprefix("t2_")] > 0),
             *(f"t3_{method}" for method in IMPROVERS), "counts_by_z", "bonferroni_survivors", "bonferroni_names",
@@ -139,7 +139,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
         ),
     ),
     "what is worse improves, and what improves stays so": (
-        mirrored_of(*(method for method, value in TABLE_2.items() if value < 0)),
+        mirror(*(method for method, value in TABLE_2.items() if value < 0)),
         (
             *(name for name in SEPARATED if TABLE_2[name.removeprefix("t2_")] < 0),
             *(f"t3_{method}" for method in FAILURES), "counts_by_z", "bonferroni_survivors", "sign_preserved",

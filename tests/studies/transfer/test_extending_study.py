@@ -80,8 +80,8 @@ def test_m_may_count_more_than_was_run(mine: World) -> None:
 
 
 def test_what_the_document_has_and_the_study_has_not_is_said(mine: World) -> None:
-    assert "no method of this study: softpick, qknorm, sigmoid_attn" in " ".join(make(mine, "tables", "table7").notes)
-    assert "no run of this study: hybrid_norm/s42" in " ".join(make(mine, "tables", "table6").notes)
+    assert "study: softpick, qknorm, sigmoid_attn" in " ".join(make(mine, "tables", "table7").notes)
+    assert "study: hybrid_norm/s42" in " ".join(make(mine, "tables", "table6").notes)
     assert "no run second_hardware" in " ".join(make(mine, "tables", "table5").notes)
     axis_text = "\n".join(text.get_text() for text in make(mine, "figures", "fig2").figure.axes[0].texts)
     assert "Baseline 5.000" in axis_text and "attnres (no run of this study)" in axis_text
@@ -112,7 +112,7 @@ def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path
     assert len(frames.examples(key)) and "scores/other/base/baseline/s42" in collect_run_facts(frames, key)["scores"]
 
 
-def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine: World, tmp_path: Path) -> None:
+def test_suite_of_its_own_is_named(mine: World, tmp_path: Path) -> None:
     root = mine.root.parent
     (root / "studies/seven").mkdir()
     (root / "studies/seven/study.yaml").write_text(yaml.safe_dump(MINE | {"study": "seven", "suite": "premature7"}))

@@ -12,7 +12,7 @@ from plumbline.plan.model_counts import estimate_cost
 from plumbline.specs import corpus, study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, load_preset
-from plumbline.stats.power import resolved_distance
+from plumbline.stats.power import compute_resolvable_distance
 
 STUDY = study_config.load("transfer", "mini")
 SAID = {
@@ -65,7 +65,7 @@ def test_items_and_held_out_text_are_as_many_as_is_said() -> None:
 def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
     tokens = {scale: spec(scale).train.steps * spec(scale).train.batch_tokens for scale in ("base", "large")}
     each = [f"{tokens[scale] / estimate_cost(spec(scale).model).parameters:.1f}" for scale in ("base", "large")]
-    assert f"{each[0]} and {each[1]} tokens a parameter at mini" in SAID["small_models"]
+    assert f"{each[0]} and {each[1]} tokens a parameter" in SAID["small_models"]
     epochs = tokens["base"] / CORPUS_TOKENS[corpus.load("climbmix", "mini").source]
     assert tokens["base"] == tokens["large"] and f"goes over them {epochs:.1f} times" in SAID["small_data"]
     row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "docs/presets.md").read_text())
@@ -75,7 +75,7 @@ def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
 
 
 def test_six_seeds_are_worth_what_is_said() -> None:
-    needed = [f"{resolved_distance(1.0, n, m=STUDY.m):.1f}" for n in (3, len(_seeds()))]
+    needed = [f"{compute_resolvable_distance(1.0, n, m=STUDY.m):.1f}" for n in (3, len(_seeds()))]
     for sentence in (
         f"{needed[0]} standard deviations",
         f"over {STUDY.m} methods",
@@ -92,7 +92,7 @@ def test_six_seeds_are_worth_what_is_said() -> None:
     assert f"{' and '.join(others)} keep three" in SAID["six_baseline_seeds"]
 
 
-def test_every_seed_of_the_baseline_is_there_wherever_its_spread_is_used() -> None:
+def test_every_seed_of_the_baseline_is_used_for_its_spread() -> None:
     assert _seeds("concentration") == _seeds("base", "noise_floor")
 
 
@@ -100,7 +100,7 @@ def test_flat_scores_and_heads_at_mini_are_those_of_its_sizes() -> None:
     paper, small = (study_config.load("transfer", preset).runs for preset in ("paper", "mini"))
     base, large = (small[f"transfer/{scale}/baseline/s42"].spec for scale in ("base", "large"))
     flat = base.model.width * paper["transfer/base/baseline/s42"].spec.model.init_std ** 2
-    assert f"standard deviation of {flat:.2f} at mini" in SAID["mini_initialisation"]
+    assert f"standard deviation of {flat:.2f}" in SAID["mini_initialisation"]
     heads = f"{COUNTS[base.model.heads]} heads of width {base.model.head_width} and {large.model.head_width} at mini"
     assert base.model.heads == large.model.heads and heads in SAID["small_models"]
     for preset in ("demo", "smoke"):
@@ -122,7 +122,7 @@ def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
     """In the products' deviations, and where a reader chooses a preset."""
     measured = json.loads((ROOT / "benchmarks/mini_resolution.json").read_text())
     for name, resolution in measured.items():
-        resolved = resolved_distance(resolution["sigma"], len(_seeds()), m=STUDY.m)
+        resolved = compute_resolvable_distance(resolution["sigma"], len(_seeds()), m=STUDY.m)
         assert resolution["smallest_resolved_delta"] == pytest.approx(resolved), (
             f"{name}: run benchmarks/mini_resolution.py --write-page-only again"
         )

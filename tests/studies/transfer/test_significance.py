@@ -57,7 +57,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(world: World, tmp_path: Path) -> None:
+def test_a_difference_in_few_items_is_no_finding(world: World, tmp_path: Path) -> None:
     frames = world.load(*GROUPS)
     table = table2(frames, world.study, PUBLISHED)
     row = table.frame.set_index("method")
@@ -95,7 +95,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     assert f"  examples         {facts['examples']}" in trace_cell(out, "softpick", "SE (items)")
 
 
-def test_other_items_are_refused_and_named_in_a_table_of_what_is_there(world: World) -> None:
+def test_other_items_are_refused(world: World) -> None:
     other = grid().rename({"i3": "elsewhere"}, level="item")
     add_run(world, "softpick", 42, other)
     frames = world.load(*GROUPS)
@@ -110,7 +110,7 @@ def test_items_are_those_of_the_scores_and_of_the_target(world: World) -> None:
     frames = world.load(*GROUPS)
     assert len(frames.examples(SOFTPICK)) == 192 and frames.examples("transfer/base/ssmax/s42").empty
     unnamed = RunFrames(work=frames.work, runs=frames.runs, scores=frames.scores, probes=frames.probes)
-    with pytest.raises(PlumblineError, match=r"`reads` of the target in the study's YAML has no `examples`; add it"):
+    with pytest.raises(PlumblineError, match=r"`reads`.*no `examples`"):
         unnamed.examples(SOFTPICK)
     path = world.root / "scores" / SOFTPICK / "examples.parquet"
     frame = stored.read(path, "examples")
@@ -124,7 +124,7 @@ def test_items_are_those_of_the_scores_and_of_the_target(world: World) -> None:
         with pytest.raises(PlumblineError, match=r"examples\.parquet .*scores .* to evaluate it"):
             frames.examples(SOFTPICK)
     path.unlink()
-    with pytest.raises(PlumblineError, match=r"examples\.parquet is not there although the run is finished"):
+    with pytest.raises(PlumblineError, match=r"examples\.parquet is not there although"):
         frames.examples(SOFTPICK)
 
 

@@ -41,7 +41,7 @@ def test_a_borderline_method_is_tested_by_its_own_three_seeds(tmp_path: Path) ->
     assert list(table.frame["method"])[3:] == ["hybrid_norm", "sandwich_norm", "relu_squared", "selective_attn"]
 
 
-def test_at_the_large_scale_a_method_with_one_seed_is_measured_by_that_scales_own_spread(tmp_path: Path) -> None:
+def test_one_seed_is_measured_by_its_own_scales_spread(tmp_path: Path) -> None:
     world = World(tmp_path)
     add_seeds(world, "large", "baseline", BASELINE)
     add_seeds(world, "base", "baseline", {42: 0.1, 43: 0.9})
@@ -85,7 +85,7 @@ def test_a_lower_rate_is_compared_with_the_baseline_at_that_rate(tmp_path: Path)
     assert table.cell("ssmax_half_rate", "validation_loss").word == "missing"
 
 
-def test_every_lower_rate_is_that_share_of_the_shared_one_at_every_preset() -> None:
+def test_every_lower_rate_is_that_share_of_shared_one() -> None:
     for preset in ("paper", "mini", "evening", "demo", "smoke"):
         study = World(Path(), preset).study
         group = study.group("retuned_rates")

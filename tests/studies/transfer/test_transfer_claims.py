@@ -115,7 +115,7 @@ def test_an_effect_that_is_reversed_is_not_reproduced(world):
 
 
 @pytest.mark.parametrize("claim", list(UPHELD))
-def test_what_the_document_contradicts_is_reproduced_where_it_is_so(claim):
+def test_what_document_contradicts_is_reproduced_where_it_is_so(claim):
     assert where(UPHELD[claim], claim).loc[claim, "verdict"] == "reproduced"
 
 
@@ -188,10 +188,10 @@ def test_what_else_a_claim_says_is_looked_at(claim, why):
     assert row["verdict"] == verdict, row["why"]
 
 
-def test_of_a_row_inside_the_noise_the_reason_says_what_is_judged():
+def test_of_row_inside_noise_reason_says_what_is_judged():
     verdict = where(z(geglu_ffn=-0.5), "t2_geglu_ffn").loc["t2_geglu_ffn"]
     assert "which side is not judged" in verdict["why"] and "signs_inside_the_noise" in verdict["why"]
-    assert "inside 2 sigma of the baseline" in verdict["why"]
+    assert "inside 2 sigma" in verdict["why"]
 
 
 ON_CPU = {"device": "cpu", "device_name": "x86_64"}
@@ -308,7 +308,7 @@ def test_a_divergence_is_a_verdict_where_a_value_is_claimed(tmp_path):
     assert rows.loc["counts_by_z", "verdict"] == "not tested"
 
 
-def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
+def test_models_of_other_texts_judge_no_trained_claim():
     elsewhere = study_config.load("transfer", "paper", source="packaged")
     names = ["t2_softpick", "fwer"]
     claims = [claim for claim in CLAIMS if claim.id in names]

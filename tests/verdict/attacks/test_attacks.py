@@ -81,7 +81,7 @@ def test_a_program_that_no_longer_reads_what_measures_is_refused(folder: Path) -
         "builtins.open = lambda name, *a: _open(name.replace('shards/val', 'alt/val'), *a)",
     )
     done, report = attack(folder)
-    assert done.returncode == 13 and "read shards/val.txt, as all runs of" in report["sentence"], report
+    assert done.returncode == 13 and "read shards/val.txt" in report["sentence"], report
 
 
 @pytest.mark.parametrize("file", ["shards/val.txt", "../../session.json"], ids=["another shard", "a record"])
@@ -102,16 +102,16 @@ def test_a_file_that_the_evaluator_alone_takes_up_is_refused(folder: Path) -> No
     (folder / "shards/val_more.txt").write_text("0.1\n")
     done, report = attack(folder)
     assert done.returncode == 13
-    assert "evaluate.py read shards/val_more.txt, which is new, and nothing else" in str(report)
+    assert "evaluate.py read shards/val_more.txt" in str(report)
 
 
-def test_a_file_that_was_fixed_after_the_baselines_runs_is_known_to_be_read_by_them(folder: Path) -> None:
+def test_a_file_fixed_after_the_baseline_is_known_to_be_read(folder: Path) -> None:
     path = folder / "plumbline.toml"
     path.write_text(path.read_text().replace('fixed = ["evaluate.py"', 'fixed = ["model.py", "evaluate.py"'))
     (folder / "model").mkdir()
     (folder / "model/__init__.py").write_text("WIDTH, DEPTH, UNIT = 64, 2, 0.97\n")
     done, report = attack(folder)
-    assert done.returncode == 13 and "read model.py, as all runs of" in report["sentence"], report
+    assert done.returncode == 13 and "read model.py" in report["sentence"], report
 
 
 @pytest.mark.parametrize("row", ["a run of before", "{}"])
@@ -137,18 +137,18 @@ def test_a_fake_line_before_that_of_what_measures_does_not_count(folder: Path) -
     assert "made up" in limits_of(decision)
 
 
-def test_cached_outputs_that_a_run_left_are_no_part_of_the_change(folder: Path) -> None:
+def test_cached_outputs_that_run_left_are_no_part_of_change(folder: Path) -> None:
     (folder / "cache.json").write_text("1.0")
     train(folder, "pass")
     done, decision = attack(folder)
     assert done.returncode in (10, 11) and min(run["value"] for run in decision["runs"]) > 2.9
-    assert "cache.json is no part of the candidate" in decision["comparability"]["arm files"]["text"]
+    assert "cache.json is no part" in decision["comparability"]["arm files"]["text"]
 
 
 def test_held_out_text_that_the_training_reads_is_told(folder: Path) -> None:
     train(folder, "held_out = open('shards/val.txt').read()")
     told = attack(folder)[1]["comparability"]["fixed files"]
-    assert told["answer"] == "told" and "train.py read shards/val.txt, which no run of baseline does" in told["text"]
+    assert told["answer"] == "told" and "train.py read shards/val.txt" in told["text"]
 
 
 def test_a_clock_of_the_codes_own_does_not_move_plumblines(folder: Path) -> None:
@@ -157,13 +157,13 @@ def test_a_clock_of_the_codes_own_does_not_move_plumblines(folder: Path) -> None
     assert seconds["candidate_seconds"] > seconds["baseline_seconds"] + 0.5
 
 
-def test_a_module_that_replaces_one_of_the_measuring_program_is_told(folder: Path) -> None:
+def test_module_that_replaces_one_of_measuring_program_is_told(folder: Path) -> None:
     (folder / "json.py").write_text("load = lambda file: 1.0\ndump = lambda value, file: file.write('1')\n")
     told = attack(folder)[1]["comparability"]["arm files"]
     assert told["answer"] == "told" and told["text"].startswith("json.py: new in the candidate, and imported in place")
 
 
-def test_the_best_of_several_trainings_is_named_as_what_no_check_shows(folder: Path) -> None:
+def test_the_best_of_several_trainings_is_unchecked(folder: Path) -> None:
     edit(
         folder,
         "train.py",
@@ -177,4 +177,4 @@ def test_the_best_of_several_trainings_is_named_as_what_no_check_shows(folder: P
 def test_a_stop_that_the_held_out_metric_chose_is_not_finished(folder: Path) -> None:
     train(folder, "    if step == 6 and open('shards/val.txt').read(): break", before='    print(f"step {step}')
     done, decision = attack(folder)
-    assert done.returncode == 12 and "it was not finished: it ended at step 5" in decision["sentence"], decision
+    assert done.returncode == 12 and "ended at step 5" in decision["sentence"], decision

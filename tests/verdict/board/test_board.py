@@ -136,7 +136,7 @@ def rows(folder: Path, tmp_path: Path) -> list[dict]:
     return json.loads((tmp_path / "out/board.json").read_text())["records"]
 
 
-def test_a_page_of_plumbline_verdict_is_a_row_bound_to_its_ledger(tmp_path: Path) -> None:
+def test_page_of_plumbline_verdict_is_row_bound_to_its_ledger(tmp_path: Path) -> None:
     folder = tmp_path / "own"
     folder.mkdir()
     values = {"base": (3.21, 3.22, 3.215), "x": (3.11, 3.12, 3.115)}

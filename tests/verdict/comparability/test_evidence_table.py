@@ -25,7 +25,7 @@ def read_rows(page: str) -> dict[str, list[str]]:
     return {label: rest for label, *rest in cells}
 
 
-def test_the_table_has_the_numbers_of_the_checks_and_what_is_not_known_below_it() -> None:
+def test_the_table_has_the_numbers_of_the_checks() -> None:
     curves = [{step: 1 / step + 0.01 * (seed * step % 7) for step in range(1, 10)} for seed in range(1, 7)]
     arms = [("base", 3.0, 10.0), ("base", 3.2, 11.0), ("base", 3.1, 12.0), ("new", 2.0, 24.0), ("new", 2.6, None)]
     answers = examine(
@@ -50,12 +50,12 @@ def test_the_table_has_the_numbers_of_the_checks_and_what_is_not_known_below_it(
 
 
 @pytest.mark.parametrize(("seconds", "both"), [(10.0, "equal"), (10.01, "+0.1 %")])
-def test_arms_that_differ_by_little_are_not_called_one_time_as_long(seconds: float, both: str) -> None:
+def test_arms_of_nearly_equal_time_have_no_ratio(seconds: float, both: str) -> None:
     runs = [(arm, RunEvidence(value=1.0, seconds=each)) for arm, each in (("base", 10.0), ("new", seconds))]
     assert read_rows(every_check.write_answers(examine(*runs)))["time, median"][2] == both
 
 
-def test_a_paired_test_has_no_spread_of_an_arm_and_an_arm_that_does_not_state_it_has_no_ratio() -> None:
+def test_a_paired_test_has_no_spread_of_an_arm() -> None:
     runs = [("base", RunEvidence(value=each, seconds=5.0)) for each in (1.0, 2.0)]
     page = every_check.write_answers(examine(*runs, *(("new", RunEvidence(value=each)) for each in (1.0, 2.0))))
     assert read_rows(page)["time, median"] == ["5 s", "not known", "not known"]

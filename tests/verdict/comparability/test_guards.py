@@ -31,9 +31,7 @@ MEMORY = {"memory_bytes": "<= 1.05x"}
 
 def test_a_measure_is_held_to_times_the_baselines_median() -> None:
     broken = compared(MEMORY, [1e9, 1e9, 5e9], [1.4e9, 1.4e9])  # one wild run of the baseline moves no median
-    assert "its peak memory is 1.4 times the baseline's, and at most 1.05 times is allowed" in guards.describe_broken(
-        broken
-    )
+    assert "peak memory is 1.4 times" in guards.describe_broken(broken)
     steady = compared(MEMORY, [1e9] * 3, [1.4e9] * 2)
     answer = guards.check(steady)
     assert answer.answer == Answer.TOLD and answer.text.endswith("at most 1.05 times is allowed: broken")
@@ -48,7 +46,7 @@ def test_a_measure_is_held_to_times_the_baselines_median() -> None:
 def test_what_noise_does_not_tell_from_the_limit_is_told_so(ours: list[float], is_broken: bool) -> None:
     arms = compared(MEMORY, [0.97, 1.0, 1.03], ours)
     answer = guards.check(arms)
-    assert answer.answer == Answer.TOLD and "not known apart from that: 90 % interval" in answer.text
+    assert answer.answer == Answer.TOLD and "90 % interval" in answer.text
     assert answer.text.endswith("broken" if is_broken else "held") and bool(guards.describe_broken(arms)) == is_broken
     metric = guards.check(compared({"acc": ">= -0.02"}, [0.97, 1.0, 1.03], [0.98, 1.0, 1.02]))
     assert metric.answer == Answer.TOLD and "90 % interval -0.0444 to 0.0444): held" in metric.text

@@ -16,7 +16,7 @@ def compared(*counts: SharedTexts | None) -> ComparedArms:
     return ComparedArms(evidence=evidence, baseline="baseline", candidate="new")
 
 
-def test_copies_are_told_once_with_the_option_that_leaves_them_out() -> None:
+def test_copies_are_told_once_with_option_that_leaves_them_out() -> None:
     counts = SharedTexts(held_out=111, shared=19, unit="documents", option=OPTION)
     answer = held_out.check(compared(counts, counts))
     assert answer.answer == Answer.TOLD and answer.text.count("19 of 111 held-out documents") == 1

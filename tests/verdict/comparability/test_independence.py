@@ -25,7 +25,7 @@ def compared(baseline: Sequence[float], own: Sequence[float], fresh: Sequence[fl
     return ComparedArms(evidence=Evidence(metric="loss", runs=runs), baseline="baseline", candidate="new", **more)
 
 
-def test_values_that_fall_in_the_order_of_their_runs_are_refused_with_what_to_do() -> None:
+def test_values_that_fall_in_order_of_their_runs_are_refused() -> None:
     answer = independence.check(compared(FALLING, FALLING))
     assert answer.answer == Answer.REFUSES and "setup-trainer --again" in answer.text
     assert "later runs are better than earlier ones" in answer.text
@@ -34,7 +34,7 @@ def test_values_that_fall_in_the_order_of_their_runs_are_refused_with_what_to_do
     assert independence.check(compared(STEADY, [value - 9 for value in STEADY])).answer == Answer.HOLDS, "a gain"
 
 
-def test_a_trend_is_refused_by_what_the_session_has_left_and_told_else() -> None:
+def test_a_trend_is_refused_by_what_the_session_has_left() -> None:
     late = compared(FALLING, [3.0, 2.0, 1.0, 4.0], tries=40)
     assert independence.check(late).answer == Answer.TOLD
     assert independence.check(compared(FALLING, FALLING, tries=200)).answer == Answer.TOLD
@@ -48,7 +48,7 @@ def test_fresh_runs_are_no_later_runs_of_those_that_looked_good() -> None:
     assert independence.check(merged).answer == Answer.TOLD
 
 
-def test_one_late_run_of_the_baseline_far_from_the_others_is_told_though_ranks_cannot_show_it() -> None:
+def test_one_late_run_of_baseline_far_from_others_is_told() -> None:
     arms = compared([3.0, 3.2, 2.9, 3.1, 3.05], [3.1, 2.9])
     arms.evidence.runs["baseline"]["30"] = RunEvidence(value=-10.0, order=30)
     answer = independence.check(arms)
@@ -76,4 +76,4 @@ def test_runs_that_repeat_a_curve_are_one_run() -> None:
     runs = {str(seed): RunEvidence(value=1.0, seed=str(seed), curve=each) for seed, each in enumerate(curves)}
     evidence = Evidence(metric="loss", runs={"baseline": {}, "new": runs})
     answer = independence.check(ComparedArms(evidence=evidence, baseline="baseline", candidate="new"))
-    assert answer.answer == Answer.REFUSES and "seed 1 of new and seed 4 of new are one run" in answer.text
+    assert answer.answer == Answer.REFUSES and "1 of new and seed 4" in answer.text

@@ -16,18 +16,18 @@ def of_runs(theirs: RunEvidence, ours: RunEvidence) -> CheckAnswer:
     return same_questions.check(ComparedArms(evidence=evidence, baseline="base", candidate="new"))
 
 
-def test_a_shorter_evaluation_is_refused_and_another_setting_told() -> None:
+def test_a_shorter_evaluation_is_refused() -> None:
     base = RunEvidence(value=1.0, settings=LR, evaluation=TOKENS)
     shorter = of_runs(base, RunEvidence(value=1.0, settings=LR, evaluation={"val_tokens": ("1,048,576",)}))
-    assert shorter.answer == Answer.REFUSES and "`new` was evaluated on fewer tokens" in shorter.text
+    assert shorter.answer == Answer.REFUSES and "`new` was evaluated on fewer" in shorter.text
     faster = of_runs(base, RunEvidence(value=1.0, settings={"lr": ("0.3",)}, evaluation=TOKENS))
     assert faster.answer == Answer.TOLD
-    assert "1 printed setting of `new` changed, `lr` is `0.3`, there `0.1`" in faster.text
+    assert "`new` changed, `lr` is `0.3`, there `0.1`" in faster.text
     assert of_runs(base, base).answer == Answer.HOLDS
     assert of_runs(base, RunEvidence(value=1.0)).answer == Answer.NOT_KNOWN
 
 
-def test_other_prompts_are_refused_and_what_no_file_says_is_told_as_not_known() -> None:
+def test_other_prompts_are_refused() -> None:
     def of_items(prompt: str) -> CheckAnswer:
         models = {
             arm: Evidence(metric="acc", items={"t": {"1": ItemEvidence(1.0, "d", each, "y")}})
@@ -37,6 +37,6 @@ def test_other_prompts_are_refused_and_what_no_file_says_is_told_as_not_known() 
         return same_questions.check(ComparedArms(evidence=evidence, baseline="base", candidate="new", models=models))
 
     other = of_items("prompt:b")
-    assert other.answer == Answer.REFUSES and "were not asked the same in `t`" in other.text
+    assert other.answer == Answer.REFUSES and "asked the same in `t`" in other.text
     same = of_items("prompt:a")
     assert same.answer == Answer.TOLD and same.text == "not known, as the files do not say it: version of the task"

@@ -35,7 +35,7 @@ def answer(
 def test_equal_values_of_many_digits_are_one_run() -> None:
     same = answer([3.271111, 3.271111, 3.274402])
     assert same.answer == Answer.REFUSES
-    assert "the seed has no effect: runs 0 and 1 of `new` all gave 3.271111" in same.text
+    assert "0 and 1 of `new` all gave 3.271111" in same.text
     assert answer([3.271111, 3.271112, 3.274402]).answer == Answer.HOLDS
 
 
@@ -60,10 +60,10 @@ def test_honest_runs_are_seldom_refused(sigma: float, decimals: int, sizes: tupl
     assert sum(answer(*side).answer == Answer.REFUSES for side in sides) <= 5
 
 
-def test_equal_first_values_are_one_run_however_rounding_moves_the_last() -> None:
+def test_equal_first_values_are_one_run() -> None:
     first = ("10.8251", "9.1182", "8.2034", "7.4411", "7.0215")
     same = answer([3.2711, 3.2712], first=[first, first])
-    assert same.answer == Answer.REFUSES and "begin with the same values, 10.8251, 9.1182" in same.text
+    assert same.answer == Answer.REFUSES and "values, 10.8251, 9.1182" in same.text
     other = ("10.8251", "9.1183", "8.2034", "7.4411", "7.0215")
     assert answer([3.2711, 3.2712], first=[first, other]).answer == Answer.HOLDS, "a zero-initialised head begins alike"
     assert answer([3.2711, 3.2712], first=[("10.8251",)] * 2).answer == Answer.HOLDS, "one value may be of no seed"

@@ -78,7 +78,7 @@ def test_a_null_is_as_good_and_a_loss_beyond_the_margin_is_not(tmp_path: Path, g
     assert "(2 sigma)" in make_page(decision).sections["What decides"]
 
 
-def test_the_chances_are_those_of_simulated_tries_with_a_margin_of_the_banks_sigma() -> None:
+def test_chances_are_those_of_simulated_tries() -> None:
     n, margin, rng = 12, 2.0, np.random.default_rng(3)
     design = SequentialDesign(bank=n, most=n, target_gain_sigmas=margin, futility=FUTILITY)
     base_WB, own_WK = rng.standard_normal((4000, n)), rng.standard_normal((4000, n))
@@ -91,7 +91,7 @@ def test_the_chances_are_those_of_simulated_tries_with_a_margin_of_the_banks_sig
     assert shares[1] == pytest.approx(0.05, abs=0.015) and shares[2] < 0.001
 
 
-def test_the_proposed_runs_accept_nearly_every_null_and_fewer_are_not_begun() -> None:
+def test_the_proposed_runs_accept_nearly_every_null() -> None:
     runs = propose_runs(0.05, 2.0)
     assert runs is not None and compute_chance(runs, runs, 0.05, 2.0) == pytest.approx(0.98, abs=0.006)
     assert propose_runs(0.05, 0.1) is None and "a wider margin" in describe_chance(5, 8, 0.05, 0.1)
@@ -102,7 +102,7 @@ def test_the_proposed_runs_accept_nearly_every_null_and_fewer_are_not_begun() ->
     assert 5 < count_fresh_runs(36, 1.0) < 36 and count_fresh_runs(5, 0.5) == 5
 
 
-def test_the_margin_is_that_of_the_first_runs_and_stays_what_the_ledger_has() -> None:
+def test_the_margin_is_that_of_the_first_runs() -> None:
     bank = [random.Random(seed).gauss(0, 1) for seed in range(12)]
     settled = settle_margin(QUESTION, bank, NO_LEDGER)
     assert settle_margin(QUESTION, [*bank, 99.0], NO_LEDGER) == settled
@@ -122,7 +122,7 @@ def test_what_is_no_margin_is_refused(text: str) -> None:
         parse_margin(text)
 
 
-def test_equal_values_at_equal_seeds_decide_and_are_the_bank_of_the_next(tmp_path: Path) -> None:
+def test_equal_values_at_equal_seeds_decide(tmp_path: Path) -> None:
     tried, trainer = experiment(tmp_path, lambda arm, seed: random.Random(seed).gauss(100, 1))
     decision = decide_by_equal_seeds(tried)
     assert decision is not None and decision.verdict == Outcome.AS_GOOD and not decision.looks
@@ -131,7 +131,7 @@ def test_equal_values_at_equal_seeds_decide_and_are_the_bank_of_the_next(tmp_pat
     assert [run.seed for run in tried.bank.list_runs(trainer.group, "new")] == [42, 43, 44, 45, 46]
 
 
-def test_a_value_that_differs_ends_the_comparison_and_is_used_for_nothing_else(tmp_path: Path) -> None:
+def test_a_value_that_differs_ends_the_comparison(tmp_path: Path) -> None:
     tried, trainer = experiment(tmp_path, lambda arm, seed: seed + (0.1 if arm != BASELINE and seed == 44 else 0.0123))
     assert decide_by_equal_seeds(tried) is None
     assert trainer.made[12:] == [("new", 42), ("new", 43), ("new", 44)]
@@ -140,7 +140,7 @@ def test_a_value_that_differs_ends_the_comparison_and_is_used_for_nothing_else(t
     assert not {42, 43, 44} & {run.seed for run in decision.runs if run.arm != BASELINE}
 
 
-def test_so_few_digits_that_values_are_equal_by_accident_are_no_evidence(tmp_path: Path) -> None:
+def test_equality_by_few_digits_is_no_evidence(tmp_path: Path) -> None:
     tried, trainer = experiment(tmp_path, lambda arm, seed: 0.8 + seed / 100)
     assert decide_by_equal_seeds(tried) is None and len(trainer.made) == 12
     assert compute_accident([0.81, 0.82, 0.81]) == 1.0

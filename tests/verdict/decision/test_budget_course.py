@@ -64,7 +64,7 @@ def test_each_word_has_its_code_and_sentence(
     assert numbers["course"]["gains"][0]["value"] == pytest.approx(gains[0])
 
 
-def test_an_undecided_one_names_runs_that_would_decide_and_they_do() -> None:
+def test_an_undecided_one_names_runs_that_would_decide() -> None:
     decision = decide_course(TERMS, [runs_at(0.03) for _ in range(3)])
     assert decision.more is not None and f"(--max-runs {decision.more})" in decision.sentence
     noise = NOISE * (decision.more // 4 + 1)

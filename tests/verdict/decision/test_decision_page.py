@@ -89,7 +89,7 @@ def dump(decision: Decision) -> str:
     return stream.getvalue()
 
 
-def test_the_picture_shows_each_value_each_look_and_the_interval_where_they_are() -> None:
+def test_the_picture_shows_each_value_each_look() -> None:
     decision = decide((4.9912, 4.9935))
     assert decision.verdict == "keep" and decision.estimate is not None
     parts = parse_picture(decision)
@@ -114,7 +114,7 @@ def test_the_picture_shows_each_value_each_look_and_the_interval_where_they_are(
     assert float(parts["circle.candidate"][-1].get("cy", "")) < edge
 
 
-def test_values_stand_in_the_order_of_time_where_it_is_known_of_every_run() -> None:
+def test_values_stand_in_order_of_time() -> None:
     decision = decide((4.9912, 4.9935))
     fresh = tuple(ArmRun(arm=arm, seed=300, value=value) for arm, value in ((BASELINE, 5.0), ("cosine", 4.99)))
     decision = replace(decision, fresh=fresh, order=(4, 3, 2, 1, 0, 40, 41, 43, 42))
@@ -142,7 +142,7 @@ def test_values_stand_in_the_order_of_time_where_it_is_known_of_every_run() -> N
         assert len(parse_picture(picture)["circle.baseline"]) == 5, "a place that is not known is not made up"
 
 
-def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: Path) -> None:
+def test_the_page_refers_to_its_picture(tmp_path: Path) -> None:
     decision = decide((4.9912, 4.9935))
     decision_page.write(decision, tmp_path / "my page).md")
     page = (tmp_path / "my page).md").read_text()
@@ -154,7 +154,7 @@ def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: 
     assert write_markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
 
 
-def test_a_decision_of_a_session_that_is_gone_is_read_and_not_called_each(tmp_path: Path) -> None:
+def test_a_decision_of_a_session_that_is_gone_is_read(tmp_path: Path) -> None:
     decision_page.write(decide((4.9912, 4.9935)), tmp_path / "x.md")
     numbers = json.loads((tmp_path / "x.json").read_text())
     numbers["terms"] |= {"session": "fdr", "design": numbers["terms"]["design"] | {"e_value": True}}
@@ -209,7 +209,7 @@ def test_the_sentence_can_be_quoted_alone_and_invents_no_size(tmp_path: Path) ->
     assert "<b>" not in decide((4.9912, 4.9935), size="<b>[x](http://y)").sentence
 
 
-def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> None:
+def test_page_says_how_many_are_kept_for_nothing() -> None:
     decision = replace(decide((4.9945, 4.9947)), tries=40)
     keeps = false_keeps(decision.terms.design, 40)
     description = decision_page.describe_test(decision)

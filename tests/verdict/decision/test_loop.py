@@ -102,7 +102,7 @@ def test_the_order_of_the_runs_depends_on_no_value(
     assert longer[: len(shorter)] == shorter and len(set(longer)) == len(longer)
 
 
-def test_seeds_of_a_candidate_are_none_of_the_banks_and_pairs_share_theirs(tmp_path: Path) -> None:
+def test_seeds_of_a_candidate_are_none_of_the_banks(tmp_path: Path) -> None:
     trainer = NumbersTrainer(noisy(0.7))
     conduct(tmp_path, trainer)
     theirs, ours = ({seed for arm, seed in trainer.made if (arm == BASELINE) == base} for base in (True, False))
@@ -136,8 +136,8 @@ class Hasty(NumbersTrainer):
 
     at_once = 3
 
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
-        yield from super().run(wanted[::-1])
+    def run(self, requests: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        yield from super().run(requests[::-1])
 
 
 def _die(folder: Path, after: int, question: ExperimentQuestion, trainer: type[NumbersTrainer]) -> None:
@@ -210,7 +210,7 @@ def test_a_crash_is_tried_again_and_a_divergence_is_not(tmp_path: Path) -> None:
         assert conduct(tmp_path, NumbersTrainer(noisy(8), name)).exit_code == again
 
 
-def test_means_do_not_cross_machines_and_sigma_is_of_this_bank_and_this_candidate(tmp_path: Path) -> None:
+def test_means_do_not_cross_machines(tmp_path: Path) -> None:
     """Whatever was tried before, and however wide it spread: a null of wider arms would be kept by the past's sigma."""
     alone = conduct(tmp_path / "alone", NumbersTrainer(noisy(1), "other"))
     conduct(tmp_path, NumbersTrainer(lambda arm, seed: noisy(9)(arm, seed) / (1 if arm == BASELINE else 30)))
@@ -222,7 +222,7 @@ def test_means_do_not_cross_machines_and_sigma_is_of_this_bank_and_this_candidat
     assert elsewhere.exit_code == 13 and "--first-seed" in elsewhere.sentence
 
 
-def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
+def test_another_rule_over_runs_that_were_looked_at_is_refused(tmp_path: Path) -> None:
     """After "undecided" more runs are a look that was not announced; which of them are allowed is stated."""
     rule = replace(QUESTION, target_gain_sigmas=None)
     trainer = NumbersTrainer(noisy(0.2))
@@ -249,7 +249,7 @@ def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_a
     list_seeds(replace(rule, most=16))
 
 
-def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_path: Path) -> None:
+def test_a_session_has_its_level_from_the_ledger(tmp_path: Path) -> None:
     """A plan is not made larger or smaller; the session that an earlier version called `fdr` is none of today's."""
     ledger, planned = tmp_path / "ledger.jsonl", replace(QUESTION, session="fwer", planned_tries=2)
     fields = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
@@ -288,7 +288,7 @@ def test_after_a_keep_the_bank_is_made_anew(tmp_path: Path) -> None:
     assert decision.terms.design.bank == 5 and decision.looks[-1].df == 4 + decision.looks[-1].k - 1
 
 
-def test_every_third_candidate_brings_a_sentinel_that_joins_the_bank(tmp_path: Path) -> None:
+def test_every_third_candidate_brings_sentinel_that_joins_bank(tmp_path: Path) -> None:
     for number in range(2):
         assert not any(run.sentinel for run in conduct(tmp_path, NumbersTrainer(noisy(8), f"c{number}")).runs)
     third = conduct(tmp_path, NumbersTrainer(noisy(8), "c2"))
@@ -303,8 +303,8 @@ def test_a_claim_alternates_its_arms_also_where_it_goes_on(tmp_path: Path) -> No
         return [arm for arm, _ in trainer.made]
 
     class Stopped(NumbersTrainer):
-        def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
-            yield from super().run(wanted[:3])
+        def run(self, requests: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+            yield from super().run(requests[:3])
             raise PlumblineError("the disk is full")
 
     first, rest = Stopped(noisy(8)), NumbersTrainer(noisy(8), at_once=2)
@@ -314,7 +314,7 @@ def test_a_claim_alternates_its_arms_also_where_it_goes_on(tmp_path: Path) -> No
     assert claim(rest) == ["new", BASELINE] * 3 + ["new"]
 
 
-def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_value(tmp_path: Path) -> None:
+def test_candidates_share_no_seed(tmp_path: Path) -> None:
     seeds = []
     for name in ("one", "two", "three"):
         trainer = NumbersTrainer(noisy(-3), name)
@@ -323,7 +323,7 @@ def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_valu
     assert len(set(seeds)) == len(seeds) >= 3
 
 
-def test_pairs_that_are_equal_to_the_last_digit_are_not_called_a_seed_without_effect(tmp_path: Path) -> None:
+def test_equal_pairs_are_not_a_seed_without_effect(tmp_path: Path) -> None:
     same = NumbersTrainer(lambda arm, seed: random.Random(seed).gauss(0, 1))
     decision = conduct(tmp_path, same, replace(QUESTION, plan="paired"))
     assert decision.verdict == "cannot be judged" and "by the same at every seed, or by nothing" in decision.sentence

@@ -62,7 +62,7 @@ def test_exit_codes_and_the_eight_lines(board: Path, tmp_path: Path) -> None:
     )
     log.write_text(text)
     none = run(gate.main, *options, "--record", "44", cwd=tmp_path)
-    assert none.returncode == 2 and "--record '44' is none of the 4 records" in none.stderr
+    assert none.returncode == 2 and "--record '44' is none of the 4" in none.stderr
     missing = run(gate.main, tmp_path / "nothing", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
     assert missing.returncode == 1 and "no such folder" in json.loads(missing.stdout)["error"]
 
@@ -109,7 +109,7 @@ def test_a_step_fewer_is_worth_what_the_rules_say(board: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", list_known_rules())
-def test_each_rules_file_of_the_package_reads_and_names_its_sources(name: str) -> None:
+def test_each_rules_file_of_the_package_reads(name: str) -> None:
     rules = read_rules(name)
     parts = [rules, rules.runs, rules.stopping, rules.same, rules.goal, rules.predecessor]
     assert all(part.source for part in parts if part is not None)
@@ -118,7 +118,7 @@ def test_each_rules_file_of_the_package_reads_and_names_its_sources(name: str) -
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("alpha = 0.01", "alpha = 0.7"), "goal.alpha = 0.7 must lie between 0 and 0.5"),
+        (("alpha = 0.01", "alpha = 0.7"), "0.7 must lie between 0 and 0.5"),
         (('shared = ["x"]', ""), "unknown key 'colour' (known: ['date'"),
         (("{value}", "{number}"), "unknown place 'number'"),
         (('source = "made up"\n[runs]', 'source = " "\n[runs]'), "goal.source is empty"),
@@ -128,7 +128,7 @@ def test_each_rules_file_of_the_package_reads_and_names_its_sources(name: str) -
         (("[goal]", "[headline]\ndivisor = 60.0\n[goal]"), "headline.source is empty"),
         (("[runs]\n", "[runs]\nleast = 0x" + "f" * 5000 + "\n"), "runs"),
         (("val_loss:{value}", "{...}a{...}val_loss:{value}"), "has {...} twice"),
-        (("[goal]", "a." * 3000 + "b = 1\n[goal]"), "a key has more than 20 parts"),
+        (("[goal]", "a." * 3000 + "b = 1\n[goal]"), "more than 20 parts"),
         (
             ("[table]", "[submissions]\nfile='x'\nheadline=[]\nseeds=[]\n[table]"),
             r"from a [table] or from [submissions]",
@@ -203,7 +203,7 @@ def test_hostile_submissions_cost_little(tmp_path: Path) -> None:
     done = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
     assert time.process_time() - begin < 10 and done.returncode == 13 and line
     unread = " ".join(json.loads(done.stdout)["unread"])
-    assert "20,000 seeds, and at most 1,000 are read" in unread and "more than 50,000 evaluations" in unread
+    assert "20,000 seeds, and at most 1,000" in unread and "more than 50,000 evaluations" in unread
 
 
 @pytest.mark.parametrize(("value", "code"), [("1e308", 12), ("-1e200", 12)])
@@ -246,7 +246,7 @@ def test_numbers_are_decimal() -> None:
     assert read[0] == 3.27 and math.isnan(read[1] or 0) and read[2:] == [1e-3, None, None, None, None]
 
 
-def test_runs_of_one_file_are_told_apart_where_the_step_goes_back(tmp_path: Path) -> None:
+def test_runs_of_one_file_are_told_apart_where_step_goes_back(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_text("".join(f"step:{step}/30 val_loss:3.{step}{seed}\n" for seed in range(3) for step in (10, 20, 30)))
     log = read_log(path, LogPart(lines=(STEP,)))
@@ -265,17 +265,17 @@ def test_one_more_run_is_what_a_simulation_says(board: Path, tmp_path: Path) -> 
     assert compute_chance_with_one_more_run(test) == pytest.approx(holds.mean(), abs=0.003)
 
 
-def test_runs_of_one_seed_are_one_run_whether_their_logs_say_it_or_not(board: Path, tmp_path: Path) -> None:
+def test_runs_of_one_seed_are_one_run(board: Path, tmp_path: Path) -> None:
     options = (board, "--rules", tmp_path / "rules.toml")
     first, *others = sorted((board / "results/new").iterdir())
     texts = {log: log.read_text() for log in (first, *others)}
     for log, text in texts.items():
         log.write_text(re.sub("Using seed=.*", "Using seed=7", text))
     done = run(gate.main, *options, cwd=tmp_path)
-    assert done.returncode == 13 and "5 runs have 1 seed: seed 7 stands in several" in done.stdout
+    assert done.returncode == 13 and "5 runs have 1 seed: seed 7" in done.stdout
     for log, text in texts.items():
         log.write_text(text)
     again = re.sub(r"(\d\.\d{5}) train", lambda match: f"{float(match[1]) + 1e-5:.5f} train", texts[first])
     others[0].write_text(re.sub("Using seed=.*", "Using seed=999", again))
     done = run(gate.main, *options, cwd=tmp_path)
-    assert done.returncode == 13 and "are one run: their mean distance is 0.0" in done.stdout
+    assert done.returncode == 13 and "mean distance is 0.0" in done.stdout

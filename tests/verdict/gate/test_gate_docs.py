@@ -45,7 +45,7 @@ def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path
     )
 
 
-def test_its_rules_file_reads_and_its_codes_are_those_of_the_verdicts(page: str, tmp_path: Path) -> None:
+def test_its_rules_file_has_the_codes_of_verdicts(page: str, tmp_path: Path) -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "rules.toml").write_text(text)
     rules = read_rules(str(tmp_path / "rules.toml"))

@@ -54,7 +54,7 @@ def file_of(folder: Path, rows, suffix: str = ".csv") -> Path:
     return path
 
 
-def test_a_gain_that_no_modification_ever_had_is_flagged_with_what_to_look_at(tmp_path: Path) -> None:
+def test_a_gain_that_no_modification_ever_had_is_flagged(tmp_path: Path) -> None:
     leak = [("leak", "1", 0.60), ("leak", "2", 0.61), ("leak", "3", 0.605)]
     result = write(ask(file_of(tmp_path, BASE + GOOD + leak)))
     assert list(result.numbers["implausible"]) == ["leak"]
@@ -96,13 +96,10 @@ def test_the_files_three_kinds_give_the_same_numbers(tmp_path: Path) -> None:
 
 def test_a_claimed_gain_is_ruled_out_or_is_not(tmp_path: Path) -> None:
     path = file_of(tmp_path, BASE + NULL)
-    assert (
-        "ruled out above 0.0058, and with it the claimed 0.05"
-        in judge_numbers(ask(path, terms={"claimed_gain": 0.05})).sentence
-    )
+    assert "ruled out above 0.0058" in judge_numbers(ask(path, terms={"claimed_gain": 0.05})).sentence
     inside = judge_numbers(ask(path, terms={"claimed_gain": 0.004})).sentence
-    assert inside.startswith("`null` is not decided: ") and "would find a gain of 0.0040 (" in inside
-    assert "as sigma is uncertain" in inside and "only gains above 0.0058 are ruled out" in inside
+    assert inside.startswith("`null` is not decided: ") and "find a gain of 0.0040" in inside
+    assert "as sigma is uncertain" in inside and "gains above 0.0058" in inside
 
 
 @settings(max_examples=5)
@@ -117,38 +114,38 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("method,seed,loss\nbase,1,nan\na,1,3\n", r"1 run of the baseline 'base' diverged or crashed: seed 1 \(d"),
-        ("method,loss\nbase,nan\na,3\n", r"1 run of the baseline 'base' diverged or crashed: base, run 1 \(diverged\)"),
+        ("method,seed,loss\nbase,1,nan\na,1,3\n", "1.*'base'.*seed 1"),
+        ("method,loss\nbase,nan\na,3\n", "1.*'base'.*run 1"),
         (
             "method,seed,loss\nbase,1,1e999\na,1,3\n",
-            r"If that was expected beforehand, --allow-diverged 1 says how many",
+            "expected beforehand, --allow-diverged 1",
         ),
-        ("method,seed,loss\nbase,1,3\nbase,2,\n", r"line 3, column 'loss': is empty, and other runs of 'base' have a"),
-        ('method,seed,loss\nbase,1,"3,2"\n', r"line 2, column 'loss': '3,2' is not a number; write it as"),
+        ("method,seed,loss\nbase,1,3\nbase,2,\n", "line 3.*'loss'.*'base'"),
+        ('method,seed,loss\nbase,1,"3,2"\n', "line 2, column 'loss': '3,2'"),
         (
             "method,seed,loss\nbase,1,3\na,1,2\nbase,1,3\n",
-            r"line 4, column 'seed': 'base' has seed '1' already in line 2",
+            "line 4.*'seed'.*'base'.*'1'.*line 2",
         ),
-        ("method,seed,los\nbase,1,3\n", r"no column 'loss'; its columns are .* with --metric; did you mean 'los'\?"),
-        ("name,run,loss\nbase,1,3\n", r"has neither of what distinguishes a table .* --method-column"),
-        ("method,seed,loss\nbase,1,3\nbase,01.0,2\n", r"line 3, column 'seed': 'base' has seed '1' already in line 2"),
+        ("method,seed,los\nbase,1,3\n", "no column 'loss'.*--metric.*'los'"),
+        ("name,run,loss\nbase,1,3\n", "distinguishes a table .* --method-column"),
+        ("method,seed,loss\nbase,1,3\nbase,01.0,2\n", "line 3.*'seed'.*'base'.*'1'.*line 2"),
         (
             "method,seed,status,loss\nbase,1,fishy,3\n",
-            r"line 2, column 'status': 'fishy' is no status that is known.*--status-map fishy=",
+            "line 2.*'status'.*'fishy'.*no status.*known.*--status-map",
         ),
-        ("method,seed,step,loss\nb,1,1,3\nb,1,1,3\n", r"line 3, column 'seed': 'b' has seed '1' at step 1 already in"),
-        ("method,step,loss\nb,1,3\nb,2,3\n", r"no column 'seed' that says which run a step is of"),
+        ("method,seed,step,loss\nb,1,1,3\nb,1,1,3\n", "line 3.*'seed'.*'b'.*'1'.*step 1"),
+        ("method,step,loss\nb,1,3\nb,2,3\n", "no column 'seed'"),
         (
             "method,seed,step,loss\nbase,1,9,3\na,1,8,3\n",
-            r"end at different steps, from 8 to 9 .`base`, seed 1 at 9; the others at 8.; .* --at-step 8, or",
+            "from 8 to 9 .`base`, seed 1 at 9.*at 8..*--at-step 8",
         ),
         ("method,seed,loss\nbase,1,3\nbase,2\n", r"line 3: 2 cells under 3 columns"),
-        ("method,seed,loss,loss\nbase,1,3,4\n", r"line 1: the column 'loss' is there twice"),
-        ("method,seed,loss\nbase,1,3\na,1,2\n", r"the baseline has one seed.*improves if sigma of one run <= 0.36"),
-        ("method,seed,loss\nb,1,3\na,1,2\n", r"--baseline 'base' is none of the methods"),
+        ("method,seed,loss,loss\nbase,1,3,4\n", "line 1: the column 'loss'"),
+        ("method,seed,loss\nbase,1,3\na,1,2\n", "sigma of one run <= 0.36"),
+        ("method,seed,loss\nb,1,3\na,1,2\n", "--baseline 'base' is none"),
         ("method,seed,loss\nbase,1,3\n,1,2\n,2,2\n", r"line 3, column 'method': is empty \(as in 1 more: lines 3, 4\)"),
-        ("method,seed,loss\nbase,1,3\na,1,\na,2,\n", r"no method besides .*'loss': 'a' \(lines 3, 4\); write it, or"),
-        ("method,seed,loss\nbase,1,\na,1,3\n", r"'base' is none of .*'loss': 'base' \(line 2\); write it, or nan"),
+        ("method,seed,loss\nbase,1,3\na,1,\na,2,\n", r"no method besides .*'loss': 'a' \(lines 3, 4\)"),
+        ("method,seed,loss\nbase,1,\na,1,3\n", r"'base' is none of .*'loss': 'base' \(line 2\)"),
         ("method,seed,loss\n", "has no rows"),
         ('method,seed,loss\n"base,1,3\n', "line 2: .*closed nowhere"),
     ],
@@ -164,13 +161,13 @@ def test_bad_input_is_named_by_place_and_costs_no_try(tmp_path: Path, content: s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"method": "base"\n', "line 1: is not a JSON object"),
+        ('{"method": "base"\n', "1: is not a JSON object"),
         (
             '{"method": "base", "seed": 1, "loss": NaN}\n{"method": "a", "seed": 1, "loss": 1}\n',
             "1 run of the baseline",
         ),
-        ('{"method": "\\ud800", "seed": 1, "loss": 1}\n', "line 1, column 'method': holds half a character"),
-        ('{"method": "base", "seed": 1, "loss": [1]}\n', r"line 1, column 'loss': '\[1\]' is not a number"),
+        ('{"method": "\\ud800", "seed": 1, "loss": 1}\n', "line 1, column 'method': holds half"),
+        ('{"method": "base", "seed": 1, "loss": [1]}\n', r"line 1, column 'loss': '\[1\]'"),
         (
             '{"method": "base", "seed": 1, "loss": 1}\n\n{"method": "base", "seed": 2, "x": 1}\n',
             "line 3, column 'loss': is empty",
@@ -209,17 +206,14 @@ def test_tries_in_other_metrics_are_said_to_be_in_those(tmp_path: Path, capsys) 
     path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
     write(ask(path, metric="acc", lower=False))
     result = write(ask(path))
-    assert (
-        "4 tries count against `base` (2 in `loss`, 2 in `acc`), this page's among them; every p is multiplied by 4."
-        in (result.page)
-    )
+    assert "count against `base` (2 in `loss`, 2 in `acc`" in (result.page)
     assert "corrected for 4 tries in `l.jsonl`" in result.sentence
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "against this baseline in the ledger, in other metrics too" in " ".join(capsys.readouterr().out.split())
 
 
-def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparisons(tmp_path: Path) -> None:
+def test_repeated_looks_cost_no_more_than_the_papers(tmp_path: Path) -> None:
     rows = [f"{m},{s},{v},{4 - v}" for m, s, v in BASE + GOOD]
     path = tmp_path / "results.csv"
     path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
@@ -229,11 +223,11 @@ def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparison
         ask(path, planned_tries=6),
     ]
     sentences = [judge_numbers(each).sentence for each in looks]
-    assert sentences[0] == sentences[2] and "corrected for 6 tries announced in `l.jsonl`" in sentences[0]
-    assert "corrected for 6 tries announced in `l.jsonl`" in sentences[1], "a second look, and no seventh try"
+    assert sentences[0] == sentences[2] and "6 tries announced in `l.jsonl`" in sentences[0]
+    assert "6 tries announced in `l.jsonl`" in sentences[1], "a second look, and no seventh try"
 
 
-def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: Path) -> None:
+def test_another_seed_is_another_look(tmp_path: Path) -> None:
     write(ask(file_of(tmp_path, BASE + LONE)))
     assert write(ask(file_of(tmp_path, [*BASE, *LONE, ("lone", "2", 3.27)]))).numbers["tries"] == 2
     ledger_file = tmp_path / "l.jsonl"
@@ -244,7 +238,7 @@ def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: 
     assert (tmp_path / "page.md").read_bytes() == page and len(ledger.read(ledger_file)) == 1
 
 
-def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Path) -> None:
+def test_tries_announced_for_a_page_that_is_there_are_said(tmp_path: Path) -> None:
     request = ask(file_of(tmp_path, BASE + GOOD))
     before = write(request).numbers["methods"]["good"]
     for planned, text in (
@@ -258,10 +252,10 @@ def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Pa
     (tmp_path / "l.jsonl").unlink()
     (tmp_path / "page.md").unlink()
     few = write(ask(file_of(tmp_path, BASE + GOOD + NULL + LONE), planned_tries=2))
-    assert few.numbers["tries"] == 3 and "2 were announced with --planned-tries, fewer than were made." in few.page
+    assert few.numbers["tries"] == 3 and "2 were announced with --planned-tries, fewer" in few.page
 
 
-def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Path, capsys) -> None:
+def test_page_is_made_again_where_ledger_s_last_line_was_torn(tmp_path: Path, capsys) -> None:
     request, ledger_file = ask(file_of(tmp_path, BASE + GOOD)), tmp_path / "l.jsonl"
     first = write(request).page
     with open(ledger_file, "ab") as file:
@@ -284,16 +278,16 @@ def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
     assert judge_numbers(ask(path.rename(tmp_path / "renamed.tsv"), baseline=None)).numbers["tries"] == 1
     path.write_text(LOG + "c3\t2.8\t1\tkeep\ty\n")
     assert judge_numbers(ask(path, baseline=None)).numbers["tries"] == 2  # a search that went on is another look
-    with pytest.raises(PlumblineError, match="a search, which is compared with its start, 'a1' in line 2"):
+    with pytest.raises(PlumblineError, match="start, 'a1' in line 2"):
         judge_numbers(ask(path, baseline="b2"))
     path.write_text(LOG.replace("keep\tx", "keeeep\tx"))
-    with pytest.raises(PlumblineError, match=r"line 4, column 'status': 'keeeep' is no status.*did you mean 'keep'"):
+    with pytest.raises(PlumblineError, match=r"line 4.*'status'.*'keeeep'.*no status.*did.*'keep'"):
         judge_numbers(ask(path, baseline=None))
 
 
 def test_a_file_that_is_no_page_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("# My notes\n")
-    with pytest.raises(PlumblineError, match="is not a page of a verdict"):
+    with pytest.raises(PlumblineError, match=r"page.*verdict"):
         write(ask(file_of(tmp_path, BASE + GOOD)))
     assert (tmp_path / "page.md").read_text() == "# My notes\n" and not (tmp_path / "l.jsonl").exists()
 
@@ -337,7 +331,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     (tmp_path / "more.csv").write_text(text_of(BASE + NULL))
     assert main([str(tmp_path / "more.csv"), *flags[1:], "--lower-is-better"]) == 0
     assert main(["--check-page", str(page)]) == 1
-    assert "1 entry came since: make the page again" in capsys.readouterr().out
+    assert "1 entry came since: make" in capsys.readouterr().out
     (tmp_path / "results.xlsx").touch()
     with pytest.raises(PlumblineError, match="must end in one of"):
         main([str(tmp_path / "results.xlsx"), "--lower-is-better"])
@@ -373,22 +367,22 @@ def test_the_exit_code_is_the_verdict_on_the_candidate(tmp_path: Path, capsys, r
     assert main(flags) == (13 if code == 13 else 0), "a page was made, or nothing can be judged"
 
 
-def test_a_misspelt_candidate_and_a_goal_that_is_no_number_cost_neither_page_nor_try(tmp_path: Path, capsys) -> None:
+def test_a_misspelt_option_costs_neither_page_nor_try(tmp_path: Path, capsys) -> None:
     flags = [str(file_of(tmp_path, BASE + GOOD)), "--metric", "loss", "--lower-is-better"]
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(PlumblineError, match=r"--exit-code-of 'god' is none of what was judged.*did you mean 'good'"):
+    with pytest.raises(PlumblineError, match=r"--exit-code-of 'god'.*none of what.*'good'"):
         main([*flags, "--baseline", "base", "--exit-code-of", "god"])
     with pytest.raises(SystemExit):
         main([*flags, "--goal", "nan"])
-    assert "--goal nan: must be a finite number" in capsys.readouterr().err
+    assert "--goal nan: must" in capsys.readouterr().err
     new_files = set(tmp_path.iterdir()) - set(before)
     assert all(path.name == "ledger.jsonl" and not path.read_bytes() for path in new_files)
 
 
-def test_another_method_that_cannot_be_judged_is_no_try_and_stops_no_one(tmp_path: Path) -> None:
+def test_another_method_that_cannot_be_judged_is_no_try(tmp_path: Path) -> None:
     result = judge_numbers(ask(file_of(tmp_path, BASE + GOOD + LONE), baseline=None, goal=3.28))
     assert result.outcomes == {"base": "discard", "good": "keep", "lone": "cannot be judged"}
-    assert result.numbers["tries"] == 2 and "`lone` cannot be judged: 'lone' was run once" in result.sentence
+    assert result.numbers["tries"] == 2 and "`lone` cannot be judged: 'lone'" in result.sentence
 
 
 def test_on_a_full_disk_neither_the_page_nor_the_entry_is_made(tmp_path: Path, monkeypatch) -> None:
@@ -412,14 +406,14 @@ def test_on_a_full_disk_neither_the_page_nor_the_entry_is_made(tmp_path: Path, m
         assert after.keys() == before.keys(), "nothing half-made lies about"
 
 
-def test_each_record_of_a_chain_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
+def test_each_record_of_chain_is_compared_with_one_before_it(tmp_path: Path) -> None:
     result = write(ask(file_of(tmp_path, BASE + NULL + GOOD), baseline=None, chain=True))
     assert result.numbers["against"] == {"null": "base", "good": "null"}
     alone = judge_numbers(ask(tmp_path / "results.csv", baseline="null"))
     assert result.numbers["methods"]["good"]["p"] == alone.numbers["methods"]["good"]["p"]
     assert "2 seeds against 5 of `base`" in result.page and "3 seeds against 2 of `null`" in result.page
     assert main(["--check-page", str(tmp_path / "page.md")]) == 1, "one more came against `null`"
-    with pytest.raises(PlumblineError, match="say what to compare with: --baseline METHOD"):
+    with pytest.raises(PlumblineError, match="--baseline METHOD"):
         judge_numbers(ask(tmp_path / "results.csv", baseline=None))
 
 
@@ -432,7 +426,7 @@ def test_seeds_01_and_1_0_are_seed_1(tmp_path: Path) -> None:
 HEAVY = ("pandas", "torch", "scipy.stats", "scipy.optimize", "tabulate", "matplotlib")
 
 
-def test_a_verdict_loads_neither_pandas_nor_torch_nor_scipy_stats(tmp_path: Path) -> None:
+def test_verdict_loads_neither_pandas_nor_torch_nor_scipy_stats(tmp_path: Path) -> None:
     path = file_of(tmp_path, BASE + GOOD)
     code = (
         "import sys; from plumbline.verdict.__main__ import main; "

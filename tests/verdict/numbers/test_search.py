@@ -69,7 +69,7 @@ def test_p_of_searches_over_noise_is_uniform(repeats: int) -> None:
     assert stats.kstest(p, "uniform").pvalue > 1e-3
 
 
-def test_a_gain_that_the_page_calls_resolved_is_found_with_its_chance() -> None:
+def test_gain_that_page_calls_resolved_is_found_with_its_chance() -> None:
     rng = np.random.default_rng(1)
     terms = ComparisonTerms(higher=True, sigma=1.0)
     resolved = judge_search(LOG, greedy(rng, repeats=3, steps=20), terms).resolved
@@ -89,9 +89,9 @@ def test_what_is_counted_in_a_log() -> None:
     )  # fmt: skip
     assert (judgement.steps, judgement.crashes, judgement.start_runs) == (4, 1, (1.0, 3.0))
     assert (judgement.sigma, judgement.freedom, judgement.total) == (pytest.approx(math.sqrt(2)), 1, 7.0)
-    assert [(each.step.commit, each.number) for each in judgement.kept] == [("a", 1), ("c", 3), ("d", 4)]
-    assert [each.gain for each in judgement.kept] == pytest.approx([0.5, 0.4, 7.0])
-    assert [each.jump for each in judgement.kept] == pytest.approx([1.5, -0.1, 6.6])
+    assert [(each.step.commit, each.number) for each in judgement.kept_changes] == [("a", 1), ("c", 3), ("d", 4)]
+    assert [each.gain for each in judgement.kept_changes] == pytest.approx([0.5, 0.4, 7.0])
+    assert [each.jump for each in judgement.kept_changes] == pytest.approx([1.5, -0.1, 6.6])
     assert [step.line for step in judgement.against_rule] == [6, 7]
     assert judgement.p_corrected == min(1, 3 * judgement.p)
     assert any("lines 6 and 7" in limit for limit in list_limits(judgement))
@@ -134,12 +134,12 @@ def test_first_sentences() -> None:
     ):
         judgement, sentence = outcome(repeats, last)
         assert judgement.outcome is verdict and sentence.startswith(begins)
-        assert "over 31 changes that do nothing, selection alone gives" in sentence
+        assert "31 changes" in sentence
 
 
 def test_the_change_that_does_something_is_marked() -> None:
     judgement, _ = outcome(list(np.linspace(-1.5, 1.5, 12)), 9.0)
-    assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judgement.kept] == [True]
+    assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judgement.kept_changes] == [True]
     page = " ".join(write_sections(judgement, "loss", read=""))
     assert "`z` and `s`, 3 runs of each" in page and "try z" in page
 
@@ -149,12 +149,12 @@ def test_the_change_that_does_something_is_marked() -> None:
     [
         (
             [("s", 1.0, "keep"), ("a", 2.0, "keep")],
-            r"no noise floor: no configuration was run twice. Run the start 's' .* if sigma of one run <= 0.36",
+            "no noise.*no configuration.*'s'.*<= 0.36",
         ),
         ([("s", 1.0, "keep"), ("s", 1.0, "keep"), ("a", 2.0, "keep")], "all repeats are equal"),
-        ([("s", 1.0, "discard"), ("a", 2.0, "keep")], r"line 2: the first run of a log must be the start"),
-        ([("s", None, "crash")], "the first run of a log must be the start"),
-        ([("s", 1.0, "keep"), ("s", 2.0, "keep")], "there is no change to judge"),
+        ([("s", 1.0, "discard"), ("a", 2.0, "keep")], "line 2"),
+        ([("s", None, "crash")], "first.*start"),
+        ([("s", 1.0, "keep"), ("s", 2.0, "keep")], "no change.*judge"),
     ],
 )
 def test_a_log_that_cannot_be_judged_says_why(runs, message: str) -> None:
@@ -169,7 +169,7 @@ def test_a_given_sigma_makes_up_for_missing_repeats() -> None:
     assert weak.freedom == 1 and weak.p > judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5)).p
 
 
-def test_a_change_that_was_run_again_until_it_was_kept_is_refused() -> None:
+def test_change_that_was_run_again_until_it_was_kept_is_refused() -> None:
     steps = log(
         ("s", 1.0, "keep"), ("s", 1.1, "discard"), ("b", 0.9, "discard"), ("b", 0.8, "discard"), ("b", 1.5, "keep")
     )  # fmt: skip
@@ -177,7 +177,7 @@ def test_a_change_that_was_run_again_until_it_was_kept_is_refused() -> None:
         judge_search(LOG, steps, UP)
 
 
-def test_one_commit_with_four_descriptions_is_not_one_configuration() -> None:
+def test_four_descriptions_are_not_one_configuration() -> None:
     rows = [("s", 1.0, "keep", "start"), ("s", 1.4, "keep", "wider"), ("s", 1.1, "discard", "deeper")]
     rows += [("s", 1.2, "discard", "start"), ("s", 0.9, "discard", " start ")]
     steps = [
@@ -190,7 +190,7 @@ def test_one_commit_with_four_descriptions_is_not_one_configuration() -> None:
         judge_search(LOG, steps[:3], UP)
 
 
-def test_a_run_of_the_last_kept_change_that_diverged_is_its_outcome_and_one_of_the_start_is_none() -> None:
+def test_run_of_last_kept_change_that_diverged_is_its_outcome() -> None:
     rows = [("s", 1.0, "keep"), ("s", 1.1, "discard"), ("a", 9.0, "keep"), ("a", 9.1, "discard"), ("a", None, "crash")]
     judgement = judge_search(LOG, log(*rows), UP)
     assert judgement.outcome is Outcome.CRASHED
@@ -198,7 +198,7 @@ def test_a_run_of_the_last_kept_change_that_diverged_is_its_outcome_and_one_of_t
         "`a`, the last kept change, crashed or diverged when it was run"
     )
     lost = [*rows, ("s", None, "crash")]
-    with pytest.raises(CannotBeJudgedError, match="line 7: a run of the start 's' diverged or crashed"):
+    with pytest.raises(CannotBeJudgedError, match=r"line 7.*'s'"):
         judge_search(LOG, log(*lost), UP)
     allowed = judge_search(LOG, log(*lost), ComparisonTerms(higher=True, allow_diverged=1))
     assert allowed.outcome is Outcome.KEEP

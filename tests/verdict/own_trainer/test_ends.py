@@ -127,7 +127,7 @@ def test_a_process_that_failed_is_known_whatever_hides_it(command: str, end: str
 
 
 @pytest.mark.parametrize("end", QUIET_ENDS)
-def test_an_exit_at_once_that_hides_an_error_is_a_failure_and_another_one_is_told(end: str, tmp_path: Path) -> None:
+def test_an_exit_at_once_that_hides_an_error_is_a_failure(end: str, tmp_path: Path) -> None:
     error, at_once = QUIET_ENDS[end]
     ends, code = ended(tmp_path, "python train.py {}", end)
     how = f"train.py: exit code 0 by os._exit while it handled an error ({error})"
@@ -267,12 +267,12 @@ def test_parts_that_count_and_filters(command: str, of_output: list[str], others
         ),
     ],
 )
-def test_what_no_other_process_ended_is_a_failure_below_one_that_ends_well(code: str, end: str, tmp_path: Path) -> None:
+def test_a_process_that_nobody_ended_has_failed(code: str, end: str, tmp_path: Path) -> None:
     ends, _ = ended(tmp_path, "python code.py; echo done", code=code)
     assert ends == ProcessEnds(of_output=[end]), (tmp_path / "log").read_text()
 
 
-def test_a_trainer_that_wrote_nothing_counts_where_its_metric_is_in_a_file(tmp_path: Path) -> None:
+def test_a_silent_trainer_counts_if_its_metric_is_in_a_file(tmp_path: Path) -> None:
     silent = "python -c 'import sys; sys.exit(3)'"
     command = f"{COMMANDS['plain']} > /dev/null 2>&1; {silent}; {NO_FAILURES['a probe'][0]}"
     ends, _ = ended(tmp_path, command, "1 / 0")
@@ -421,7 +421,7 @@ LAST = {"step": 20.0}
     ],
 )
 @pytest.mark.parametrize("name", ["rows.jsonl", "printed"])
-def test_where_the_metric_is_in_a_file_its_end_and_that_of_what_was_printed_are_read(
+def test_a_metric_in_a_file_is_read_with_the_output(
     rows: str, log: str, sign: str, place: dict[str, float], name: str, tmp_path: Path
 ) -> None:
     part = MetricPart(json="rows.jsonl:eval.loss")
@@ -506,7 +506,7 @@ for step in range(0, 300, 100):
 VALUE = r"pattern = 'val_bpb: ([0-9.]+)'"
 
 
-def test_runs_of_candidates_are_judged_beside_those_of_the_baseline(tmp_path: Path) -> None:
+def test_runs_of_candidates_are_judged_beside_those_of_baseline(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine", ARMS)
     write_toml(folder, command="python train.py {flags}; echo done", metric=VALUE)
     lines: list[str] = []
@@ -596,7 +596,7 @@ PIPELINES = {
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the shell that knows the parts of a pipeline")
 @pytest.mark.parametrize("command", PIPELINES)
-def test_the_parts_of_pipelines_are_known_and_the_command_is_not_altered(command: str, tmp_path: Path) -> None:
+def test_the_parts_of_pipelines_are_known(command: str, tmp_path: Path) -> None:
     file = tmp_path / "a 'folder" / "codes"
     file.parent.mkdir()
     plain, noted = (
@@ -616,7 +616,7 @@ def test_the_parts_of_pipelines_are_known_and_the_command_is_not_altered(command
         ("(echo val_bpb: {seed}.5; exit 3) | tee log", "crashed", "exit code 3"),
         ("python train.py --seed {seed} --end 'time.sleep(.2)' {flags} | head -2", "finished", ""),
         ("python train.py --seed {seed} --end 'time.sleep(.2)' {flags} 2>&1 | head -2 | tee log", "finished", ""),
-        ("(: {flags}; exec seq 1000000) | head -1", "crashed", "had no reader left (SIGPIPE), and val_bpb is nowhere"),
+        ("(: {flags}; exec seq 1000000) | head -1", "crashed", "no reader left (SIGPIPE), and val_bpb"),
         ("echo val_bpb: {seed}.5 {flags} | tee /dev/stderr | grep -i warn | cat", "finished", ""),
         ("timeout .1 sh -c 'echo val_bpb: {seed}.5; exec sleep 9' | tee log || true", "finished", ""),
     ],

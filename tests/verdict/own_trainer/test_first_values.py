@@ -41,14 +41,14 @@ def test_values_of_the_metric_and_of_losses_are_the_first(tmp_path: Path, lines:
     assert read_first_values(MetricPart(pattern=r"val_bpb: (\S+)"), tmp_path / "log", tmp_path) == values
 
 
-def test_values_of_a_file_of_rows_come_after_those_that_were_printed(tmp_path: Path) -> None:
+def test_values_of_a_file_come_after_printed_ones(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("loss 3.25\n")
     rows = [{"step": 1, "train": {"loss": 3.0}}, {"eval": {"nll": 2.75}}]
     (tmp_path / "m.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert read_first_values(MetricPart(json="m.jsonl:eval.nll"), tmp_path / "log", tmp_path) == ["3.25", "3.0", "2.75"]
 
 
-def test_runs_are_one_where_all_five_values_are_equal_to_all_digits() -> None:
+def test_runs_are_one_where_all_five_values_are_equal() -> None:
     first = ["4.134", "4.021", "3.904", "3.811", "3.707"]
     assert are_one_run(first, first) and not are_one_run(first, [*first[:4], "3.7070"])
     coarse = ["10.80", "10.50", "10.20", "9.90", "9.60"]  # which may be equal by chance
@@ -56,7 +56,7 @@ def test_runs_are_one_where_all_five_values_are_equal_to_all_digits() -> None:
     assert not are_one_run(first[:4], first[:4]) and not are_one_run(first, None) and not are_one_run(first)
 
 
-def test_a_seed_that_is_forgotten_is_the_trainers_fault_though_its_last_values_differ(tmp_path: Path) -> None:
+def test_a_forgotten_seed_is_the_trainers_fault(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine", FORGETS)
     arms = trainer(folder, "--gain", "1")
     with pytest.raises(PlumblineError, match=r'seeds 1, 2 all printed 4\.1344, .* first; .*seed = "inject"') as caught:

@@ -21,7 +21,7 @@ def test_the_last_match_counts_and_bars_of_progress_are_lines(tmp_path: Path) ->
     assert (reading.value, reading.text, reading.others) == (1.25, "1.25", {"mem": 9.0})
 
 
-def test_what_was_printed_before_bytes_that_nobody_read_is_not_the_last_value(tmp_path: Path) -> None:
+def test_a_value_before_unread_bytes_is_not_the_last(tmp_path: Path) -> None:
     log, metric, head = tmp_path / "log", MetricPart(pattern=r"val: (\S+)"), "val: 0.1\n"
     log.write_text(f"{head}{'x' * 100}\nbye\n")
     begin, end = len(head), len(head) + 101
@@ -32,7 +32,7 @@ def test_what_was_printed_before_bytes_that_nobody_read_is_not_the_last_value(tm
     assert read(metric, log, tmp_path, left_out=unread).value == 0.2
 
 
-def test_colours_and_quotes_are_no_part_of_a_number_and_moves_of_the_cursor_end_a_line(tmp_path: Path) -> None:
+def test_colours_and_quotes_are_no_part_of_a_number(tmp_path: Path) -> None:
     log, pattern = tmp_path / "log", MetricPart(pattern=r"^val_loss: (\S+)$")
     log.write_bytes(b"val_loss: 9\n\x1b[2K\x1b[1mval_loss:\x1b(B\x1b[m \x1b[32m2.5\x1b[0m\x1b]0;done\x07\nval_loss 8\n")
     assert read(pattern, log, tmp_path).value == 2.5
@@ -62,7 +62,7 @@ def test_rows_of_json_and_metric_lines(tmp_path: Path) -> None:
     assert (score.value, score.others) == (3.25, {"mfu": 0.4})
 
 
-def test_a_huge_log_and_a_pattern_that_backtracks_for_ever_take_bounded_time(tmp_path: Path) -> None:
+def test_huge_logs_and_backtracking_take_bounded_time(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with open(log, "w") as file:
         file.write("loss: 9\n")

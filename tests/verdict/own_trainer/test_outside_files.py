@@ -56,9 +56,7 @@ def compared(runs: dict[str, RunEvidence]) -> ComparedArms:
     return ComparedArms(evidence=evidence, baseline=BASELINE, candidate=BASELINE)
 
 
-def test_a_state_that_a_run_finds_from_another_is_refused_wherever_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_state_of_another_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with tempfile.NamedTemporaryFile(prefix="state-") as by_name:
         os.unlink(by_name.name)
@@ -73,7 +71,7 @@ def test_a_state_that_a_run_finds_from_another_is_refused_wherever_it_lies(
         }
         answer = carried_state.check(compared(only))
         assert answer.answer == Answer.REFUSES, place
-        assert f"seed 2 of baseline read {place}, which seed 1 of baseline had left there: give each" in answer.text
+        assert f"seed 2 of baseline read {place}" in answer.text
 
 
 HONEST = """\
@@ -112,9 +110,7 @@ def test_data_logs_scratch_files_and_known_caches_are_no_state(tmp_path: Path, m
     assert "hub" not in answer.text and not list(Path(tempfile.gettempdir()).glob("plumbline-run-*/tmpdir"))
 
 
-def test_a_runs_temporary_folder_and_compiled_code_are_its_own_and_go_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_runs_temporary_folder_and_compiled_code_are_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
     names = [*TEMPORARY, *COMPILED, "JAX_COMPILATION_CACHE_DIR"]
     script = f"import os\nwith open({str(tmp_path / 'seen')!r}, 'a') as f:\n"

@@ -119,7 +119,7 @@ def test_a_nan_of_the_loss_is_a_divergence(line: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "is_sign"), [(line, lines is SIGNS) for lines in (SIGNS, HONEST) for line in lines.splitlines()]
 )
-def test_a_line_is_a_sign_where_no_run_of_the_baseline_has_such_a_one(line: str, is_sign: bool, tmp_path: Path) -> None:
+def test_a_line_that_no_run_of_the_baseline_has_is_a_sign(line: str, is_sign: bool, tmp_path: Path) -> None:
     plain, candidate = result(tmp_path, VALUES), result(tmp_path, f"{VALUES}{line}\nbye\n")
     theirs = result(tmp_path, f"{VALUES}{line.replace('90', '40').replace('0.1', '0.3')}\nbye\n")
     assert bool(run_end.compare(candidate, [plain] * 2, "val_loss").why) == is_sign, candidate.signs
@@ -170,7 +170,7 @@ flops / iteration: 123456789"""
 def test_a_setting_is_no_place_that_was_reached(setting: str, tmp_path: Path) -> None:
     whole, half = (result(tmp_path, f"{setting}\n{steps(last, 1, EPOCHS)}") for last in (10, 6))
     compared = run_end.compare(half, [whole] * 2, "val_loss")
-    assert "it ended at epoch 6, and all runs of the baseline at epoch 10" in compared.why
+    assert "ended at epoch 6" in compared.why
     other = result(tmp_path, f"{setting.replace('1', '3').replace('5', '2')}\n{steps(10, 1, EPOCHS)}")
     assert run_end.compare(other, [whole] * 2, "val_loss") == run_end.ComparedEnd()
 
@@ -201,7 +201,7 @@ def test_an_early_end_is_seen(baseline: str, candidate: str, is_early: bool | No
     assert (bool(compared.why), bool(compared.remarks)) == (bool(is_early), is_early is False), compared
 
 
-def test_a_run_that_took_the_time_of_the_baseline_has_a_budget_of_time(tmp_path: Path) -> None:
+def test_run_that_took_time_of_baseline_has_budget_of_time(tmp_path: Path) -> None:
     baseline = [result(tmp_path, steps(900), seconds=seconds) for seconds in (300.0, 302.0)]
     slower, crashed = (result(tmp_path, steps(600), seconds=seconds) for seconds in (303.0, 210.0))
     assert not run_end.compare(slower, baseline, "val_loss").why

@@ -49,7 +49,7 @@ def run_script(folder: Path, seed: int, *options: str) -> tuple[list[float], dic
     return json.loads(done.stdout), contents["shifted"]
 
 
-def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_given(tmp_path: Path) -> None:
+def test_every_fixed_seed_is_shifted(tmp_path: Path) -> None:
     fixed, shifted = run_script(tmp_path, 1, "fix")
     new = 42 + 2 * 1_000_003
     assert fixed[:3] == [random.Random(new).random(), RandomState(new).rand(), default_rng(new).random()]
@@ -78,7 +78,7 @@ def test_workers_that_set_no_seed_keep_streams_of_their_own(tmp_path: Path) -> N
     assert arm_run.value
 
 
-def test_workers_of_a_launcher_are_shifted_too_and_the_users_own_sitecustomize_runs(tmp_path: Path) -> None:
+def test_workers_of_a_launcher_are_shifted_too(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text("import builtins\nbuiltins.MINE = 0.5\n")

@@ -56,7 +56,7 @@ def test_a_try_touches_nothing_of_the_users(tmp_path: Path) -> None:
     assert ".plumbline" not in git(folder, "status", "--porcelain")
 
 
-def test_an_edit_of_equal_length_in_the_second_of_the_commit_is_seen(tmp_path: Path) -> None:
+def test_edit_of_equal_length_in_second_of_commit_is_seen(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     time.sleep(1 - time.time() % 1)
     (folder / "train.py").write_text("SHIFT = 0.0\n")
@@ -66,7 +66,7 @@ def test_an_edit_of_equal_length_in_the_second_of_the_commit_is_seen(tmp_path: P
     assert git(folder, "show", f"{Repository(folder).candidate().commit}:train.py") == "SHIFT = 1.0"
 
 
-def test_an_arm_is_its_code_and_its_flags_and_not_its_commit_or_what_is_plumblines(tmp_path: Path) -> None:
+def test_an_arm_is_its_code_and_its_flags(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     (folder / "results.tsv").write_text("tracked\n")
     git(folder, "add", "-Af")
@@ -121,7 +121,7 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
         list(trainer(folder, "--gain", "1").run([("candidate", 1)]))
     assert "\n" not in git(folder, "worktree", "list") and list((folder / ".plumbline/worktrees").iterdir()) == []
     write_toml(folder, 'output = ["train.py"]')
-    with pytest.raises(PlumblineError, match=r"run\.output: 'train\.py' is a file that git has, and no folder"):
+    with pytest.raises(PlumblineError, match=r"run\.output: 'train\.py'"):
         list(trainer(folder, "--gain", "1").run([("candidate", 1)]))
 
 
@@ -131,11 +131,11 @@ def test_what_git_cannot_do_on_a_full_disk_says_what_to_do(tmp_path: Path, monke
         repository.hold("..", "HEAD")
     assert "free some" not in str(raised.value)
     monkeypatch.setattr(git_call, "LEAST_FREE", 2**60)
-    with pytest.raises(PlumblineError, match="free some of that disk, and repeat the command"):
+    with pytest.raises(PlumblineError, match=r"repeat.*command"):
         repository.hold("..", "HEAD")
 
 
-def test_a_folder_within_a_repository_is_run_with_what_lies_around_it(tmp_path: Path) -> None:
+def test_folder_within_repository_is_run(tmp_path: Path) -> None:
     top = make(tmp_path / "mine")
     folder = top / "apps" / "small"
     folder.mkdir(parents=True)
@@ -148,7 +148,7 @@ def test_a_folder_within_a_repository_is_run_with_what_lies_around_it(tmp_path: 
     assert git(top, "status", "--porcelain") == "" and (folder / ".plumbline" / "runs").exists()
 
 
-def test_what_a_try_prints_to_is_no_part_of_it_and_only_our_copies_are_removed(tmp_path: Path) -> None:
+def test_what_a_try_prints_to_is_no_part_of_it(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     theirs = tmp_path / "theirs" / "keep"
     theirs.mkdir(parents=True)
@@ -164,7 +164,7 @@ def test_what_a_try_prints_to_is_no_part_of_it_and_only_our_copies_are_removed(t
     assert theirs.exists()
 
 
-def test_submodules_are_filled_and_refused_with_changes_of_their_own(tmp_path: Path) -> None:
+def test_submodules_are_filled(tmp_path: Path) -> None:
     library = make(tmp_path / "library", "SHIFT = 0.5\n")
     folder = make(tmp_path / "mine")
     git(folder, "submodule", "add", "-q", str(library), "library")
@@ -175,12 +175,12 @@ def test_submodules_are_filled_and_refused_with_changes_of_their_own(tmp_path: P
     (arm_run,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
     assert arm_run.value is not None and arm_run.value < -0.4
     (folder / "library" / "train.py").write_text("SHIFT = 0.7\n")
-    with pytest.raises(PlumblineError, match=r"library is a repository of its own with changes"):
+    with pytest.raises(PlumblineError, match=r"library.*repository"):
         Repository(folder).candidate()
 
 
 def test_no_git_no_commit_and_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PlumblineError, match=r"in no git repository.*git init"):
+    with pytest.raises(PlumblineError, match=r"no git.*init"):
         Repository(tmp_path)
     git(tmp_path, "init", "-q")
     with pytest.raises(PlumblineError, match=r"no commit yet"):
@@ -210,5 +210,5 @@ def test_installed_code_is_that_of_the_arms_copy(tmp_path: Path, monkeypatch: py
     assert arm_run.value is not None and arm_run.value < 0.1
     for command in (f"python {folder}/train.py {{flags}}", f"cd {folder}; python train.py {{flags}}"):
         write_toml(folder, command=command)
-        with pytest.raises(PlumblineError, match=r"__main__: came from .* and not from the arm's own copy"):
+        with pytest.raises(PlumblineError, match="__main__: came"):
             list(trainer(folder).run([("candidate", 1)]))

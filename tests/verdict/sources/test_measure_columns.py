@@ -20,7 +20,7 @@ def test_what_is_no_amount_or_could_be_another_thing_is_not_read() -> None:
     assert read_measures({"total_seconds": "15", "training_seconds": "12"}) == {"seconds": 12.0}
 
 
-def test_the_runtime_of_an_exported_table_is_in_seconds_and_of_another_one_of_no_known_unit() -> None:
+def test_the_runtime_of_an_exported_table_is_in_seconds() -> None:
     exported = {"Name": "base", "State": "finished", "Created": "2026-10-01T10:00:00.000Z", "Runtime": "61"}
     assert read_measures(exported) == {"seconds": 61.0}
     assert read_measures({"method": "base", "Runtime": "61", "runtime": "61"}) == {}
@@ -67,7 +67,5 @@ def test_a_time_is_read_where_its_column_or_its_cell_has_a_unit(
         ({"submitted": "2026-10-01T10:00:00"}, None),
     ],
 )
-def test_the_moment_of_a_run_is_read_in_the_forms_of_trackers_and_a_day_is_none(
-    cells: dict[str, object], started: str | None
-) -> None:
+def test_the_moment_of_a_run_is_read_in_the_forms_of_trackers(cells: dict[str, object], started: str | None) -> None:
     assert read_start(cells) == ({} if started is None else {"started": started})

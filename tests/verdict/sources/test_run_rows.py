@@ -27,7 +27,7 @@ def table(folder: Path, text: str, *, suffix: str = ".csv", columns: ColumnNames
     return read_table(read_rows(path), columns, **more)
 
 
-def test_without_a_seed_column_each_row_is_a_run_and_none_is_paired(tmp_path: Path) -> None:
+def test_without_a_seed_column_each_row_is_a_run(tmp_path: Path) -> None:
     read = table(tmp_path, "method,loss\nb,2\nb,1\na,3\na,nan\n")
     assert sorted(read.values["b"].values()) == [1, 2] and not read.values["a"].keys() & read.values["b"].keys()
     assert list(read.lost["a"].values()) == ["diverged"]
@@ -40,19 +40,19 @@ def test_without_a_seed_column_each_row_is_a_run_and_none_is_paired(tmp_path: Pa
 STEPS = "method,seed,step,loss\na,1,20,1\na,1,10,0.5\na,2,20,3\na,2,10,\nb,1,10,4\nb,1,20,2\n"
 
 
-def test_of_several_steps_the_last_counts_or_the_one_that_was_asked_for(tmp_path: Path) -> None:
+def test_of_several_steps_last_counts_or_one_that_was_asked_for(tmp_path: Path) -> None:
     last = table(tmp_path, STEPS)
     assert last.values == {"a": {"1": 1, "2": 3}, "b": {"1": 2}}
     assert last.notes == ("Runs have up to 2 steps; the value of a run is that of the last step, 20.",)
     best = table(tmp_path, STEPS, higher=False, at_step="best")
     assert best.values == {"a": {"1": 0.5, "2": 3}, "b": {"1": 2}} and "the best of each run's steps" in best.notes[0]
-    with pytest.raises(PlumblineError, match="'a', seed '2' has no value at step 10"):
+    with pytest.raises(PlumblineError, match=r"'a'.*'2'.*no value.*step 10"):
         table(tmp_path, STEPS, at_step="10")
-    with pytest.raises(PlumblineError, match="--at-step 'first' is a step's number, or last, or best"):
+    with pytest.raises(PlumblineError, match="--at-step 'first' is a step's number"):
         table(tmp_path, STEPS, at_step="first")
 
 
-def test_a_run_that_diverged_at_any_step_is_lost_whatever_it_says_at_others(tmp_path: Path) -> None:
+def test_a_run_that_diverged_at_any_step_is_lost(tmp_path: Path) -> None:
     for rule in ("", "last", "best", "20"):
         read = table(tmp_path, STEPS.replace("a,1,10,0.5", "a,1,10,nan"), at_step=rule)
         assert read.lost == {"a": {"1": "diverged"}} and read.values["a"] == {"2": 3}
@@ -67,19 +67,19 @@ def test_a_key_that_stands_twice_in_an_object_is_refused(tmp_path: Path) -> None
         lambda: table(tmp_path, f"[{twice}]", suffix=".json"),
         lambda: read_submissions(tmp_path / "submission.json", ColumnNames(metric="loss")),
     ):
-        with pytest.raises(PlumblineError, match="the key 'loss' is there twice in one object"):
+        with pytest.raises(PlumblineError, match="'loss' is there twice"):
             make()
 
 
-def test_runs_that_end_at_different_steps_are_not_compared_unless_that_was_meant(tmp_path: Path) -> None:
+def test_runs_that_end_at_different_steps_are_not_compared(tmp_path: Path) -> None:
     text = STEPS + "b,2,15,7\n"
-    with pytest.raises(PlumblineError, match="end at different steps, from 15 to 20"):
+    with pytest.raises(PlumblineError, match="different steps, from 15 to 20"):
         table(tmp_path, text)
     assert table(tmp_path, text, at_step="last").values["b"]["2"] == 7
     assert table(tmp_path, text.replace("15,7", "15,inf")).lost == {"b": {"2": "diverged"}}, "it ended for that"
 
 
-def test_rows_of_another_metric_and_methods_without_this_one_are_left_out(tmp_path: Path) -> None:
+def test_rows_of_another_metric_are_left_out(tmp_path: Path) -> None:
     read = table(tmp_path, "method,seed,loss,acc\na,1,2,\nb,1,1,\nc,1,,0.5\nc,2,,0.6\n")
     assert set(read.values) == {"a", "b"} and read.notes == ("Without a value of `loss`, and left out: `c`.",)
 
@@ -95,7 +95,7 @@ def test_objects_within_objects_have_dotted_names(tmp_path: Path) -> None:
     lines = "".join(json.dumps(row) + "\n" for row in rows[:1])
     for text, suffix in ((lines, ".jsonl"), (json.dumps(rows[:1]), ".json"), (json.dumps({"runs": rows[:1]}), ".json")):
         assert table(tmp_path, text, suffix=suffix, columns=columns).values == {"a": {"1": 2.5}}
-    with pytest.raises(PlumblineError, match="is neither an array of objects"):
+    with pytest.raises(PlumblineError, match=r"neither.*objects"):
         table(tmp_path, "[1]", suffix=".json")
 
 
@@ -109,7 +109,7 @@ def test_statuses_are_read_as_loops_write_them(tmp_path: Path) -> None:
     path.write_text("commit\tloss\tstatus\na\tnan\tdiscard\n")
     assert read_search(read_rows(path), COLUMNS).log[0].status == "crash"
     path.write_text("commit\tloss\tstatus\na\tnan\tkeep\n")
-    with pytest.raises(PlumblineError, match="line 2, column 'loss': a run that was kept has no finite number"):
+    with pytest.raises(PlumblineError, match="line 2, column 'loss'"):
         read_search(read_rows(path), COLUMNS)
 
 
@@ -118,7 +118,7 @@ def submission(folder: Path, place: str, **content: object) -> None:
     (folder / place / "submission.json").write_text(json.dumps(content))
 
 
-def test_submissions_are_known_by_their_folders_and_checked_against_their_headline(tmp_path: Path) -> None:
+def test_submissions_are_known_by_their_folders(tmp_path: Path) -> None:
     results = {"1": {"val_bpb": 1.0}, "2": 1.2, "3": {"val_bpb": float("nan")}}
     submission(tmp_path, "2026-03-17_First", name="x", val_bpb=1.3, val_loss=2.0)
     submission(tmp_path, "2026-04-01_Second", val_bpb=0.9, seed_results={"1": {"val_bpb": 1.0}, "2": 1.2})
@@ -147,11 +147,11 @@ def test_submissions_are_known_by_their_folders_and_checked_against_their_headli
     assert (read.values, read.lost) == ({"Seventh": {"1": 1.0, "4": 1.1}}, {"Seventh": {"2": "ExitCode 0:9"}})
     assert read.unfinished["Seventh"]["3"].startswith("'finished: false' in ") and "`OOM, once`" in "".join(read.notes)
     submission(tmp_path / "bare", "Sixth", seed_results=[1.0, 1.2])
-    with pytest.raises(PlumblineError, match="seed_results is an array; each of its objects needs a 'seed'"):
+    with pytest.raises(PlumblineError, match=r"seed_results.*'seed'"):
         read_submissions(tmp_path / "bare", ColumnNames(metric="val_bpb"))
-    with pytest.raises(PlumblineError, match=r"seed_results.1: 'val_loss' is no number; name one"):
+    with pytest.raises(PlumblineError, match=r"seed_results.1: 'val_loss' is no number; name"):
         read_submissions(tmp_path, ColumnNames(metric="val_loss"))
-    with pytest.raises(PlumblineError, match=r"no submission.json has 'val_bp'; name one of .*did you mean 'val_bpb'"):
+    with pytest.raises(PlumblineError, match=r"no submission.json.*'val_bp'.*'val_bpb'"):
         read_submissions(tmp_path / "2026-03-17_First", ColumnNames(metric="val_bp"))
 
 
@@ -215,9 +215,7 @@ def test_a_submission_keeps_its_place_and_its_name(tmp_path: Path) -> None:
         (["2026-10-01T10:00:00"] * 3, "has one time of several runs"),
     ],
 )
-def test_a_column_that_does_not_say_when_each_run_was_made_is_named(
-    tmp_path: Path, starts: list[str], why: str
-) -> None:
+def test_a_column_without_times_of_runs_is_named(tmp_path: Path, starts: list[str], why: str) -> None:
     rows = "".join(f"a,{seed},{seed},{start}\n" for seed, start in enumerate(starts))
     read = table(tmp_path, "method,seed,loss,started\n" + rows)
     said = [f"When runs were made is not known, because column `started` {why}"] if why else []

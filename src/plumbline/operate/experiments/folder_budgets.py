@@ -53,7 +53,7 @@ class FolderBudgets(BudgetSource):
     @cached_property
     def terms(self) -> BudgetTerms:
         """What is settled before the first run."""
-        labels, texts, times = zip(*((budget.label, budget.words, budget.times) for budget in self.budgets))
+        labels, texts, times = zip(*((budget.label, budget.text, budget.times) for budget in self.budgets))
         return self.settle_terms(labels, texts, times, self.source.question.most)
 
     @cached_property

@@ -98,9 +98,9 @@ def write(request: VerdictInputs) -> str:
     with _append_tries(request) as ledger:
         corrected = ledger_costs.count_tries(ledger, ledger_costs.entries(mine))
         result = own_page.VerdictContents(
-            seen=reader,
-            judged=compare_methods(reader, corrected),
-            found=report,
+            reader=reader,
+            comparisons=compare_methods(reader, corrected),
+            report=report,
             tries=corrected,
             ledger=ledger,
             orders=[*decision_accuracy.read_printed(mine.study.code), *_list_own_orders(reader, request.page)],
@@ -166,7 +166,7 @@ def _average_at_both_scales(reader: FinishedRunReader) -> dict[str, Any] | None:
 
 def _list_numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
     """Every number of the page, and the runs that it is from."""
-    reader, mine = result.seen, result.seen.mine
+    reader, mine = result.reader, result.reader.mine
     runs = {
         key: {"run_id": row["run_id"], "outcome": row["outcome"]}
         | {
@@ -184,7 +184,7 @@ def _list_numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, 
             "against": mine.against,
             "asked": mine.asked
             | {"published": files.format_path(mine.asked["published"]) if mine.asked["published"] else ""},
-            "methods": {method: comparison_to_json(each) for method, each in result.judged.items()},
+            "methods": {method: comparison_to_json(each) for method, each in result.comparisons.items()},
             "not judged": {method: why for method in mine.against if (why := reader.explain_unjudged(method))},
             "diverged": {name: lost for name in mine.compared if (lost := reader.list_diverged(mine.scale, name))},
             "comparability": {
@@ -192,7 +192,7 @@ def _list_numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, 
             },
             "tries": result.tries,
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
-            "checks": result.found,
+            "checks": result.report,
             "orders": [dataclasses.asdict(order) for order in result.orders],
             decision_accuracy.KEY: _average_at_both_scales(reader),
             "runs": runs,

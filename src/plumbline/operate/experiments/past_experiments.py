@@ -18,7 +18,7 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.stats.pooling import pool_spreads, resolved_gain
+from plumbline.stats.pooling import compute_resolvable_gain, pool_spreads
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import budget_page, decision_page, decision_records
 from plumbline.verdict.decision.bank import Bank
@@ -180,7 +180,7 @@ def _summarize_noise(group: str, fingerprint: str, values: list[list[float]], ru
         "low": low,
         "high": high,
         "bank": runs,
-        "resolves": {str(k): resolved_gain(spread, baseline=runs, candidate=k, alpha=0.05) for k in SEEDS},
+        "resolves": {str(k): compute_resolvable_gain(spread, baseline=runs, candidate=k, alpha=0.05) for k in SEEDS},
     }
 
 

@@ -105,14 +105,16 @@ def arms_of(project: Project, experiment: dict[str, Any], snakemake_words: list[
     """Make the two arms, and look up how many of their runs the machine has devices for at once."""
     from plumbline.plan import machines
 
-    arms = StudyArms(project=project, given=experiment, candidate=experiment["method"], words=snakemake_words)
+    arms = StudyArms(
+        project=project, settings=experiment, candidate=experiment["method"], snakemake_options=snakemake_words
+    )
     runs = [arms.run_of(arm) for arm in (BASELINE, arms.candidate)]  # refuses what cannot be meant
     return replace(arms, at_once=machines.load(project.config["machine"]).runs_at_once(runs))
 
 
 def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
     """State the question to a candidate: what decides, and how many runs there are."""
-    mine, experiment = project.mine, arms.given
+    mine, experiment = project.mine, arms.settings
     bank, most = _choose_sizes(options)
     minimum = mine.asked["minimum_gain"] if mine and options.minimum_gain is None else options.minimum_gain or 0.0
     paired = options.paired or bool(mine and mine.asked["paired"] and not options.interleave_baseline)
@@ -149,7 +151,7 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
 
 def describe_arms(arms: StudyArms) -> dict[str, Any]:
     """The fields of a question that its arms give."""
-    both = arms.given.get("vary") == experiment_runs.BOTH
+    both = arms.settings.get("vary") == experiment_runs.BOTH
     return {
         "unit": UNIT,
         "trainer": arms.trainer,

@@ -148,7 +148,7 @@ class StudySource:
             "preset": arms.project.name,
             "study": arms.study.code,
             "mine": mine.path if mine else "",
-            "experiment": arms.given,
+            "experiment": arms.settings,
             "design": self.question.design_record,
             "methods": [arms.method(BASELINE), arms.method(arms.candidate)],
         }
@@ -203,7 +203,7 @@ class StudySource:
 
         project, arms = self.trainer.project, self.trainer
         if project.mine is None:
-            mine = make_own_methods_file(arms.given, arms.study, project.root, project.config["data"]["source"])
+            mine = make_own_methods_file(arms.settings, arms.study, project.root, project.config["data"]["source"])
             if mine is None:
                 return [], {}
             path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"

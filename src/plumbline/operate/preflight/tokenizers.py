@@ -22,7 +22,7 @@ def list_refusals(dry_run: DryRun) -> list[str]:
     remade = {corpus for (corpus,) in dry_run.values("tokenizer", "corpus")}
     messages: list[str] = []
     for run_names in dry_run.values("evaluate", "study", "scale", "method", "seed"):
-        run = project.scored_run(*run_names)
+        run = project.find_scored_run(*run_names)
         corpus = run.spec.data.corpus
         folder, tokenizer = Path(project.paths.run(run)), Path(project.paths.tokenizer(corpus))
         outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))

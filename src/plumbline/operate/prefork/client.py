@@ -76,7 +76,7 @@ def main() -> None:
 
 def announce_jobs(launches: Iterable[object]) -> None:
     """Have the jobs that begin with these words forked if they are many enough; called before any of them starts."""
-    jobs = sum(__name__ in str(words) for words in launches)
+    jobs = sum(__name__ in str(command) for command in launches)
     os.environ.setdefault(_WARM, "1" if jobs >= WORTH else "0")
 
 

@@ -264,6 +264,6 @@ def run(arguments: list[str]) -> NoReturn:
 if __name__ == "__main__":
     if os.fork():  # no child of the job that starts it, whose benchmark would count it
         os._exit(0)
-    asked = serve(Path(sys.argv[1]), int(sys.argv[2]), lock=int(sys.argv[3]))
-    if asked is not None:
-        run(asked)
+    request = serve(Path(sys.argv[1]), int(sys.argv[2]), lock=int(sys.argv[3]))
+    if request is not None:
+        run(request)

@@ -274,16 +274,16 @@ class ComparabilityCheck:
 
     def _once(self, key: str, scores: pd.DataFrame) -> None:
         """Refuse two values of one task, of which a table could show either."""
-        seen: set[tuple[str, str | bool]] = set()
+        earlier: set[tuple[str, str | bool]] = set()
         for task, metric, primary, value in zip(*(scores[name] for name in ("task", "metric", "primary", "value"))):
             values = {(task, metric), (task, True)} if primary else {(task, metric)}
-            if values & seen:
+            if values & earlier:
                 raise PlumblineError(
                     f"the scores of {key}: {task} is given more than once ({metric}, {value:g}), and which of "
                     f"its values counts is unknown: remove {self.work / 'scores' / key} and run the command again to "
                     "evaluate it"
                 )
-            seen |= values
+            earlier |= values
 
     def _require_finite(self, key: str, scores: pd.DataFrame) -> None:
         """Refuse scores that are not finite; an accuracy next to them is wrong too, since it is their argmax."""

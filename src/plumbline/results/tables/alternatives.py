@@ -77,7 +77,7 @@ def make_variants(frames: RunFrames, study: Study, metrics: Sequence[RunMetric] 
 def _make_table(
     name: str, title: str, frames: RunFrames, study: Study, metrics: Sequence[RunMetric], keys: Iterable[str]
 ) -> Table:
-    runs, asked = _Runs(frames, study), set(keys)
+    runs, listed_keys = _Runs(frames, study), set(keys)
     every = dict.fromkeys(other for key in keys for other in (runs.default(key), key) if other is not None)
     methods = [*study.definition["methods"], *study.definition.get("arms", {})]
     ordered = sorted(every, key=lambda key: (key.split("/")[1], methods.index(key.split("/")[2].partition(".")[0])))
@@ -102,7 +102,7 @@ def _make_table(
             RUN_IDS,
             *CONTEXT_ALONE,
         ],
-        rows=[_make_row(runs, key, [loss, *metrics], key not in asked) for key in ordered],
+        rows=[_make_row(runs, key, [loss, *metrics], key not in listed_keys) for key in ordered],
         notes=[
             "One seed a row: a difference from the default run of the same seed may be the seed's. None was chosen by "
             "these numbers, and none is tuned.",

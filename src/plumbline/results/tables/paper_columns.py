@@ -45,14 +45,14 @@ def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published
         names = _list_names(here, columns, f"{where}: here")
         _list_names(paper, file_rows[0], f"{where}: paper")
         _require_known([*entry.get("bold", ()), *entry.get("marks", {})], {row[first] for row in file_rows}, where)
-        words = entry.get("words", {})
-        texts = [_write_paper(paper, row, words, where) for row in file_rows]
+        labels = entry.get("words", {})
+        texts = [_write_paper(paper, row, labels, where) for row in file_rows]
         numeric = columns[names[0]].numeric if names else all(map(_is_number, filter(None, texts)))
         measured = any(columns[name].numeric and columns[name].kind == "reproduced" for name in names)
         cells = {}
         for key, (row, printed_row) in pairs.items():
-            text = _write_here(table, row, here, columns, words)
-            paper_text = _write_paper(paper, printed_row, words, where)
+            text = _write_here(table, row, here, columns, labels)
+            paper_text = _write_paper(paper, printed_row, labels, where)
             # What nobody measures, such as the names of rows, is written once.
             same = _plain(text) == _plain(paper_text) or row is None if here else not numeric
             if paper_text and not table.paper_columns:
@@ -121,18 +121,18 @@ def _pair_rows(
     return pairs | {name: (None, row) for name, row in by_name.items()}
 
 
-def _write_paper(template: str, row: Mapping[str, str], words: Mapping[str, str], where: str) -> str:
+def _write_paper(template: str, row: Mapping[str, str], labels: Mapping[str, str], where: str) -> str:
     """Write the paper's cell; empty in a row that it lacks, whatever the template ends with."""
     if not row:
         return ""
     try:
-        return fill_template(template, lambda name: words.get(row.get(name, ""), row.get(name)))
+        return fill_template(template, lambda name: labels.get(row.get(name, ""), row.get(name)))
     except ValueError as error:
         raise PlumblineError(f"{where}: paper: {template!r} has a form for numbers, and {error}; drop it") from error
 
 
 def _write_here(
-    table: Table, row: dict[str, Cell] | None, template: str, columns: Mapping[str, Column], words: Mapping[str, str]
+    table: Table, row: dict[str, Cell] | None, template: str, columns: Mapping[str, Column], labels: Mapping[str, str]
 ) -> str:
     """Write our cell; the word of its first column that has none, where a number is missing."""
     if row is None or not template:
@@ -146,21 +146,23 @@ def _write_here(
             return ""
         # A format of the template's own begins from the whole number.
         text = repr(cell.value) if "." in formats[name] else table.format_cell(row, columns[name])
-        return words.get(text, text)
+        return labels.get(text, text)
 
     return fill_template(template, read) or next((row[name].word for name in formats if row[name].word), "")
 
 
-def _list_names(template: str, known: Iterable[str], where: str) -> tuple[str, ...]:
+def _list_names(template: str, permitted: Iterable[str], where: str) -> tuple[str, ...]:
     """List the columns that a template names."""
     names = tuple(dict.fromkeys(name for name, _ in _NAME.findall(template)))
-    _require_known(names, known, where)
+    _require_known(names, permitted, where)
     if set("{}") & set(_NAME.sub("", template)):
         raise PlumblineError(f"{where}: {template!r} has a brace that is around no name with a known form; correct it")
     return names
 
 
-def _require_known(names: Iterable[str], known: Iterable[str], where: str) -> None:
+def _require_known(names: Iterable[str], permitted: Iterable[str], where: str) -> None:
     for name in names:
-        if name not in known:
-            raise PlumblineError(f"{where}: there is no {name!r}{nearest(name, known)} (there are {sorted(known)})")
+        if name not in permitted:
+            raise PlumblineError(
+                f"{where}: there is no {name!r}{nearest(name, permitted)} (there are {sorted(permitted)})"
+            )

@@ -13,7 +13,7 @@ from plumbline.results.tables.table import (
     Table,
     context_cells,
     list_interpretations,
-    published_column,
+    make_published_column,
     summarize_outcomes,
     write_notes,
     write_warnings,
@@ -45,7 +45,7 @@ def column_pair(
     """Make a column of reproduced numbers and the column of printed ones next to it."""
     return [
         number_column(name, header, number_format, readable=readable, narrow=narrow, noise=noise),
-        published_column(name, header, readable=readable, narrow=narrow),
+        make_published_column(name, header, readable=readable, narrow=narrow),
     ]
 
 

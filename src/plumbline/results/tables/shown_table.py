@@ -78,31 +78,31 @@ def arrange_columns(table: Table) -> list[ShownColumn]:
     stand next to the paper's names, where these do not tell the rows apart.
     """
     keys, repeated, columns = list_rows(table), find_repeats(table), {column.name: column for column in table.columns}
-    shown = [_arrange_paper_column(column, columns, keys, repeated) for column in table.paper_columns]
-    used = {name for column in shown for name in column.names}
+    paper_columns = [_arrange_paper_column(column, columns, keys, repeated) for column in table.paper_columns]
+    used = {name for column in paper_columns for name in column.names}
     # A column of the paper's alone keeps its place where its own is not shown.
     below = {
         column.name
         for column in table.columns
         if column.kind == "published"
-        and (shown or (_owner(column.name) in columns and columns[_owner(column.name)].readable))
+        and (paper_columns or (_owner(column.name) in columns and columns[_owner(column.name)].readable))
     }
     own = []
     for column in table.columns:
         if (column.readable or column.paper or column.narrow) and column.name not in used | below:
             twin = columns.get(f"{column.name}_published") if f"{column.name}_published" in below else None
             own.append(_arrange_column(table, column, twin, keys, repeated))
-    if not shown:
+    if not paper_columns:
         return own
-    names = count_names(shown)
+    names = count_names(paper_columns)
     if not names:  # our rows have names of their own
         moved = [column for column in own if column.label and (column.narrow or column.paper)]
         # A first column of the paper's alone is a heading over rows.
-        first = 1 + next((place for place, column in enumerate(shown) if column.names), 0)
-        shown[first:first] = moved
+        first = 1 + next((place for place, column in enumerate(paper_columns) if column.names), 0)
+        paper_columns[first:first] = moved
         own = [column for column in own if column not in moved]
         names = first + len(moved)
-    arranged = [replace(column, label=place < names) for place, column in enumerate([*shown, *own])]
+    arranged = [replace(column, label=place < names) for place, column in enumerate([*paper_columns, *own])]
     return _transpose(arranged) if table.transposed else arranged
 
 

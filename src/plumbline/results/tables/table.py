@@ -156,7 +156,7 @@ def number_cell(value: float | int | None, word: str, runs: Iterable[str] = ()) 
     return Cell(None, tuple(runs), word=word) if missing else Cell(value, tuple(runs))
 
 
-def printed_cell(text: str, *, bound: str = NOT_PRINTED, source: str = "") -> Cell:
+def make_printed_cell(text: str, *, bound: str = NOT_PRINTED, source: str = "") -> Cell:
     """Make a cell of a printed number with its digits; an empty one with a word if none, or a bound, is printed.
 
     `source`: its file, where that is not the table's own (`Table.published`).
@@ -168,18 +168,20 @@ def printed_cell(text: str, *, bound: str = NOT_PRINTED, source: str = "") -> Ce
     return Cell(float(text), text=text, source=source)
 
 
-def published_cells(frame: pd.DataFrame, row: object, names: dict[str, str], *, source: str = "") -> dict[str, Cell]:
+def list_published_cells(
+    frame: pd.DataFrame, row: object, names: dict[str, str], *, source: str = ""
+) -> dict[str, Cell]:
     """Make the cells ``<name>_published`` of a row of a printed table; `names` maps each name to the printed column.
 
-    `source`: as of `printed_cell`.
+    `source`: as of `make_printed_cell`.
     """
     return {
-        f"{name}_published": printed_cell(read_printed(frame, row, column), source=source)
+        f"{name}_published": make_printed_cell(read_printed(frame, row, column), source=source)
         for name, column in names.items()
     }
 
 
-def published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
+def make_published_column(name: str, header: str, *, readable: bool = True, narrow: bool = False) -> Column:
     """Make the column of printed numbers that stands next to the column `name`."""
     return Column(
         name=f"{name}_published", header=header, kind="published", format=AS_PRINTED, readable=readable, narrow=narrow

@@ -77,9 +77,9 @@ def format_table(table: Table, path: Path, width: int) -> str:
 
 def _measure(column: ShownColumn) -> _Width:
     """Measure a column; a number is broken at blanks alone, a text anywhere if it must be."""
-    words = [word for cell in column.cells for line in cell.lines for word in line.split()]
+    parts = [word for cell in column.cells for line in cell.lines for word in line.split()]
     head = max(map(cell_len, column.heading.split()), default=0)
-    longest = max([head, *map(cell_len, words)])
+    longest = max([head, *map(cell_len, parts)])
     lines = [cell_len(line) for cell in column.cells for line in cell.lines]
     least = longest if column.numeric else min(longest, NAMES if column.label else TEXT)
     return _Width(least, max([least, *lines]))
@@ -103,13 +103,13 @@ def _draw(columns: Sequence[ShownColumn], width: int) -> str:
     """Draw columns as text. What is left of a line goes to numbers first, then to names, other texts and headings."""
     sizes = [_measure(column) for column in columns]
     widths = [size.least for size in sizes]
-    left = width - sum(widths) - GAP * (len(columns) - 1)
+    room = width - sum(widths) - GAP * (len(columns) - 1)
     order = sorted(range(len(columns)), key=lambda place: (not columns[place].numeric, place))
-    wanted = [(place, sizes[place].most) for place in order]
-    for place, most in [*wanted, *((place, cell_len(columns[place].heading)) for place in order)]:
-        more = max(0, min(most - widths[place], left))
+    most_by_place = [(place, sizes[place].most) for place in order]
+    for place, most in [*most_by_place, *((place, cell_len(columns[place].heading)) for place in order)]:
+        more = max(0, min(most - widths[place], room))
         widths[place] += more
-        left -= more
+        room -= more
     heads = [_break(column.heading, wide) for column, wide in zip(columns, widths, strict=True)]
     tallest = max(map(len, heads))
     lines = _draw_row([[""] * (tallest - len(head)) + head for head in heads], columns, widths)

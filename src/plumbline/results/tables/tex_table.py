@@ -200,9 +200,9 @@ def _share_room(room: float, signs: Mapping[int, int], least: Mapping[int, float
     """Share points among columns by their signs; one that needs more than its share gets what it needs."""
     shares: dict[int, float] = {}
     while open_places := [place for place in signs if place not in shares]:
-        left = room - sum(shares[place] + GAP for place in shares)
+        remainder = room - sum(shares[place] + GAP for place in shares)
         total = sum(signs[place] for place in open_places)
-        share = {place: left * signs[place] / total - GAP for place in open_places}
+        share = {place: remainder * signs[place] / total - GAP for place in open_places}
         tight = [place for place in open_places if share[place] < least[place]]
         shares |= {place: least[place] for place in tight} or share
     return {place: shares[place] for place in signs}

@@ -62,10 +62,10 @@ def trace_cell(table: Path, row: str, column: str) -> str:
 def _name_rows(content: dict[str, Any], rows: dict[str, dict[str, str]]) -> dict[str, str]:
     """Map every name of a row to its key: the key itself, or a label or a name of the paper's that no other row has."""
     labels = [entry["name"] for entry in content["columns"] if entry["kind"] == "label"]
-    named = [(cells[label], key) for label in labels for key, cells in rows.items()]
+    pairs = [(cells[label], key) for label in labels for key, cells in rows.items()]
     for column in content.get("paper_columns", [])[:1]:
-        named += [(text, key) for key, (text, *_) in column["cells"].items() if key in rows]
-    return _select_unique(named) | {key: key for key in rows}
+        pairs += [(text, key) for key, (text, *_) in column["cells"].items() if key in rows]
+    return _select_unique(pairs) | {key: key for key in rows}
 
 
 def _name_columns(content: dict[str, Any], cells: dict[str, str]) -> dict[str, str]:

@@ -87,9 +87,12 @@ def to_markdown(table: Table) -> str:
     note names the file with the others."""
     columns = choose_columns(arrange_columns(table), lambda _: 0.0, 1.0)
     above, below = place_texts(table, columns, heading=True)
-    shown = without_repeats(columns)
+    displayed = without_repeats(columns)
     text = markdown_table(
-        [[_write_markdown_cell(cell) for cell in row] for row in zip(*(column.cells for column in shown), strict=True)],
+        [
+            [_write_markdown_cell(cell) for cell in row]
+            for row in zip(*(column.cells for column in displayed), strict=True)
+        ],
         [column.heading for column in columns],
         ["right" if column.numeric else "left" for column in columns],
     )

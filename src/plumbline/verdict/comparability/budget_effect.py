@@ -28,29 +28,29 @@ def check(runs: Mapping[float, Sequence[RunEvidence]], labels: Sequence[str]) ->
         labels: of the smallest and the largest budget.
     """
     first, last = min(runs), max(runs)
-    asked, (small, large) = last / first, labels
+    factor, (small, large) = last / first, labels
     for measure in ("step", "tokens"):
         amounts = [_find_median(runs[times], measure) for times in (first, last)]
         if None in amounts or not amounts[0]:
             continue
         less, more = (float(amount or 0.0) for amount in amounts)
         ratio, name = more / less, MEASURES[measure]
-        numbers: dict[str, float | str | None] = {"asked": asked, measure: ratio}
-        text = f"{name} is {less:,.0f} at {small} and {more:,.0f} at {large}, {ratio:.3g} times for {asked:.3g}"
+        numbers: dict[str, float | str | None] = {"asked": factor, measure: ratio}
+        text = f"{name} is {less:,.0f} at {small} and {more:,.0f} at {large}, {ratio:.3g} times for {factor:.3g}"
         if math.isclose(ratio, 1.0, rel_tol=0.01):
             return refuse(
                 f"{text}: the budget has no effect. Name in run.budget what the command heeds, and all that a longer "
                 "run needs (its schedule too)",
                 **numbers,
             )
-        return (holds if abs(ratio / asked - 1) <= TOLERANCE else tell)(text, **numbers)
+        return (holds if abs(ratio / factor - 1) <= TOLERANCE else tell)(text, **numbers)
     seconds = [_find_median(runs[times], "seconds") for times in (first, last)]
     if None in seconds or not seconds[0]:
         return not_known("what runs of each budget took")
     ratio = float(seconds[1] or 0.0) / float(seconds[0])
-    text = f"runs print no steps and take {ratio:.3g} times as long at {large} as at {small}, for {asked:.3g}"
-    grown = ratio - 1 >= LEAST_SHARE_OF_TIME * (asked - 1)
-    return (holds if grown else tell)(text, asked=asked, seconds=ratio)
+    text = f"runs print no steps and take {ratio:.3g} times as long at {large} as at {small}, for {factor:.3g}"
+    grown = ratio - 1 >= LEAST_SHARE_OF_TIME * (factor - 1)
+    return (holds if grown else tell)(text, asked=factor, seconds=ratio)
 
 
 def _find_median(runs: Sequence[RunEvidence], measure: str) -> float | None:

@@ -17,8 +17,8 @@ def check(arms: ComparedArms) -> CheckAnswer:
     if sentences:
         first = counts[0]
         return tell("; ".join(sentences), held_out=first.held_out, shared=first.shared, items_shared=first.items_shared)
-    asked = sum(count.items or 0 for count in counts)
-    items = f", and none of {asked:,} items has 13 words in a row with one" if asked else ""
+    item_count = sum(count.items or 0 for count in counts)
+    items = f", and none of {item_count:,} items has 13 words in a row with one" if item_count else ""
     texts = " and ".join(f"{count.held_out:,} held-out {count.unit}" for count in counts)
     return holds(f"none of {texts} is in the training texts as well, byte for byte{items}")
 

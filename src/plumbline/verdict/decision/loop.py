@@ -54,7 +54,7 @@ class Trainer(Protocol):
         """Name a run: equal ids are one run."""
         ...
 
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+    def run(self, requests: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Train these arms with these seeds, side by side where there is room, and give each run as it ends.
 
         Raises:

@@ -194,8 +194,8 @@ def _examine_code(examined: ExaminedRecord, logs: Sequence[TrainingLog], rules: 
         examined.code += "; they differ in lines that may, or in blanks"
 
 
-def _may_line_differ(line: str, words: Sequence[str]) -> bool:
-    return any(word in line.lower() for word in words)
+def _may_line_differ(line: str, markers: Sequence[str]) -> bool:
+    return any(word in line.lower() for word in markers)
 
 
 def _examine_settings(examined: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:

@@ -89,7 +89,7 @@ def compute_rounded_p(comparison: BaselineComparison) -> RoundedP | None:
         ends = [
             pool_summaries(*sides)[0] for sides in zip(*(side.ends() for side in comparison.summaries), strict=True)
         ]
-        wider = pool_summaries(*(side.divided_by_n() for side in comparison.summaries))[0]
+        wider = pool_summaries(*(side.divide_by_n() for side in comparison.summaries))[0]
     else:
         ends, wider = [comparison.sigma], comparison.sigma
     # p falls with the gain and, on either side of the required gain, is monotone in sigma; the distance of the upper

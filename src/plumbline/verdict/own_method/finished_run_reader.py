@@ -37,7 +37,7 @@ SHARE = 0.5
 class LargerScaleComparison:
     """The comparison of a method and its baseline by the deciding metric at the larger scale.
 
-    `gain` counts upwards. `judged`: the test, where there are seeds enough.
+    `gain` counts upwards. `comparison`: the test, where there are seeds enough.
     """
 
     mean: float
@@ -45,7 +45,7 @@ class LargerScaleComparison:
     gain: float
     seeds: int
     seeds_baseline: int
-    judged: BaselineComparison | None
+    comparison: BaselineComparison | None
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ class FinishedRunReader:
         return Evidence(metric=metric.name, runs=runs)
 
     def _run(self, metric: ComparedMetric, key: str) -> RunEvidence:
-        known = self._known_runs.get((metric.name, key))
-        if known is None:
+        evidence = self._known_runs.get((metric.name, key))
+        if evidence is None:
             value, folder = self._value(metric, key), self.frames.work / "runs" / key
             finite = value if math.isfinite(value) else None
-            known = run_evidence(folder, self.frames.outcomes[key], self.frames.manifests[key], finite)
-            self._known_runs[metric.name, key] = known
-        return known
+            evidence = run_evidence(folder, self.frames.outcomes[key], self.frames.manifests[key], finite)
+            self._known_runs[metric.name, key] = evidence
+        return evidence
 
     @cached_property
     def _known_runs(self) -> dict[tuple[str, str], RunEvidence]:
@@ -277,7 +277,7 @@ class FinishedRunReader:
             gain=sign * (mean - mean_baseline),
             seeds=len(ours),
             seeds_baseline=len(theirs),
-            judged=comparison,
+            comparison=comparison,
         )
 
     def hours(self, scale: str, method: str) -> float:

@@ -35,14 +35,14 @@ class VerdictContents:
     """Everything that the page shows.
 
     Attributes:
-        judged: method -> judgement by the metric that decides; without those that diverged runs leave unjudged.
-        found: the report of the checks before the runs.
+        comparisons: method -> judgement by the metric that decides; without those that diverged runs leave unjudged.
+        report: the report of the checks before the runs.
         tries: baseline, as the ledger has it -> what every p is multiplied by.
     """
 
-    seen: FinishedRunReader
-    judged: dict[str, BaselineComparison]
-    found: dict[str, Any]
+    reader: FinishedRunReader
+    comparisons: dict[str, BaselineComparison]
+    report: dict[str, Any]
     tries: dict[str, int]
     ledger: Ledger
     orders: Sequence[DecisionAccuracy]
@@ -50,25 +50,25 @@ class VerdictContents:
 
     def groups(self) -> dict[str, dict[str, BaselineComparison]]:
         """Group the judgements by the baseline that the methods were compared with."""
-        against = self.seen.mine.against
+        against = self.reader.mine.against
         return {
-            baseline: {method: each for method, each in self.judged.items() if against[method] == baseline}
-            for baseline in self.seen.mine.references
-            if any(against[method] == baseline for method in self.judged)
+            baseline: {method: each for method, each in self.comparisons.items() if against[method] == baseline}
+            for baseline in self.reader.mine.references
+            if any(against[method] == baseline for method in self.comparisons)
         }
 
 
 def write_first_sentence(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
-    mine, metric = result.seen.mine, result.seen.deciding.name
+    mine, metric = result.reader.mine, result.reader.deciding.name
     compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
     size = describe_size(mine.study.scale_label(mine.scale), mine.study.preset, compared)
     sentences = [
         write_headline(comparisons, baseline, metric, tries_text=_describe_tries(result))
         for baseline, comparisons in result.groups().items()
     ]
-    sentences += [why for method in mine.against if (why := result.seen.explain_unjudged(method))]
-    return f"At {size}: {' '.join([*sentences, *_list_diverged_larger(result.seen)])}"
+    sentences += [why for method in mine.against if (why := result.reader.explain_unjudged(method))]
+    return f"At {size}: {' '.join([*sentences, *_list_diverged_larger(result.reader)])}"
 
 
 def _list_diverged_larger(reader: FinishedRunReader) -> list[str]:
@@ -86,7 +86,7 @@ def _list_diverged_larger(reader: FinishedRunReader) -> list[str]:
 
 def make_page(result: VerdictContents) -> VerdictPage:
     """Fill in the page."""
-    reader, mine, picture = result.seen, result.seen.mine, make_picture(result)
+    reader, mine, picture = result.reader, result.reader.mine, make_picture(result)
     tests = [
         part
         for baseline, comparisons in result.groups().items()
@@ -115,13 +115,13 @@ def make_page(result: VerdictContents) -> VerdictPage:
         alt=ALT,
         details=_write_methods(result),
         sections={heading: "\n\n".join(filter(None, parts)) for heading, parts in sections.items()},
-        checks=result.found,
+        checks=result.report,
     )
 
 
 def _write_study_targets(result: VerdictContents) -> list[str]:
     """What the study measures beyond what decides: other metrics, tasks, the larger scale, power, printed numbers."""
-    reader = result.seen
+    reader = result.reader
     sections = ["### By other metrics, not deciding", tables.write_measures(reader), *tables.write_tasks(reader)]
     sections += ["### The larger scale", tables.write_larger(reader)]
     for group in result.groups().values():
@@ -132,12 +132,12 @@ def _write_study_targets(result: VerdictContents) -> list[str]:
 
 def make_picture(result: VerdictContents) -> DecisionPicture:
     """State what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
-    reader, mine = result.seen, result.seen.mine
+    reader, mine = result.reader, result.reader.mine
     return picture_runs(
         reader.evidence(reader.deciding, mine.scale),
         mine.references,
         list(mine.against),
-        result.judged,
+        result.comparisons,
         title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
         higher=reader.deciding.higher,
         listed_by="seeds",
@@ -147,7 +147,7 @@ def make_picture(result: VerdictContents) -> DecisionPicture:
 
 def _describe_tries(result: VerdictContents) -> dict[str, str]:
     """The tries against each baseline, as it is shown, and where they stand."""
-    mine, metric = result.seen.mine, result.seen.deciding.name
+    mine, metric = result.reader.mine, result.reader.deciding.name
     return {
         baseline: ledgers.describe_tries(result.ledger, ledger_costs.baseline(mine, method), metric)
         for method, baseline in mine.against.items()
@@ -156,14 +156,15 @@ def _describe_tries(result: VerdictContents) -> dict[str, str]:
 
 def _write_methods(result: VerdictContents) -> str:
     """A sentence for each method where the first names several, and what the larger scale adds."""
-    reader, against, metric = result.seen, result.seen.mine.against, result.seen.deciding.name
+    reader, against, metric = result.reader, result.reader.mine.against, result.reader.deciding.name
     sentences = []
-    if len(result.judged) > 1:
+    if len(result.comparisons) > 1:
         tried = _describe_tries(result)
         sentences += [
-            write_sentence(each, against[method], metric, tries_text=tried) for method, each in result.judged.items()
+            write_sentence(each, against[method], metric, tries_text=tried)
+            for method, each in result.comparisons.items()
         ]
-    for method, each in result.judged.items():
+    for method, each in result.comparisons.items():
         if (larger := reader.larger(method)) is not None:
             assert reader.mine.larger is not None
             same = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
@@ -177,26 +178,26 @@ def _write_methods(result: VerdictContents) -> str:
 
 def _write_parity(result: VerdictContents) -> str:
     rows, sentences = [], []
-    for method, entry in result.found["methods"].items():
+    for method, entry in result.report["methods"].items():
         for scale, parity in entry["parity"].items():
             mine, theirs = parity["method"], parity["baseline"]
             more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
             flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
             rows.append((quote(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
         sentences += [f"{quote(method)}: {text}." for text in entry["flagged"].values()]
-    tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
+    tolerance = f"tolerance of {result.reader.mine.asked['parity']:g} %"
     columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
     return "\n\n".join(part for part in (write_grid(columns, rows) if rows else "", write_list(sentences)) if part)
 
 
 def _describe_test(result: VerdictContents) -> str:
-    mine, settings = result.seen.mine, result.seen.mine.asked
+    mine, settings = result.reader.mine, result.reader.mine.asked
     loss = ""
-    if result.seen.deciding.name == "validation_loss":
+    if result.reader.deciding.name == "validation_loss":
         loss = f" A run's loss is the mean of its evaluations in the last {100 * settings['last']:g} % of its steps."
     return (
         f"{quote(format_path(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
-        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
+        f"{result.reader.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
         "here."
         f"{loss} With any numbers of seeds the deciding test "
         "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
@@ -204,7 +205,7 @@ def _describe_test(result: VerdictContents) -> str:
 
 
 def _write_ledger(result: VerdictContents) -> str:
-    mine, metric = result.seen.mine, result.seen.deciding.name
+    mine, metric = result.reader.mine, result.reader.deciding.name
     sentences = []
     for baseline, count in result.tries.items():
         there, planned = (
@@ -227,8 +228,8 @@ def _write_ledger(result: VerdictContents) -> str:
 
 
 def _list_limits(result: VerdictContents) -> str:
-    reader, mine = result.seen, result.seen.mine
-    every = list(result.judged.values())
+    reader, mine = result.reader, result.reader.mine
+    every = list(result.comparisons.values())
     sentences = [
         f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. It neither "
         "supports nor refutes a claim about a larger model.",

@@ -86,7 +86,7 @@ def write_larger(reader: FinishedRunReader) -> str:
                 gone = ["no finished run"] * 2
             rows.append((quote(method), seeds, *gone, "none", "none"))
             continue
-        test = "no noise floor" if each.judged is None else formatting.format_p(each.judged.p)
+        test = "no noise floor" if each.comparison is None else formatting.format_p(each.comparison.p)
         seeds = f"{each.seeds} / {each.seeds_baseline}"
         rows.append((quote(method), seeds, f"{each.mean:.5g}", f"{each.mean_baseline:.5g}", f"{each.gain:+.4g}", test))
     columns = ("method", "seeds / baseline's", reader.deciding.name, "baseline's", "gain", "one-sided p, of this alone")

@@ -86,7 +86,7 @@ class CommandTrainer:
     compared_with: str = ""
     again: bool = False
     budget: RunBudget | None = None
-    _known: dict[str, dict[int, Result]] = field(default_factory=dict)
+    _results_by_method: dict[str, dict[int, Result]] = field(default_factory=dict)
     _begun: bool = False
     _touched: set[str] = field(default_factory=set)
     _unseen: bool = False
@@ -103,8 +103,8 @@ class CommandTrainer:
         """Trainer and budget: the command, how it is given its seed, and its metric."""
         metric = self.file.metric
         identity = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
-        identity += [self.budget.words] if self.budget else []
-        command = f"{self.file.run.command} {self.budget.words}" if self.budget else self.file.run.command
+        identity += [self.budget.text] if self.budget else []
+        command = f"{self.file.run.command} {self.budget.text}" if self.budget else self.file.run.command
         return f"{command} ({self.metric}) #{sha256_text(canonical_json(identity))[:8]}"
 
     @cached_property
@@ -132,7 +132,7 @@ class CommandTrainer:
         name = sha256_text(canonical_json(identity))[:16]
         return name_rerun(name) if self.again else name
 
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+    def run(self, requests: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Make these runs, and give each one as it ends; one that was finished before is read.
 
         Raises:
@@ -143,7 +143,7 @@ class CommandTrainer:
             self._begun = True
         todo: dict[Path, tuple[str, int]] = {}
         ended: list[tuple[str, Result]] = []
-        for arm, number in wanted:
+        for arm, number in requests:
             result = self._find_finished(arm, number)
             if result is None:
                 todo[self.request(arm, number)] = (arm, number)
@@ -334,9 +334,9 @@ class CommandTrainer:
 
     def _results(self, method: str) -> dict[int, Result]:
         """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""
-        if method not in self._known:
-            self._known[method] = self._read_banked(method)
-        return self._known[method]
+        if method not in self._results_by_method:
+            self._results_by_method[method] = self._read_banked(method)
+        return self._results_by_method[method]
 
     def _explain_no_effect(self, arm: str, result: Result) -> str:
         if result.outcome != FINISHED:

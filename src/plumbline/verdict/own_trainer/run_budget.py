@@ -29,25 +29,25 @@ class RunBudget:
 
     Attributes:
         label: how many times the one of 1x it is: ``2x``.
-        words: words of the command, or ``env:NAME=VALUE``, with its numbers filled in.
+        text: words of the command, or ``env:NAME=VALUE``, with its numbers filled in.
         times: how many times the one of 1x it is.
     """
 
     label: str
-    words: str
+    text: str
     times: float
 
     @property
     def flags(self) -> tuple[str, ...]:
         """The words that the command is given; none where it is a variable."""
-        return () if self.words.startswith(ENVIRONMENT) else tuple(shlex.split(self.words))
+        return () if self.text.startswith(ENVIRONMENT) else tuple(shlex.split(self.text))
 
     @property
     def variables(self) -> dict[str, str]:
         """The variable that gives it, and its value; none where it is words of the command."""
-        if not self.words.startswith(ENVIRONMENT):
+        if not self.text.startswith(ENVIRONMENT):
             return {}
-        name, _, value = self.words.removeprefix(ENVIRONMENT).partition("=")
+        name, _, value = self.text.removeprefix(ENVIRONMENT).partition("=")
         return {name: value}
 
 
@@ -116,7 +116,7 @@ def fill_budget(budget: str, multiple: Fraction, place: str) -> RunBudget:
         return str(multiply_whole(int(match[1]), multiple, place))
 
     filled = _NUMBER.sub(multiply, budget)
-    return RunBudget(label=format_multiple(multiple), words=filled, times=float(multiple))
+    return RunBudget(label=format_multiple(multiple), text=filled, times=float(multiple))
 
 
 def explain_wrong_budget(budget: str) -> str:

@@ -37,9 +37,9 @@ _KINDS = {"A": " (new)", "D": " (removed)"}
 #: Top, folder below it and commit -> the tree of its code.
 _TREES: dict[tuple[str, str, str], str] = {}
 _AUTHOR = {
-    f"GIT_{who}_{what}": text
+    f"GIT_{who}_{key}": text
     for who in ("AUTHOR", "COMMITTER")
-    for what, text in (("NAME", "plumbline"), ("EMAIL", "plumbline@localhost"), ("DATE", "1700000000 +0000"))
+    for key, text in (("NAME", "plumbline"), ("EMAIL", "plumbline@localhost"), ("DATE", "1700000000 +0000"))
 }
 
 

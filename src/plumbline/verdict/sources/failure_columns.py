@@ -56,12 +56,12 @@ def split_name(column: str) -> list[str]:
     return parts
 
 
-def find_flag(column: str, words: Collection[str], *, is_named: bool = False) -> tuple[str, str] | None:
+def find_flag(column: str, cells: Collection[str], *, is_named: bool = False) -> tuple[str, str] | None:
     """Return what yes and no of a column say of a run ("" where one leaves it open); None if it is no such column.
 
     `is_named`: it was said to hold statuses: yes of an unknown name is a run that was lost.
     """
-    parts, lower = split_name(column) or [""], {word.lower() for word in words}
+    parts, lower = split_name(column) or [""], {word.lower() for word in cells}
     if not lower or not lower <= _YES | _NO:
         return None
     both = {word in _YES for word in lower} == {True, False}
@@ -90,21 +90,21 @@ def names_an_end(column: str) -> bool:
     return parts[-1] in {*_FLAGS, "converged"} or tuple(parts[-2:]) in _FLAGS_OF_TWO or _ends_in(column, _EXIT_CODES)
 
 
-def may_hold_exit_codes(column: str, words: Collection[str]) -> bool:
+def may_hold_exit_codes(column: str, cells: Collection[str]) -> bool:
     """Whether a column may hold exit codes or signals, by a name that settings have too, and cells that are such."""
-    if not _ends_in(column, _EXIT_CODES_OF_BOTH) or not _are_exit_codes(words):
+    if not _ends_in(column, _EXIT_CODES_OF_BOTH) or not _are_exit_codes(cells):
         return False
-    return all(int(number) <= _LARGEST_CODE for word in words for number in re.findall(r"\d+", word.partition(".")[0]))
+    return all(int(number) <= _LARGEST_CODE for word in cells for number in re.findall(r"\d+", word.partition(".")[0]))
 
 
-def names_signals(words: Collection[str]) -> bool:
+def names_signals(cells: Collection[str]) -> bool:
     """Whether some cells are names of signals, which no setting has."""
-    return any(re.search(r"\bSIG(?!NAL)[A-Z]", word, re.IGNORECASE) for word in words)
+    return any(re.search(r"\bSIG(?!NAL)[A-Z]", word, re.IGNORECASE) for word in cells)
 
 
-def holds_exit_codes(column: str, words: Collection[str]) -> bool:
+def holds_exit_codes(column: str, cells: Collection[str]) -> bool:
     """Whether a column holds exit codes: all its cells are such, under such a name."""
-    return _ends_in(column, _EXIT_CODES) and _are_exit_codes(words)
+    return _ends_in(column, _EXIT_CODES) and _are_exit_codes(cells)
 
 
 def translate_exit_code(word: str) -> str:
@@ -129,11 +129,11 @@ def states_failure(text: str) -> bool:
     return bool(_FAILURE.search(text))
 
 
-def _are_exit_codes(words: Collection[str]) -> bool:
-    codes = [word for word in words if word.lower() not in _NO_CODE]
+def _are_exit_codes(cells: Collection[str]) -> bool:
+    codes = [word for word in cells if word.lower() not in _NO_CODE]
     return bool(codes) and all(map(_EXIT_CODE.fullmatch, codes))
 
 
 def _ends_in(column: str, names: str) -> bool:
     parts = split_name(column)
-    return any(parts[-len(words) :] == words for words in map(str.split, names.split("|")))
+    return any(parts[-len(ending) :] == ending for ending in map(str.split, names.split("|")))

@@ -115,10 +115,10 @@ class RunStatuses:
     def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
         """Find the columns of yes and no, of exit codes, and of errors among some."""
         cells = {each: self._first_rows(each) for each in columns}
-        self._exit_codes = {each for each, words in cells.items() if self._holds_exit_codes(each, words)}
+        self._exit_codes = {each for each, texts in cells.items() if self._holds_exit_codes(each, texts)}
         flags = {
-            each: failure_columns.find_flag(each, words, is_named=is_named)
-            for each, words in cells.items()
+            each: failure_columns.find_flag(each, texts, is_named=is_named)
+            for each, texts in cells.items()
             if each not in self._exit_codes
         }
         self._flags = {each: flag for each, flag in flags.items() if flag is not None}

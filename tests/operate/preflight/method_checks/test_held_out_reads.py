@@ -69,15 +69,13 @@ class AtOnePlaceOfTheTrainedContext(Standard):
         return x_BTD
 
 
-def test_a_window_of_places_at_the_trained_width_is_refused_before_training(uses: Callable[[type], None]) -> None:
+def test_window_of_places_at_trained_width_is_refused(uses: Callable[[type], None]) -> None:
     uses(InAWindowAtTheTrainedWidth)
     whole = small(layers=6, width=64, heads=4, head_width=16, context=SIZE.context, vocabulary=1024)
     assert not set(range(52, 63)) & set(leaks.list_cuts(SIZE.context))
     assert trained_size_checks.run_checks(tiny(), SIZE) == {}
     failures = trained_size_checks.run_checks(tiny(), SIZE, [whole])
-    assert (
-        f"of row 0 in a batch of {SIZE.rows} is predicted otherwise from {SIZE.context} tokens" in failures["causality"]
-    )
+    assert f"{SIZE.rows} is predicted otherwise from {SIZE.context}" in failures["causality"]
     assert failures["causality"].endswith("with the 6 layers of the width 64 that are trained")
 
 
@@ -87,7 +85,7 @@ def test_one_place_of_the_trained_context(trained: Callable[[type], Path], monke
     monkeypatch.setattr(component, "load", lambda slot, name: other if slot == "residual" else load(slot, name))
     leak = check_trained(trained(Softmax)).leak or ""
     assert leak.startswith("causality: read at once, 248 tokens have a loss that is ")
-    assert "most of all token 21 of sequence" in leak
+    assert "token 21" in leak
 
 
 def test_losses_by_numpy_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +99,7 @@ def test_losses_by_numpy_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> 
     assert decoded.places == tuple(range(1, 16)) and np.allclose(decoded.losses_BP, expected, rtol=1e-4)
 
 
-def test_a_large_model_is_decoded_in_parts_whose_ends_fall_anywhere() -> None:
+def test_a_large_model_is_decoded_in_parts() -> None:
     sizes = decoded_losses.cut_into_parts(1024, 10**9)
     assert sum(sizes) == 1024 and len(sizes) == 20 and len(set(sizes)) > 5
     assert decoded_losses.cut_into_parts(128, 10**6) == [1] * 128
@@ -164,7 +162,7 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
     assert "on 16 sequences of the loss, and " in (result.leak or "")
 
 
-def test_a_gain_elsewhere_is_chance_in_most_worlds_and_few_sequences_say_nothing() -> None:
+def test_a_gain_elsewhere_is_chance_in_most_worlds() -> None:
     draw = np.random.default_rng(0)
     refused = sum(
         describe_missing_gain(draw.normal(0.02, 0.1, 64), draw.normal(0.02, 0.1, 64)) is not None for _ in range(2000)

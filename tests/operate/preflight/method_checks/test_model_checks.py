@@ -283,7 +283,7 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
     assert not path.exists()
 
 
-def test_too_many_parameters_are_flagged_with_the_width_that_restores_parity() -> None:
+def test_too_many_parameters_are_flagged() -> None:
     parity = cost_parity.compare("base", small(ffn_width=208), small(ffn_width=176), tolerance=1.0)
     assert parity.flagged and parity.ffn_width == 176 and parity.restored == parity.baseline
     assert "model.ffn_width: 176 would leave +0.00 % and +0.00 %" in parity.text
@@ -313,7 +313,7 @@ def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     "name", [name for name in METHODS if "qknorm" in name or name in ("baseline", "selective_attn")]
 )
-def test_what_runs_in_chunks_is_flagged_by_no_more_than_its_counts(name: str) -> None:
+def test_what_runs_in_chunks_is_flagged_by_its_counts_alone(name: str) -> None:
     spec, baseline = (ModelSpec.from_dict(overlay(method, layers=2, context=1024)) for method in (name, "baseline"))
     parity = cost_parity.compare("base", spec, baseline, tolerance=1.0)
     assert parity.run <= max(abs(parity.operations), 1.0)

@@ -44,7 +44,7 @@ def test_the_streamed_map_is_that_of_least_squares(width: int, seed: int, block:
     np.testing.assert_allclose(streamed.numpy(), want, atol=1e-8)
 
 
-def test_ridge_is_least_squares_beside_rows_that_hold_the_map_at_zero() -> None:
+def test_ridge_is_least_squares_beside_rows_that_hold_map() -> None:
     x_ND, y_ND = draw_points(12, 80)
     extra = math.sqrt(80 * 0.3) * np.eye(12)
     want = np.linalg.lstsq(
@@ -55,7 +55,7 @@ def test_ridge_is_least_squares_beside_rows_that_hold_the_map_at_zero() -> None:
 
 def test_a_map_that_nothing_decides_is_refused() -> None:
     x_ND, y_ND = draw_points(12, 5)
-    with pytest.raises(PlumblineError, match="5 points do not determine a linear map of width 12"):
+    with pytest.raises(PlumblineError, match=r"5.*not determine.*width 12"):
         ridge([(x_ND, y_ND)], 0.0)
     assert torch.isfinite(ridge([(x_ND, y_ND)], 1e-6)).all()
 
@@ -89,7 +89,7 @@ def test_the_closed_form_is_what_many_samples_come_to() -> None:
     assert float(with_intercept) == pytest.approx(exact.relative_l2_intercept, rel=0.01)
 
 
-def test_at_the_documents_size_the_best_map_is_off_by_ten_percent() -> None:
+def test_at_documents_size_best_map_is_off_by_ten_percent() -> None:
     """11 to 14 % are printed, and a cosine distance above 0.009: no bias-free map of N(0, I) is so far off."""
     exact = best_linear(draw_target(256, 0, CPU))
     assert exact.relative_l2 == pytest.approx(0.100, abs=0.002)
@@ -152,7 +152,7 @@ def test_a_fit_that_diverges_says_so() -> None:
 
 
 @pytest.mark.parametrize(("subtracts", "error"), [(True, 0.1011), (False, 0.1405)])
-def test_the_printed_upper_end_is_that_of_a_target_without_its_input(subtracts: bool, error: float) -> None:
+def test_printed_upper_end_is_that_of_target_without_its_input(subtracts: bool, error: float) -> None:
     """Eq. 13 against Eq. 14: 14 % is printed of the best linear map."""
     target = draw_target(256, 0, torch.device("cpu"), subtracts_input=subtracts)
     assert best_linear(target).relative_l2 == pytest.approx(error, abs=1e-4)

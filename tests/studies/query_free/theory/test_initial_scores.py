@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
-from plumbline.studies.query_free.theory.initial_scores import expected_spread, measure_spread
+from plumbline.studies.query_free.theory.initial_scores import expect_spread, measure_spread
 
 DOCUMENT = {"width": 768, "heads": 12, "init_std": 0.02}
 
 
 def test_the_printed_numbers_are_those_of_inputs_of_length_one() -> None:
-    spread = expected_spread(**DOCUMENT, length=1.0)
+    spread = expect_spread(**DOCUMENT, length=1.0)
     assert (f"{spread.standard:.4f}", f"{spread.reduced:.4f}") == ("0.0032", "0.0058")
     assert (f"{spread.ratio:.1f}", f"{1 / spread.ratio:.2f}") == ("1.8", "0.55")
 
 
-def test_behind_a_layer_norm_scores_are_as_many_times_larger_as_the_stream_is_wide() -> None:
-    spread = expected_spread(**DOCUMENT, length=math.sqrt(768)).divide(8)
+def test_scores_behind_a_layer_norm_grow_with_the_width() -> None:
+    spread = expect_spread(**DOCUMENT, length=math.sqrt(768)).divide(8)
     assert (f"{spread.standard:.3f}", f"{spread.reduced:.3f}", f"{spread.divide(2).reduced:.3f}") == (
         "0.307", "0.554", "0.277",
     )  # fmt: skip
@@ -31,7 +31,7 @@ def test_behind_a_layer_norm_scores_are_as_many_times_larger_as_the_stream_is_wi
 def test_drawn_scores_spread_as_the_formulas_say(length: float) -> None:
     measured_spread, formula_spread = (
         measure_spread(**DOCUMENT, length=length),
-        expected_spread(**DOCUMENT, length=length),
+        expect_spread(**DOCUMENT, length=length),
     )
     assert measured_spread.standard == pytest.approx(formula_spread.standard, rel=0.03)
     assert measured_spread.reduced == pytest.approx(formula_spread.reduced, rel=0.03)
@@ -42,11 +42,11 @@ def test_drawn_scores_spread_as_the_formulas_say(length: float) -> None:
 )
 def test_the_ratio_hangs_on_width_and_init_alone(heads: int, head_width: int, init_std: float, length: float) -> None:
     width = heads * head_width
-    spread = expected_spread(width=width, heads=heads, init_std=init_std, length=length)
+    spread = expect_spread(width=width, heads=heads, init_std=init_std, length=length)
     assert spread.ratio == pytest.approx(1 / (init_std * math.sqrt(width)))
     assert spread.divide(2).ratio == pytest.approx(spread.ratio)
 
 
 def test_a_width_that_cannot_be_cut_into_heads_is_refused() -> None:
     with pytest.raises(PlumblineError, match="12 heads"):
-        expected_spread(width=760, heads=12, init_std=0.02, length=1.0)
+        expect_spread(width=760, heads=12, init_std=0.02, length=1.0)

@@ -112,7 +112,7 @@ def test_theorem_8_3_needs_a_v_without_a_zero() -> None:
     basis_DD += np.outer(e_D, 1 - basis_DD.T @ e_D) / (e_D @ e_D)
     x_ND = draw.standard_normal((20, 5))
     assert semiconjugacy(basis_DD).residual(x_ND, 1e-5) < 1e-9
-    with pytest.raises(PlumblineError, match="entry 0 of v is zero"):
+    with pytest.raises(PlumblineError, match="entry 0"):
         transfer_norm(basis_DD, np.ones(5), lambda x_ND: 0 * x_ND, 1e-5)
 
 
@@ -131,7 +131,7 @@ def test_f_is_a_scale_times_the_matrix_as_equation_9_says() -> None:
 
 
 @pytest.mark.parametrize("width", [64, 512])
-def test_the_largest_singular_value_of_a_random_matrix_is_two_not_one(width: int) -> None:
+def test_largest_singular_value_of_random_matrix_is_two_not_one(width: int) -> None:
     """Appendix 8.3.1 states 1 + O(d^-1/2); clamping at 1 then costs as much as the matrix itself has."""
     assert gaussian_singular_values(width, 0)[0] == pytest.approx(2.0, abs=3 * width**-0.5)
 

@@ -136,7 +136,7 @@ def test_theorem_4_3(case):
 
 
 @given(models(tied=True), st.integers(0, 2))
-def test_remark_4_a_tied_head_stays_tied_where_theta_is_orthogonal_alone(case, layer):
+def test_remark_4_a_tied_head_stays_tied(case, layer):
     weights, form, tokens_BT, _ = case
     assume(layer < len(weights.layers))
     assert measure_residual(replace(eliminate.one_layer(weights, layer), head_DV=None), case) > 1e-3
@@ -149,7 +149,7 @@ def test_remark_4_a_tied_head_stays_tied_where_theta_is_orthogonal_alone(case, l
 
 
 @given(models(ffn_skip=False, rotary=True), models(ffn_skip=False, qk_norm=True))
-def test_what_attention_does_with_queries_and_keys_is_no_premise_of_theorem_4_2(rotary, normed):
+def test_theorem_4_2_does_without_queries_and_keys(rotary, normed):
     for case in (rotary, normed):
         assert is_rounding(eliminate.attention_skip_only(case[0]), case)
 

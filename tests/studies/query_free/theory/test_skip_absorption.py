@@ -110,7 +110,7 @@ def test_the_set_shows_in_weights_that_absorb() -> None:
     v1 = absorb(w1, w1.T, (2, 3, 8))[0][order] * 3
     assert units_that_show(w1, v1) == (2, 3, 8)
     v1[0] += 0.1
-    with pytest.raises(PlumblineError, match="scaled and in another order"):
+    with pytest.raises(PlumblineError, match=r"scaled.*another"):
         units_that_show(w1, v1)
 
 

@@ -142,7 +142,7 @@ def _arm():
     global _library, _stream
     library = ctypes.CDLL(None)
     library.fdopen.restype = library.freopen.restype = ctypes.c_void_p
-    descriptor = _moved_up(os.open(_path(".exit"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666))
+    descriptor = _move_up(os.open(_path(".exit"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666))
     stream = library.fdopen(descriptor, b"w")
     if not stream or library.on_exit(ctypes.cast(library.fputc, ctypes.c_void_p), ctypes.c_void_p(stream)):
         return
@@ -166,7 +166,7 @@ def _ensure_begun():
             _library.freopen(os.fsencode(_path(".exit")), b"w", ctypes.c_void_p(_stream))
 
 
-def _moved_up(descriptor):
+def _move_up(descriptor):
     import fcntl
 
     try:

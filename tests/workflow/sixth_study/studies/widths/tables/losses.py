@@ -11,10 +11,10 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context_cells,
+    list_published_cells,
+    make_published_column,
     missing_word,
     number_cell,
-    published_cells,
-    published_column,
 )
 from plumbline.specs.study_config import Study
 
@@ -23,7 +23,7 @@ from ..scale import SCALE
 COLUMNS = [
     Column(name="method", header="Method", kind="label", narrow=True),
     Column(name="loss", header="loss", kind="reproduced", format=".4f", narrow=True),
-    published_column("loss", "loss", narrow=True),
+    make_published_column("loss", "loss", narrow=True),
     Column(name="key_norm", header="key norm", kind="reproduced", format=".3f"),
     Column(name="stretch", header="stretch", kind="reproduced", format=".2f"),
     *CONTEXT[:2],
@@ -44,7 +44,7 @@ def losses(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         row |= {"key_norm": number_cell(float(norms.mean()), word, own)}
         width = next(run.spec.model.ffn_width for run in study.runs.values() if run.spec.method == method)
         row |= {"stretch": number_cell(largest.get(width), MISSING, [frames.find_measurement_key("stretch")])}
-        rows.append(row | published_cells(printed, method, {"loss": "loss"}) | context_cells(study, SCALE))
+        rows.append(row | list_published_cells(printed, method, {"loss": "loss"}) | context_cells(study, SCALE))
     return Table(
         name="losses",
         title="Loss by width.",
