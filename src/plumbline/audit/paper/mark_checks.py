@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from plumbline.audit.counting import rank
 from plumbline.audit.paper.audit_file import TablePart
@@ -23,7 +24,7 @@ from plumbline.published.expression import Given
 from plumbline.published.printed_number import PrintedNumber, exact
 
 _LOWER = (
-    "loss|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"
+    "loss|forgetting|forget|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"
     "bpb|bpc|cost|toxicity|↓"
 )
 _HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|psnr|ssim|iou|miou|throughput|↑"
@@ -39,6 +40,9 @@ BY_CHANCE_KEPT = 0.3
 
 #: Share of bold numbers that stand in the wrong place: what one that does not keep to a rule counts against it.
 MISTAKE = 0.01
+
+#: How many times larger the numbers of a measure may be in one line than in another.
+NEAR = 2
 
 #: Ways that bold is read in: the largest, the smallest, or either, of a column, a row, or a block of rows.
 READINGS = 9
@@ -73,6 +77,12 @@ class _Marked:
         """What its line measures: the last part of its name."""
         return self.line.name.rpartition(" / ")[2]
 
+    def is_near(self, other: _Marked) -> bool:
+        """Whether the numbers of two lines are of one size and unit, as those of one measure are."""
+        own, their = (median(abs(mark.line.ends[key][1]) for key in mark.keys) for mark in (self, other))
+        units = {mark.line.unit(mark.keys[0]) for mark in (self, other)}
+        return len(units) == 1 and max(own, their) <= NEAR * min(own, their)
+
     @property
     def turned(self) -> _Marked:
         """The same, where the other end is better."""
@@ -86,11 +96,15 @@ class _Marked:
 
 @dataclass(frozen=True, kw_only=True)
 class _Rule:
-    """A way to read the bold numbers of a table, and how many choices it takes."""
+    """A way to read the bold numbers of a table, and how many choices it takes.
+
+    `free`: each line's bold tells which end is better.
+    """
 
     lines: Lines
     marks: tuple[_Marked, ...]
     choices: int
+    free: bool
 
     @property
     def right(self) -> int:
@@ -138,7 +152,7 @@ def check_marks(
                     rules.append(_find_rule(lines, part, among, without, way, grouped=grouped, always=always))
     fit = [rule for rule in rules if rule.holds]
     if fit:
-        rule = min(fit, key=lambda rule: rule.chance / MISTAKE ** (len(rule.marks) - rule.right))
+        rule = min(fit, key=lambda rule: (rule.free, rule.chance / MISTAKE ** (len(rule.marks) - rule.right)))
         _check("bold", rule.marks, rule.lines, ledger, rule.chance)
         under = [mark for mark in rule.marks if mark.underlined and len(mark.bold) == 1]
         right = sum(_is_right(mark, "underlined") for mark in under)
@@ -190,7 +204,8 @@ def _find_rule(
         marks = []  # bold in one row alone, or in rows bold throughout, can mean "ours"
     told, plain = all(mark.stated for mark in marks), lines.along == "column" and way == 1
     choices = 1 if told else 2 + 2 * grouped if plain else READINGS
-    return _Rule(lines=lines, marks=tuple(marks), choices=choices * math.comb(len(lines.keys), len(apart)) * 2**turned)
+    choices *= math.comb(len(lines.keys), len(apart)) * 2**turned
+    return _Rule(lines=lines, marks=tuple(marks), choices=choices, free=way == 0)
 
 
 def _turn_measures(marks: Sequence[_Marked]) -> tuple[list[_Marked], int]:
@@ -294,7 +309,11 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
     measures = _group_by_measure(marked)
     for count, item in enumerate(marked):
         alike = [other for other in measures[item.measure] if other is not item]
-        told = item.stated or (len(alike) > 1 and all(_is_right(other, mark) for other in alike))
+        near = [other for other in marked if other is not item and other.is_near(item)]
+        told = item.stated or any(
+            len(others) >= least and all(_is_right(other, mark) for other in others)
+            for others, least in ((alike, 2), (near, LEAST))
+        )
         if not told and _is_right(item.turned, mark):
             continue  # of a measure of which the other end is better, as this line alone shows
         values = {
