@@ -23,6 +23,9 @@ NOTHING = 0.025
 #: Fewest numbers of a total that stands alone, and share of it by which one may be off that is to be looked at.
 FEWEST, CLOSE = 3, 0.05
 
+#: Words of a name whose number is a part of the one above it, and no part of a total beside it.
+PART_OF = "subset|of which|thereof|including"
+
 #: How many times larger than another a number may be that a mean is of.
 SCALE = 50
 
@@ -33,7 +36,7 @@ class Candidate:
 
     `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
     `plain`: where it has one row or two, of which none need agree: it is what the target's name most plainly states;
-    `whole`: a sum of all lines before the target.
+    `whole`: a sum of all lines before the target; `complete`: a mean or sum of all other lines, or of all on one side.
     """
 
     target: Line
@@ -47,6 +50,7 @@ class Candidate:
     of: Formula
     operands: tuple[Line, ...] = ()
     whole: bool = False
+    complete: bool = False
 
     def measure(self) -> Agreement:
         """How many rows agree."""
@@ -121,7 +125,8 @@ def list_candidates(target: Line, lines: Lines, part: TablePart, budget: Budget,
                     yield from _relate_lines(target, formula, (first, second), lines, budget)
     for formula in (MEANS, SUMS):
         if stated and formula.says(target):
-            for window in _list_windows(target, others):
+            parts = [line for line in others if formula is MEANS or not says(line.name, PART_OF)]
+            for window in _list_windows(target, parts):
                 yield from _relate_lines(target, formula, window, lines, budget)
     before = [line for line in others if line.place < target.place]
     if not stated and not MEANS.says(target) and len(before) >= 3:
@@ -184,6 +189,7 @@ def _relate_lines(
             return
     computed = {key: ends for key in keys if (ends := formula.ends([line.ends[key] for line in operands])) is not None}
     places = [line.place for line in operands]
+    left = [line.place for line in lines.lines if line is not target and line.place not in places]
     yield Candidate(
         target=target,
         sentence=formula.sentence(target.name, [line.name for line in operands], lines.along),
@@ -196,6 +202,12 @@ def _relate_lines(
         of=formula,
         operands=tuple(operands),
         whole=formula is SUMS and places == _list_before(target, lines),
+        complete=formula in (MEANS, SUMS)
+        and (
+            all(place < target.place for place in left)
+            if places[0] > target.place
+            else not left or min(left) > target.place
+        ),
     )
 
 

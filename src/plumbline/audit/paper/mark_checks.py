@@ -7,9 +7,11 @@ often than where bold stands by chance: a direction that is fitted and a row tha
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from plumbline.audit.counting import rank
 from plumbline.audit.paper.audit_file import TablePart
@@ -17,11 +19,12 @@ from plumbline.audit.paper.evidence import tail
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.line_types import AVERAGE, LEVELS, RANK, SUM
 from plumbline.audit.paper.lines import Line, Lines
+from plumbline.audit.paper.names import says
 from plumbline.published.expression import Given
 from plumbline.published.printed_number import PrintedNumber, exact
 
 _LOWER = (
-    "loss|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"
+    "loss|forgetting|forget|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"
     "bpb|bpc|cost|toxicity|↓"
 )
 _HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|psnr|ssim|iou|miou|throughput|↑"
@@ -31,6 +34,24 @@ LEAST, SHARE = 3, 0.75
 
 #: Chance from which bold can be the best of so many lines by itself; where the lines' names tell which end is better.
 BY_CHANCE, BY_CHANCE_TOLD = 0.05, 0.1
+
+#: The same where all lines but one, or all, keep to it: bold means the best in most tables.
+BY_CHANCE_KEPT = 0.3
+
+#: Share of bold numbers that stand in the wrong place: what one that does not keep to a rule counts against it.
+MISTAKE = 0.01
+
+#: How many times larger the numbers of a measure may be in one line than in another.
+NEAR = 2
+
+#: Ways that bold is read in: the largest, the smallest, or either, of a column, a row, or a block of rows.
+READINGS = 9
+
+#: Words of a line that is not compared with the others where it is never bold: what could be reached, or is by chance.
+_BOUNDS = "random|chance|human|humans|oracle|upper bound|topline|skyline"
+
+#: A caption that states which numbers alone bold compares.
+_RESTRICTED = re.compile(r"\b(?:best|highest|lowest|top)\b[^.]*\b(?:among|within|excluding|except)\b[^.]*\bbold", re.I)
 
 #: Types of lines in which one number is the best.
 RANKED = LEVELS | {AVERAGE, SUM, RANK}
@@ -52,9 +73,58 @@ class _Marked:
     fitted: bool
 
     @property
+    def measure(self) -> str:
+        """What its line measures: the last part of its name."""
+        return self.line.name.rpartition(" / ")[2]
+
+    def is_near(self, other: _Marked) -> bool:
+        """Whether the numbers of two lines are of one size and unit, as those of one measure are."""
+        own, their = (median(abs(mark.line.ends[key][1]) for key in mark.keys) for mark in (self, other))
+        units = {mark.line.unit(mark.keys[0]) for mark in (self, other)}
+        return len(units) == 1 and max(own, their) <= NEAR * min(own, their)
+
+    @property
+    def turned(self) -> _Marked:
+        """The same, where the other end is better."""
+        return replace(self, direction=-self.direction)
+
+    @property
     def chance(self) -> float:
         """Chance that one of so many bold numbers is the best, at either end where the direction is fitted."""
         return min(1.0, (1 + self.fitted) * len(self.bold) / len(self.keys))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rule:
+    """A way to read the bold numbers of a table, and how many choices it takes.
+
+    `free`: each line's bold tells which end is better.
+    """
+
+    lines: Lines
+    marks: tuple[_Marked, ...]
+    choices: int
+    free: bool
+
+    @property
+    def right(self) -> int:
+        """How many of its bold numbers are the best."""
+        return sum(_is_right(mark, "bold") for mark in self.marks)
+
+    @property
+    def chance(self) -> float:
+        """Chance that bold numbers are the best as often in one of so many ways."""
+        of = len(self.marks)
+        return self.choices * tail(self.right, of, sum(mark.chance for mark in self.marks) / of)
+
+    @property
+    def holds(self) -> bool:
+        """Whether bold stands for the best."""
+        if self.right < LEAST or self.right < SHARE * len(self.marks):
+            return False
+        told = all(mark.stated for mark in self.marks)
+        kept = self.right >= len(self.marks) - 1
+        return self.chance < (BY_CHANCE_KEPT if kept else BY_CHANCE_TOLD if told else BY_CHANCE)
 
 
 def check_marks(
@@ -66,40 +136,29 @@ def check_marks(
         explained: names of the columns, and of the rows, that a relation gives: no competitors of the others.
     """
     _check_ranks(by_column, ledger)
+    if _RESTRICTED.search(by_column.table.title):
+        ledger.dropped.append(f"{by_column.table.name}: the caption states which numbers alone are compared in bold")
+        return
     everywhere = {lines.along: _list_always_bold(lines) for lines in (by_column, by_row)}
-    tried: list[tuple[Lines, list[_Marked], int]] = []
+    rules = []
     for lines, across in ((by_column, by_row), (by_row, by_column)):
-        keys = set(lines.level_keys) - everywhere[across.along] - set(explained[across.along])
+        keys = set(lines.level_keys) - set(explained[across.along])
         without = {name for name, type_ in across.types.items() if type_.type not in RANKED} | everywhere[lines.along]
-        for grouped in (False, True):
-            if not grouped or len(set(lines.groups.values())) > 1:
+        always = everywhere[across.along]
+        # A row that is bold throughout can be one's own, or the best of all.
+        for among in (keys - always, keys) if always else (keys,):
+            for grouped in (False, True) if len(set(lines.groups.values())) > 1 else (False,):
                 for way in (1, -1, 0):
-                    tried.append((lines, *_collect_marks(lines, part, keys, without, way, grouped=grouped)))
-    # Bold in one row alone can mean "ours".
-    tried = [
-        (lines, marks if len({key for mark in marks for key in mark.bold}) > 1 else [], apart)
-        for lines, marks, apart in tried
-    ]
-    fit = []
-    for n, (lines, marks, apart) in enumerate(tried):
-        right, of = sum(_is_right(mark, "bold") for mark in marks), len(marks)
-        if right >= LEAST and right >= SHARE * of:
-            # Arrows leave nothing to choose. Else each way that is tried is a choice, of which "the largest of its
-            # column" is as likely as all others together; and each row that is left out is one.
-            told, plain = all(mark.stated for mark in marks), n == 0
-            choices = math.comb(len(lines.keys), apart) * (1 if told else 2 if plain else len(tried))
-            chance = choices * tail(right, of, sum(mark.chance for mark in marks) / of)
-            if chance < (BY_CHANCE_TOLD if told else BY_CHANCE):
-                fit.append((right / of, right, -n, chance))
+                    rules.append(_find_rule(lines, part, among, without, way, grouped=grouped, always=always))
+    fit = [rule for rule in rules if rule.holds]
     if fit:
-        _, _, place, chance = max(fit)
-        lines, marks, _ = tried[-place]
-        _check("bold", marks, lines, ledger, chance)
-        under = [mark for mark in marks if mark.underlined and len(mark.bold) == 1]
+        rule = min(fit, key=lambda rule: (rule.free, rule.chance / MISTAKE ** (len(rule.marks) - rule.right)))
+        _check("bold", rule.marks, rule.lines, ledger, rule.chance)
+        under = [mark for mark in rule.marks if mark.underlined and len(mark.bold) == 1]
         right = sum(_is_right(mark, "underlined") for mark in under)
         if right >= LEAST and right >= SHARE * len(under):
-            _check("underlined", under, lines, ledger, chance)
-    elif any(len(marks) >= LEAST for _, marks, _ in tried):
+            _check("underlined", under, rule.lines, ledger, rule.chance)
+    elif any(len(rule.marks) >= LEAST for rule in rules):
         text = "bold numbers are not the best of most columns, rows or groups, or as often by chance"
         ledger.dropped.append(f"{by_column.table.name}: {text}")
 
@@ -115,13 +174,21 @@ def _list_always_bold(lines: Lines) -> set[str]:
     return names
 
 
-def _collect_marks(
-    lines: Lines, part: TablePart, among: Collection[str], without: Collection[str], way: int, *, grouped: bool
-) -> tuple[list[_Marked], int]:
-    """What is compared, without rows that are never bold and yet better than what is in most of their lines; and how
-    many rows those are.
+def _find_rule(
+    lines: Lines,
+    part: TablePart,
+    among: Collection[str],
+    without: Collection[str],
+    way: int,
+    *,
+    grouped: bool,
+    always: Collection[str],
+) -> _Rule:
+    """What is compared, without rows that are never bold and yet better than what is in most of their lines.
 
-    `way`: the better end of lines whose name states none, 0 where each line's bold tells it.
+    `way`: the better end of lines whose name states none, 0 where each line's bold tells it. Arrows leave nothing to
+    choose. Else "the largest of its column" is as likely as all other ways together; and each row that is left out, and
+    each measure whose name is taken for the wrong end, is a choice.
     """
     marks = list(_collect_all_marks(lines, part, grouped, among, without, way))
     bold = {key for mark in marks for key in mark.bold}
@@ -130,7 +197,33 @@ def _collect_marks(
         best = max(mark.direction * mark.line.ends[key][1] for key in mark.bold)
         beats.update(key for key in mark.keys if key not in bold and mark.direction * mark.line.ends[key][1] > best)
     apart = {key for key, count in beats.items() if count > 1 and 2 * count >= times[key]}
-    return list(_collect_all_marks(lines, part, grouped, set(among) - apart, without, way)), len(apart)
+    among = {key for key in among if key in bold or not says(key, _BOUNDS)}
+    marks, turned = _turn_measures(list(_collect_all_marks(lines, part, grouped, among - apart, without, way)))
+    bold = {key for mark in marks for key in mark.bold}
+    if len(bold) < 2 or bold <= set(always):
+        marks = []  # bold in one row alone, or in rows bold throughout, can mean "ours"
+    told, plain = all(mark.stated for mark in marks), lines.along == "column" and way == 1
+    choices = 1 if told else 2 + 2 * grouped if plain else READINGS
+    choices *= math.comb(len(lines.keys), len(apart)) * 2**turned
+    return _Rule(lines=lines, marks=tuple(marks), choices=choices, free=way == 0)
+
+
+def _turn_measures(marks: Sequence[_Marked]) -> tuple[list[_Marked], int]:
+    """The marks, those of a measure the other way round where most of its bold numbers are best only so; and how many
+    measures that are."""
+    turned = set()
+    for measure, own in _group_by_measure(marks).items():
+        right, other = (sum(_is_right(mark, "bold") for mark in way) for way in (own, [mark.turned for mark in own]))
+        if other > max(right, len(own) / 2, 1) and not any(mark.stated for mark in own):
+            turned.add(measure)
+    return [mark.turned if mark.measure in turned else mark for mark in marks], len(turned)
+
+
+def _group_by_measure(marks: Sequence[_Marked]) -> dict[str, list[_Marked]]:
+    measures: dict[str, list[_Marked]] = {}
+    for mark in marks:
+        measures.setdefault(mark.measure, []).append(mark)
+    return measures
 
 
 def _collect_all_marks(
@@ -213,8 +306,15 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
     """Check each line's mark: the better one of the marked numbers has rank 1, or 2."""
     table, place, rank_name = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
     rows = []
+    measures = _group_by_measure(marked)
     for count, item in enumerate(marked):
-        if not item.stated and _is_right(replace(item, direction=-item.direction), mark):
+        alike = [other for other in measures[item.measure] if other is not item]
+        near = [other for other in marked if other is not item and other.is_near(item)]
+        told = item.stated or any(
+            len(others) >= least and all(_is_right(other, mark) for other in others)
+            for others, least in ((alike, 2), (near, LEAST))
+        )
+        if not told and _is_right(item.turned, mark):
             continue  # of a measure of which the other end is better, as this line alone shows
         values = {
             key: item.direction * item.line.ends[key][1] for key in (item.bold if mark == "bold" else item.underlined)

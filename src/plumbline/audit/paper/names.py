@@ -17,8 +17,8 @@ _BESIDE = (
     "mae|rmse|nll|reward|return|time|ms|s|pp|points|low|high|lower|upper|width|half|interval|confidence|min|max|metric|"
     "%|68|90|95|99"
 )
-#: Words of a name whose mean over rows is not that of its parts.
-NONLINEAR = "ratio|speedup|rank|p|z|t|x|×|factor|rel|relative|#|n|ppl|perplexity|improvement|reduction"
+#: Words of a name whose mean over rows is not that of its parts; "#" alone is a rank, "# answers" a count.
+NONLINEAR = "ratio|speedup|rank|p|z|t|x|×|factor|rel|relative|#(?! [a-z])|n|ppl|perplexity|improvement|reduction"
 #: Words of a name that is a change, a difference or a saving.
 CHANGE = (
     "δ|delta|deltas|diff|difference|differences|gain|gains|improv|improvement|improvements|change|changes|gap|drop|"

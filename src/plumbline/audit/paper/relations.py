@@ -13,7 +13,7 @@ from plumbline.audit.paper import inside_cells, mark_checks, setup_checks, stati
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.candidates import Budget, Candidate, list_candidates
 from plumbline.audit.paper.doubts import Doubt, find_doubts
-from plumbline.audit.paper.evidence import SAID_ALL, Agreement, tail
+from plumbline.audit.paper.evidence import SAID, SAID_ALL, Agreement, tail
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.line_types import VALUE
 from plumbline.audit.paper.lines import SMALL, Line, Lines, columns_of, rows_of
@@ -25,6 +25,9 @@ COST = 12
 
 #: Share of the rows from which a relation that a name states is reported, though it is not checked.
 SPOKEN = 1 / 3
+
+#: Means or totals of all other lines, and of all on either side.
+COMPLETE = 3
 
 #: Why a total of one column alone accuses nobody.
 ALONE = "it is the only total of its table"
@@ -135,14 +138,25 @@ def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines
         if (candidate.spoken and agreement.agree >= 3 and agreement.agree >= SPOKEN * agreement.rows)
         or (candidate.small and agreement.agree >= 1 and agreement.rows <= SMALL + 1)
         or (candidate.plain and 0 < agreement.rows < SMALL)
+        or _is_half_kept(candidate, agreement)
     ]
     total = next((candidate for candidate, _ in tried if candidate.plain_total), None)
     if total is not None:
         _check(total, lines, ledger, 0.0, stated=True, alone="" if total.count_agreeing() else ALONE)
     elif spoken:
         best, agreement = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
-        doubted = _is_doubted(agreement, tries) and agreement.rows - agreement.agree > len(_find_doubts(best, lines))
+        doubted = _is_half_kept(best, agreement) or _is_doubted(agreement, tries)
+        doubted = doubted and agreement.rows - agreement.agree > len(_find_doubts(best, lines))
         ledger.drop(lines.table.name, best.sentence, best.target, best.computed, doubted=doubted)
+
+
+def _is_half_kept(candidate: Candidate, agreement: Agreement) -> bool:
+    """Whether half of the rows agree with the mean or total that a name most plainly states, and more than by chance:
+    a name leaves few choices, so that two rows are evidence where the others do not agree."""
+    agree, rows, chance = agreement.agree, agreement.rows, agreement.chance
+    if not candidate.complete or not max(2, rows / 2) <= agree < rows:
+        return False
+    return COMPLETE * tail(agree, rows, chance) < (SAID_ALL if 2 * agree > rows else SAID)
 
 
 def _is_doubted(agreement: Agreement, tries: int) -> bool:
