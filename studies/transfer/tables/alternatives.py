@@ -11,7 +11,7 @@ from plumbline.model.decoder import on_meta
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.alternatives import RunMetric, make_alternatives
-from plumbline.results.tables.table import Table
+from plumbline.results.tables.table import Table, require_reference
 from plumbline.specs import corpus
 from plumbline.specs.study_config import Study, make_spec
 from plumbline.stats.noise_floor import noise_floor
@@ -22,9 +22,9 @@ from ..headline_runs import BASE, headline_runs
 SIZE = "paper"
 
 
-def list_metrics(frames: RunFrames, study: Study) -> list[RunMetric]:
+def list_metrics(frames: RunFrames, study: Study, target: str) -> list[RunMetric]:
     """List CLIMB-avg, its z from the reference's seeds, and what of parameters is added at the paper's size."""
-    reference = str(study.reference)
+    reference = require_reference(study, target)
     floor = noise_floor(headline_runs(frames.select(BASE), reference, reference)["average"])
     entry, parameters = corpus.load(study.corpus, SIZE), dict[str, int]()
 
@@ -55,4 +55,4 @@ def list_metrics(frames: RunFrames, study: Study) -> list[RunMetric]:
 
 def alternatives(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each run that is made on request, below the run that it changes."""
-    return make_alternatives(frames, study, list_metrics(frames, study))
+    return make_alternatives(frames, study, list_metrics(frames, study, "alternatives"))

@@ -13,4 +13,4 @@ from .alternatives import list_metrics
 
 def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each variant and arm, below the run that it varies."""
-    return make_variants(frames, study, list_metrics(frames, study))
+    return make_variants(frames, study, list_metrics(frames, study, "variants"))

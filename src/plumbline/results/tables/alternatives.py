@@ -89,8 +89,8 @@ def _make_table(
         key="run",
         columns=[
             *label_columns("run", "Run"),
-            number_column("seed", "seed", "d", narrow=True),
-            number_column("data_seed", "data order", "d"),
+            Column(name="seed", header="seed", kind="fact", format="d", narrow=True),
+            Column(name="data_seed", header="data order", kind="fact", format="d"),
             number_column("validation_loss", "val. loss", ".4f", narrow=True),
             number_column("loss_minus_default", "loss − default's", "+.4f", narrow=True),
             number_column("loss_minus_control", "loss − control's", "+.4f", narrow=True),
