@@ -215,3 +215,14 @@ Tied & 60.5 & 39.4 & 57.2 & 52.4 \\
     assert "paper.tex:12" in page.partition("Not read, and why")[2]
     text = paper_page.write_author_text(audit_folder(tmp_path / "review"))
     assert "; Avg. is the mean of the columns" in text and ": 4 of 5 agree." in text
+
+
+def test_the_html_page_begins_with_a_relation_that_may_not_hold(tmp_path: Path) -> None:
+    rows = ("de,28.4,55.1,1.2,27.2", "fr,36.0,61.3,2.4,33.6", "cs,21.7,49.9,-0.3,22.0", "fi,18.2,47.2,0.9,17.3")
+    table = "\n".join(("m,BLEU,chrF,Gain,Base", *rows, "hi,15.5,44.0,2.7,13.8\n"))
+    folder = folder_of(tmp_path / "paper", {"t.csv": table})
+    assert audit(folder).returncode == 15
+    page = (folder / "audit/audit.html").read_text(encoding="utf-8")
+    before, _, after = page.partition('<span class="key likely">likely</span>')
+    assert "<h2>" not in before and "hi (printed 2.7, gives 1.7)" in after.partition("<h2>")[0]
+    assert page.count("gives 1.7") == 1

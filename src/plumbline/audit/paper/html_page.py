@@ -54,6 +54,8 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
             '<p><span class="key contradicts">contradicts</span>: no numbers that round to the others give it. '
             '<span class="key likely">likely</span>: it does not fit, and something else may be meant.</p>'
         )
+    doubted = [f'<li><span class="key likely">likely</span> {_escape(entry)}</li>' for entry in audit.doubted]
+    parts += ["<ul>", *doubted, "</ul>"] if doubted else []
     cells = dict.fromkeys(_find_cell(row, audit) for row, _ in broken)
     anchors = {cell: f"cell{number}" for number, cell in enumerate(cells, start=1) if cell[0] in audit.names}
     for table in audit.tables:
@@ -69,7 +71,7 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
         ]
     for head, entries in (
         ("Relations that were checked", audit.relations),
-        ("Looked at and not checked", audit.dropped),
+        ("Looked at and not checked", [entry for entry in audit.dropped if entry not in audit.doubted]),
         ("Not read, and why", [RUNNING_TEXT, *not_read]),
     ):
         items = "".join(f"<li>{_escape(entry)}</li>" for entry in entries)

@@ -39,15 +39,19 @@ _BY = (
     r"(?P<sign>[+-]?)(?P<change>(?>\d+(?:\.\d+)?))\s?"
     r"(?P<unit>%|x(?![a-z])|×|percent(?!age)|pp\b|(?:percentage |absolute )?points?)"
 )
-_FILL = r"(?:[\s,(:;=~≈-]|an?\b|or\b|i\.e\.|which is\b|that is\b|by\b|about\b|roughly\b|relative\b|absolute\b)*"
 _NOUN = "(?:reduction|decrease|increase|improvement|gain|drop|speed-?up|saving|decline)"
+_FILL = (
+    r"(?:[\s,(:;=~≈-]|an?\b|or\b|i\.e\.|which is\b|that is\b|by\b|about\b|roughly\b|relative\b|absolute\b|"
+    rf"{_NOUN} of\b)*"
+)
 #: Ways to write a change next to the two numbers that it is between.
 _CHANGES = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"{_PAIR}[\s,(]{_FILL}{_BY}",
+        rf"{_PAIR}[\s,(]{_FILL}{_BY}(?!\w| (?:over|against|compared|than)\b)",
         rf"by (?:about |roughly )?{_BY}[\s,(]*{_PAIR}",
         rf"\ban? {_BY} (?:relative |absolute )?{_NOUN}(?: in(?: \w+){{1,4}})?[\s,(]*{_PAIR}",
+        rf"\b{_BY} (?:faster|slower|smaller|larger|higher|lower|cheaper)[\s,(]*{_PAIR}",
         rf"(?<![\d.]){_FIRST} ?-?> ?{_SECOND} ?\({_BY}",
     )
 )
