@@ -99,3 +99,53 @@ def test_a_bold_number_that_was_moved_is_likely(tmp_path: Path) -> None:
     assert audit_table(tmp_path, table).answer == "nothing contradicts"
     audit = audit_table(tmp_path, table.replace("**42.7**", "42.7").replace("41.1", "**41.1**"))
     assert [row["quantity"] for row in audit.likely] == ["t, v, C: its rank, printed bold (best)"]
+
+
+FOUR = "m,A,B,C,D\nx,88.1,85.6,**93.5**,90.7\ny,76.5,79.3,82.8,83.8\nz,78.2,75.4,90.5,**91.2**\n" \
+    "v,**89.1**,**86.4**,81.3,79.9\n"  # fmt: skip
+
+
+def test_bold_at_the_low_end_is_likely_among_columns_of_one_size(tmp_path: Path) -> None:
+    assert audit_table(tmp_path, FOUR).likely == []
+    moved = FOUR.replace("**86.4**", "86.4").replace("75.4", "**75.4**")
+    assert [row["quantity"] for row in audit_table(tmp_path, moved).likely] == [
+        "t, z, B: its rank, printed bold (best)"
+    ]
+    # Of a column of another size the low end may be the better one.
+    other = moved.replace("85.6", "8.56").replace("79.3", "7.93").replace("75.4", "7.54").replace("86.4", "8.64")
+    assert audit_table(tmp_path, other).likely == []
+
+
+@pytest.mark.parametrize("name", ["random", "Human", "Oracle"])
+def test_what_is_by_chance_or_could_be_reached_is_no_competitor(tmp_path: Path, name: str) -> None:
+    table = FOUR + "{},12.1,87.2,20.0,14.3\n"
+    assert audit_table(tmp_path, table.format(name)).likely == []
+    assert len(audit_table(tmp_path, table.format("w")).likely) == 1
+
+
+MEANS = "m,s,Average,A,B,C,D,E\nx,1.37,46.0,42.9,44.6,46.2,35.5,60.8\ny,1.51,47.2,43.8,45.6,47.5,36.4,62.7\n" \
+    "z,1.24,46.8,43.0,45.0,46.9,36.1,63.0\nv,1.28,47.1,43.5,45.4,47.7,36.3,62.6\n"  # fmt: skip
+GUESSES = "who,First / # guesses,Second / # matches,Third / # yes\n" \
+    "1,1,25,25\n2,1,25,25\n3,2,25,13\n4,6,25,25\nTotal,10,100,88\n"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "faults"),
+    [
+        (MEANS, {"46.0": "46.4", "46.8": "46.3"}),  # two of four rows are off
+        (GUESSES, {"88": "83"}),  # two of three hold
+    ],
+)
+def test_a_named_mean_or_total_needs_little_agreement(tmp_path: Path, table: str, faults: dict[str, str]) -> None:
+    assert audit_table(tmp_path, table).doubted == []
+    for right, wrong in faults.items():
+        table = table.replace(f",{right}", f",{wrong}")
+    audit = audit_table(tmp_path, table)
+    (doubted,) = audit.doubted
+    assert audit.contradictions == [] and all(f"printed {wrong}" in doubted for wrong in faults.values())
+
+
+@pytest.mark.parametrize(("name", "answer"), [("OOD subset", "nothing was checked"), ("Test", "likely")])
+def test_a_part_of_the_row_above_is_no_part_of_the_total(tmp_path: Path, name: str, answer: str) -> None:
+    table = f'part,Scenes\nTrain,"900,000"\nValidation,"100,020"\n{name},"20,004"\nTotal,"1,000,020"\n'
+    assert audit_table(tmp_path, table).answer == answer

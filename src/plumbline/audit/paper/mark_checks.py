@@ -153,7 +153,10 @@ def check_marks(
     fit = [rule for rule in rules if rule.holds]
     if fit:
         rule = min(fit, key=lambda rule: (rule.free, rule.chance / MISTAKE ** (len(rule.marks) - rule.right)))
-        _check("bold", rule.marks, rule.lines, ledger, rule.chance)
+        own = everywhere[by_row.along if rule.lines is by_column else by_column.along]
+        # A row that is bold throughout accuses nobody.
+        meant = [mark for mark in rule.marks if _is_right(mark, "bold") or own.isdisjoint(mark.bold)]
+        _check("bold", meant, rule.lines, ledger, rule.chance)
         under = [mark for mark in rule.marks if mark.underlined and len(mark.bold) == 1]
         right = sum(_is_right(mark, "underlined") for mark in under)
         if right >= LEAST and right >= SHARE * len(under):
