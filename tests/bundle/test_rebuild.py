@@ -328,8 +328,8 @@ def test_what_comes_out_otherwise_is_told_of(
     name = "results/smoke/transfer/"
     edits = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard"), f"{name}fig9.png": ("", "none")}
     edit_bundle(bundle, edits, products=of_another, commit="1234abcd" * 5, edited=False, openblas="Haswell")
-    words = ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out"), "--any-commit"]
-    monkeypatch.setattr("sys.argv", words)
+    command_line = ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out"), "--any-commit"]
+    monkeypatch.setattr("sys.argv", command_line)
     assert rebuild.main() == 1 and coretypes == ["Haswell"]
     out = capsys.readouterr().out
     assert f"different: {name}table1.csv\n" in out and "differs from what the bundle was made with" in out

@@ -100,8 +100,8 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
             r"'mc2_targets\.labels' .* not \[0, 0\]; .*`right`",
         ),
         *(
-            ("truthfulqa_mc2", TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": labels}}, f"not .{said}")
-            for labels, said in (([1, 1], "1, 1"), ([1, 2], "1, 2"), ([0, 1], "0, 1"))
+            ("truthfulqa_mc2", TRUE | {"mc2_targets": {"choices": ["a", "b"], "labels": labels}}, f"not .{text}")
+            for labels, text in (([1, 1], "1, 1"), ([1, 2], "1, 2"), ([0, 1], "0, 1"))
         ),
         (
             "truthfulqa_mc2",
