@@ -78,15 +78,15 @@ def test_a_cap_is_seen(tmp_path: Path) -> None:
 def test_queries_after_the_layer_norm_of_a_phi(tmp_path: Path) -> None:
     folder = save_model("phi", tmp_path / "phi", qk_layernorm=True)
     subject = _transformers.load(folder)
-    projections: list[tuple[torch.Tensor, torch.Tensor]] = []
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
     norms = [getattr(subject.blocks[1].self_attn, name) for name in ("q_layernorm", "k_layernorm")]
     outputs: list[torch.Tensor] = []
     for norm in norms:
         norm.register_forward_hook(lambda _, __, output: outputs.append(output))
-    with subject.watch("query_key", 1, lambda _, q_BHTW, k_BGTW: projections.append((q_BHTW, k_BGTW))):
+    with subject.watch("query_key", 1, lambda _, q_BHTW, k_BGTW: seen.append((q_BHTW, k_BGTW))):
         subject.logits(torch.arange(3, 43)[None])
-    assert [x.shape for x in projections[0]] == [(1, 4, 40, 12), (1, 2, 40, 12)]
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(projections[0], outputs, strict=True))
+    assert [x.shape for x in seen[0]] == [(1, 4, 40, 12), (1, 2, 40, 12)]
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(seen[0], outputs, strict=True))
     assert subject.normalises_query_key(1)
 
 
@@ -124,7 +124,7 @@ class TestWhatAFamilyCannotAnswer:
         subject = _transformers.load(save_model("mistral", tmp_path / "mistral", **WINDOW))
         with (
             subject.watch("scores", 2, lambda layer, scores: None),
-            pytest.raises(PlumblineError, match=r"not causal.*sliding"),
+            pytest.raises(PlumblineError, match=r"a mask that is not causal alone \(a sliding window"),
         ):
             subject.logits(torch.arange(3, 33)[None])
 
