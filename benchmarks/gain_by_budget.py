@@ -56,9 +56,9 @@ class World:
         """The words that are true of it: of a gain that falls slowly two are, and then *holds* is told first."""
         first, last = self.gains[0], self.gains[-1]
         slope = float(weigh_slope(DOUBLINGS) @ np.array(self.gains))
-        words = {GainCourse.HOLDS} if min(last, last + slope) > 0 else set()
-        words |= {GainCourse.SHRINKS} if first > 0 > slope else set()
-        return words | ({GainCourse.TURNS} if first > 0 > last else set())
+        answers = {GainCourse.HOLDS} if min(last, last + slope) > 0 else set()
+        answers |= {GainCourse.SHRINKS} if first > 0 > slope else set()
+        return answers | ({GainCourse.TURNS} if first > 0 > last else set())
 
 
 ALIKE, WIDER, NARROWER, TWICE = (1.0, 1.0, 1.0), (1.0, 1.41, 2.0), (1.0, 0.71, 0.5), (2.0, 2.0, 2.0)
@@ -87,11 +87,11 @@ def draw_words(world: World, runs: int, sessions: int) -> Counter[GainCourse]:
     base_SBN, own_SBN = rng.standard_normal((2, sessions, len(DOUBLINGS), runs))
     base_SBN = base_SBN * np.array(world.baseline)[:, None]
     own_SBN = own_SBN * np.array(world.candidate)[:, None] + np.array(world.gains)[:, None]
-    words = Counter[GainCourse]()
+    counts = Counter[GainCourse]()
     for base_BN, own_BN in zip(base_SBN, own_SBN):
         arms = {at: (base_BN[place].tolist(), own_BN[place].tolist()) for place, at in enumerate(DOUBLINGS)}
-        words[measure_gains(arms, higher=True).find_course(ALPHA)] += 1
-    return words
+        counts[measure_gains(arms, higher=True).find_course(ALPHA)] += 1
+    return counts
 
 
 def each_word(page: RatesPage, sessions: int) -> None:
@@ -194,11 +194,11 @@ def real_trainer(page: RatesPage) -> None:
         began = time.perf_counter()
         done = subprocess.run(program, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
         minutes = (time.perf_counter() - began) / 60
-    shown = done.stdout.strip().rpartition("\n")[0].replace("\u2500", "-")  # without the path of its page
-    words = " ".join(f"'{word}'" if " " in word else word for word in command)
+    output = done.stdout.strip().rpartition("\n")[0].replace("\u2500", "-")  # without the path of its page
+    command_line = " ".join(f"'{word}'" if " " in word else word for word in command)
     page.parts.append(
         f'## A real trainer\n\n`{TRAINER.name}` with `budget = "--steps {{250}}"`, and the peak of its learning rate '
-        f"doubled: {minutes:.1f} minutes, exit code {done.returncode}.\n\n```console\n$ {words}\n{shown}\n```"
+        f"doubled: {minutes:.1f} minutes, exit code {done.returncode}.\n\n```console\n$ {command_line}\n{output}\n```"
     )
 
 

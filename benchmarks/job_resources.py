@@ -272,11 +272,11 @@ def _product(kind: str, *target: str) -> Callable[[Path], Step]:
 
     def step(folder: Path) -> Step:
         for items in (500, 2000):
-            made = folder / str(items)
-            _measure_process([sys.executable, "-c", WORLD, str(made), str(items)])
+            work = folder / str(items)
+            _measure_process([sys.executable, "-c", WORLD, str(work), str(items)])
             out = folder / f"out{items}" / ("product.png" if kind == "figure" else "product.csv")
-            asked = ("transfer", *target, "--preset", "paper", "--work", made, "--out", out)
-            yield {"answers_k": 12 * items / 1000}, verb_command("results", kind, *asked)
+            arguments = ("transfer", *target, "--preset", "paper", "--work", work, "--out", out)
+            yield {"answers_k": 12 * items / 1000}, verb_command("results", kind, *arguments)
 
     return step
 

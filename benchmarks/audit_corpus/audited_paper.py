@@ -79,24 +79,24 @@ def audit_paper(main: Path) -> AuditedPaper:
             checked = {(row["source"], _name_kind(row["formula"])) for row in csv.DictReader(file)}
     if code in (1, 2):
         return AuditedPaper(code=code, seconds=seconds, tabulars=tabulars, error=problems.getvalue())
-    said = json.loads(out.getvalue())
+    report = json.loads(out.getvalue())
     accusations = [
         _read_accusation(answer, row)
         for answer, key in (("contradicts", "contradictions"), ("likely", "likely"))
-        for row in said[key]
+        for row in report[key]
     ]
     accusations += [
-        Accusation("likely", text, "doubted", text.partition(":")[0], "", text) for text in said.get("doubted", [])
+        Accusation("likely", text, "doubted", text.partition(":")[0], "", text) for text in report.get("doubted", [])
     ]
     return AuditedPaper(
         code=code,
         seconds=seconds,
         tabulars=tabulars,
-        tables=len(said["tables"]),
-        numbers=said["printed"],
-        read=said["read"],
-        relations=len(said["relations"]),
-        not_read=len(said["not_read"]),
+        tables=len(report["tables"]),
+        numbers=report["printed"],
+        read=report["read"],
+        relations=len(report["relations"]),
+        not_read=len(report["not_read"]),
         accusations=accusations,
         checked=checked,
     )

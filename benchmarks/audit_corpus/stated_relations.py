@@ -168,9 +168,9 @@ def _find_named(place: int, table: Table, tables: list[Table], *, turned: bool) 
                 for across in sorted(lines[line])
                 if all(_at(o, across, axis) in table.numbers for o in operands)
             ]
-            held = [relation for relation in relations if relation.holds(tables)]
-            if len(held) >= max(FEWEST, 0.7 * len(relations)) and len(held) > len(best):
-                best = held
+            valid = [relation for relation in relations if relation.holds(tables)]
+            if len(valid) >= max(FEWEST, 0.7 * len(relations)) and len(valid) > len(best):
+                best = valid
         yield from best
 
 

@@ -122,10 +122,10 @@ def rules_in_use(page: RatesPage) -> None:
         ],
         rows,
     )
-    keeps, shown = draw_greedy_keeps(rng_of("greedy"), 50, sessions)
+    keeps, gains = draw_greedy_keeps(rng_of("greedy"), 50, sessions)
     after = [f"{page.share(green(rng_of('green', tries), tries, sessions))} after {tries}" for tries in (3, 10, 50)]
     page.parts.append(
         f"A loop that keeps what is better than the best so far: of 50 nulls it keeps {keeps.mean():.2f} ± "
-        f"{keeps.std() / math.sqrt(sessions):.2f}, and shows a gain of {shown.mean():.2f} sigma. A best gain of two "
+        f"{keeps.std() / math.sqrt(sessions):.2f}, and shows a gain of {gains.mean():.2f} sigma. A best gain of two "
         f"median distances or more (pi-autoresearch) is there in {', '.join(after)} nulls."
     )

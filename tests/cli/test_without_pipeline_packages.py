@@ -90,8 +90,8 @@ def test_a_gate_and_a_board_need_no_more(tmp_path: Path) -> None:
     runs = gate_faults.make_runs(rng, 5)
     gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
     rules.write_text(gate_faults.TABLE_RULES)
-    judged = ("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))
-    for done in light(tmp_path, *((*args, "--rules", str(rules)) for args in judged)):
+    commands = ("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))
+    for done in light(tmp_path, *((*args, "--rules", str(rules)) for args in commands)):
         assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
 
 

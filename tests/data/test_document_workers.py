@@ -115,8 +115,8 @@ def kill_at(owner: Any, name: str, at: Callable[..., bool]) -> Callable[[], None
 
 def count_to(last: int) -> Callable[..., bool]:
     """Whether it is asked for the `last` time."""
-    asked = iter(range(1, last + 1))
-    return lambda *_: next(asked, 0) == last
+    numbers = iter(range(1, last + 1))
+    return lambda *_: next(numbers, 0) == last
 
 
 @pytest.mark.parametrize("stage", ["reads", "sorts"])
@@ -124,9 +124,9 @@ def test_killed_and_gone_on_with_by_more_of_them(
     sources: dict[str, list[str]], tmp_path: Path, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = gather(sources["lines"], tmp_path / "whole", 1)
-    taken = kill_at(cut_documents.DocumentSplitter, "take", count_to(450))
+    reads = kill_at(cut_documents.DocumentSplitter, "take", count_to(450))
     written = kill_at(documents.shard_writer._ShardWriter, "take", count_to(200))  # noqa: SLF001
-    killed = gather_in_fork(sources["lines"], tmp_path / "out", taken if stage == "reads" else written)
+    killed = gather_in_fork(sources["lines"], tmp_path / "out", reads if stage == "reads" else written)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not any((tmp_path / "out" / name).exists() for name in FILES)
     shrink(monkeypatch)

@@ -144,7 +144,7 @@ def test_corrupt_weights_are_named(evaluate, finished: Path):
     # Copies: what is loaded stays a map of the file, which is overwritten below.
     weights = {name: tensor.clone() for name, tensor in load_file(path).items()}
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(PlumblineError, match=r"model.safetensors: cannot be read"):
+    with pytest.raises(PlumblineError, match=r"model.safetensors: cannot be read as weights"):
         evaluate()
     first = sorted(weights)[0]
     save_file({name: tensor for name, tensor in weights.items() if name != first}, path)

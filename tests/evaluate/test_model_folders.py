@@ -290,7 +290,7 @@ def test_every_verb_refuses_and_the_next_folder_goes_on(
     ours = capsys.readouterr().out.partition("\n")[2]
     verb(sample, whole, "--prompt", "Harbour", "--temperature", 0, "--samples", 1)
     assert capsys.readouterr().out == f"hf:model: samples, not evidence\n{ours}"
-    with pytest.raises(PlumblineError, match=r"plumbline.*finished"):
+    with pytest.raises(PlumblineError, match=r"in Hugging Face form already; plumbline export writes a finished run"):
         verb(export_verb, whole, "--format", "hf", "--out", tmp_path / "out")
 
 

@@ -107,8 +107,8 @@ def test_the_plan_goes_by_what_was_measured_and_says_so(
     ("changes", "says"),
     [
         ({"rehearsal": REHEARSAL}, "rehearsal"),
-        ({"steps": {key: value for key, value in STEPS.items() if "baseline" not in key}}, "no step.*baseline"),
-        ({"steps": {"baseline, first": 100.0}}, "no step.*methods"),
+        ({"steps": {key: value for key, value in STEPS.items() if "baseline" not in key}}, "no step of the baseline"),
+        ({"steps": {"baseline, first": 100.0}}, "no step of the methods"),
         ({"device": "NVIDIA L40S"}, "`relative_step_time` is of NVIDIA L40S"),
     ],
 )

@@ -43,11 +43,11 @@ def test_session_that_cannot_be_meant_is_error_of_command_line(repository: Path)
 
 
 def test_several_budgets_of_a_method_are_planned_by_their_steps(repository: Path) -> None:
-    words = ("try", "qknorm", "-n", "--preset", "smoke", "--json", "--max-runs", "2", "--at")
-    planned = json.loads(run_in_process.run(main, *words, "4x,1x", cwd=repository).stdout)
+    command = ("try", "qknorm", "-n", "--preset", "smoke", "--json", "--max-runs", "2", "--at")
+    planned = json.loads(run_in_process.run(main, *command, "4x,1x", cwd=repository).stdout)
     assert "against baseline at 1x: 6 steps; 4x: 24" in planned["plan"]
     assert (planned["runs_at_most"], planned["units_of_1x"]) == (8, 20.0)
-    half = run_in_process.run(main, *words, "0.25x,1x", cwd=repository)
+    half = run_in_process.run(main, *command, "0.25x,1x", cwd=repository)
     assert half.returncode == 2 and "1x (--steps) has 6" in half.stderr
-    quick = run_in_process.run(main, *words, "1x,2x", "--quick", cwd=repository)
+    quick = run_in_process.run(main, *command, "1x,2x", "--quick", cwd=repository)
     assert quick.returncode == 2 and "--quick is a first look" in quick.stderr

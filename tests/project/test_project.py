@@ -173,7 +173,7 @@ def test_token_files_come_with_their_tokenizer(root: Path) -> None:
     assert mine.commands.tokenizer("climbmix") == read
     assert mine.commands.pack("climbmix", "train").endswith(" --document-end 3")
     assert mine.commands.evaluation(mine.run("transfer", "base", "baseline", 42)).endswith(" --document-end 3")
-    with pytest.raises(PlumblineError, match=r"smoke\.tokenizer\.kind: given.*packaged"):
+    with pytest.raises(PlumblineError, match=r"smoke\.tokenizer\.kind: given: .* documents come from packaged: add"):
         planned(root, preset="smoke", studies=["transfer"]).tokens.require()
     texts = planned(preset="smoke")
     assert (texts.tokens.files("climbmix"), texts.commands.tokenize("climbmix")) == ([], "")

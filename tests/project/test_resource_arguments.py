@@ -72,11 +72,14 @@ def test_a_word_of_the_command_line_takes_no_gpu_away(folder: Path, monkeypatch:
 
 def test_a_later_profile_replaces_what_it_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workflow = merge_line("--profile slurm --profile site --set-threads probe=4 -- table", monkeypatch)
-    found = snakemake_internals.resources_in_force(workflow)
-    assert found["set-resources"]["pretrain:runtime"] == "480"
-    assert found["set-resources"]["pretrain:gres"].strip("'") == "gpu:8"
-    assert found["set-threads"] == {"pretrain": "8", "probe": "4"}
-    assert found["default-resources"] | {"slurm_account": "b", "slurm_partition": "gpu"} == found["default-resources"]
+    resources = snakemake_internals.resources_in_force(workflow)
+    assert resources["set-resources"]["pretrain:runtime"] == "480"
+    assert resources["set-resources"]["pretrain:gres"].strip("'") == "gpu:8"
+    assert resources["set-threads"] == {"pretrain": "8", "probe": "4"}
+    assert (
+        resources["default-resources"] | {"slurm_account": "b", "slurm_partition": "gpu"}
+        == resources["default-resources"]
+    )
 
 
 def test_a_job_is_given_what_is_in_force(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

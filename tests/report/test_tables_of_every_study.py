@@ -68,11 +68,11 @@ def test_six_lines_at_most_stand_above_a_table_on_a_page(
         chromium.open(page)
         chromium.run("new Promise(done => setTimeout(done, 50))")  # observers of sizes have said that a table scrolls
         assert chromium.run("document.documentElement.scrollWidth") <= width
-        seen = chromium.run(LOOK)
-        assert len(seen) == len([name for owner, name in TABLES if owner == study])
-        for table, above, fits, heads in seen:
+        measured = chromium.run(LOOK)
+        assert len(measured) == len([name for owner, name in TABLES if owner == study])
+        for table, above, fits, heads in measured:
             assert 2 <= sum(lines for _, lines in above) <= 6, (width, table, above)
             assert fits and len(heads) > 1, (width, table, heads)
-            made = make_table_at(study, table.removeprefix("table-"), shape)
-            columns = [column.heading for column in arrange_columns(made) if column.of_paper]
+            table_made = make_table_at(study, table.removeprefix("table-"), shape)
+            columns = [column.heading for column in arrange_columns(table_made) if column.of_paper]
             assert set(columns) <= set(heads), (width, table, heads)

@@ -35,11 +35,11 @@ def test_what_one_process_read_the_next_one_need_not(tmp_path: Path, damaged: by
 
     first, parses = hash_and_parses(source)
     assert parses == "1"
-    (kept,) = home.rglob("*.json")
+    (file,) = home.rglob("*.json")
     if damaged is None:
-        other = json.loads(kept.read_text())
+        other = json.loads(file.read_text())
         facts = {key: ["0" * 64, *rest] for key, (_, *rest) in other["facts"].items()}
-        kept.write_text(json.dumps({"reader": "another version of the reader", "facts": facts}))
+        file.write_text(json.dumps({"reader": "another version of the reader", "facts": facts}))
         assert hash_and_parses(source) == [first, "1"]
         moved.parent.mkdir()
         moved.write_bytes(source.read_bytes())
@@ -51,6 +51,6 @@ def test_what_one_process_read_the_next_one_need_not(tmp_path: Path, damaged: by
         home.touch()  # no folder: nothing can be kept
         assert hash_and_parses(source) == hash_and_parses(source) == [second, "1"]
     else:
-        kept.write_bytes(damaged)
+        file.write_bytes(damaged)
         assert hash_and_parses(source) == [first, "1"]
         assert hash_and_parses(source) == [first, "0"]

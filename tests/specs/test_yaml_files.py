@@ -61,11 +61,11 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("preste", "demo", r"level: unknown key 'preste'.*'preset'.*\['data'"),
-        ("preset", "huge", r"preset: 'huge'.*not one.*\['paper', 'mini'.*'evening'.*'demo'.*'smoke'"),
+        ("preste", "demo", r"top level: unknown key 'preste'; did you mean 'preset'\? \(known: \['data', "),
+        ("preset", "huge", r"preset: 'huge' is not one of \['paper', 'mini', 'evening', 'demo', 'smoke'\]"),
         ("studies", "transfer", r"studies: 'transfer' is not one of"),
-        ("data.sourec", "local", "data: unknown key 'sourec'.*'source'"),
-        ("evaluation.missing", "ignore", r"evaluation.missing: 'ignore'.*not one.*\['error', 'proxy'"),
+        ("data.sourec", "local", r"data: unknown key 'sourec'; did you mean 'source'\?"),
+        ("evaluation.missing", "ignore", r"evaluation.missing: 'ignore' is not one of \['error', 'proxy'\]"),
     ],
 )
 def test_config_yaml(root: Path, key: str, value: Any, says: str) -> None:
@@ -78,15 +78,15 @@ def test_config_yaml(root: Path, key: str, value: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("recipe.train.stepz", 3, "recipe.train: unknown key 'stepz'.*'steps'"),
+        ("recipe.train.stepz", 3, "recipe.train: unknown key 'stepz'; did you mean 'steps'"),
         ("scales.base.huge", {}, "scales.base: .*'huge'"),
-        ("scales.base.demo.model.widht", 3, "scales.base.demo.model: unknown key 'widht'.*'width'"),
-        ("scales.base.demo.model.width", "128", "scales.base.demo.model.width: '128'"),
-        ("methods.softpick.lable", "S", "methods.softpick: unknown key 'lable'.*'label'"),
-        ("methods.softpick.model.mixr", {}, "methods.softpick.model: unknown key 'mixr'.*'mixer'"),
+        ("scales.base.demo.model.widht", 3, "scales.base.demo.model: unknown key 'widht'; did you mean 'width'"),
+        ("scales.base.demo.model.width", "128", "scales.base.demo.model.width: '128' is not a whole number"),
+        ("methods.softpick.lable", "S", "methods.softpick: unknown key 'lable'; did you mean 'label'"),
+        ("methods.softpick.model.mixr", {}, "methods.softpick.model: unknown key 'mixr'; did you mean 'mixer'"),
         ("runs.base", [{"scale": "base", "methods": "some", "seeds": [1]}], "runs.base.0.methods: 'some' is not"),
-        ("runs.base", [{"scale": "base", "methods": "all"}], "runs.base.0: 'seeds'"),
-        ("targets.table2.kind", "tabel", r"targets.table2.kind: 'tabel'.*not one.*\['table', 'figure'"),
+        ("runs.base", [{"scale": "base", "methods": "all"}], "runs.base.0: 'seeds' is missing; add it"),
+        ("targets.table2.kind", "tabel", r"targets.table2.kind: 'tabel' is not one of \['table', 'figure'\]"),
     ],
 )
 def test_a_study(root: Path, key: str, value: Any, says: str) -> None:
@@ -122,14 +122,14 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("[" * 100_000 + "]" * 100_000, ":1: nested deeper than 50 levels"),
         ("".join(f"{' ' * level}a:\n" for level in range(60)), ":51: nested deeper than 50 levels"),
         ("a0: &a0 [1]\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}]\n" for i in range(99)), ":50: nested deeper"),
-        (BOMB, ":6: .* more than 200,000 values"),
+        (BOMB, ":6: .* more than 200,000 values with every alias written out"),
         ("a: &a [1, *a]", r":1: \*a contains itself"),
         ("a:\n  rate: .nan", ":2: .nan is not a finite number"),
         ("a: [1, -.inf]", ":1: -.inf is not a finite number"),
         ("a: 1e999", ":1: 1e999 is not a finite number"),
         ("? [a]\n: 1", ":1: a key is a list or mapping"),
-        ("a: 2026-99-99", "YAML.*month"),
-        ("a: " + "9" * 5000, "Exceeds.*limit"),
+        ("a: 2026-99-99", " is not YAML: month must be"),
+        ("a: " + "9" * 5000, " is not YAML: Exceeds the limit"),
         ("a: \udcff", r" is not UTF-8 \(byte 3"),
     ],
     ids=["brackets", "levels", "chain", "bomb", "itself", "nan", "inf", "overflow", "key", "date", "digits", "bytes"],
@@ -147,7 +147,7 @@ def test_not_a_mapping_and_not_a_file(root: Path) -> None:
     path.write_text("- preset: demo\n")
     with pytest.raises(PlumblineError, match=r"config.yaml: top level"):
         yaml_files.load_config(path)
-    with pytest.raises(PlumblineError, match="config cannot be read"):
+    with pytest.raises(PlumblineError, match=r"config cannot be read: Is a directory"):
         yaml_files.read_yaml(root / "config")
 
 
@@ -161,7 +161,7 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
         *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
         *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/", "a/../w")],
         *[(work, "is a folder of the project's own") for work in ("results", "studies/mine", "logs/x", ".snakemake")],
-        ("", "text of length >= 1"),
+        ("", "is not a text of length >= 1"),
         (3, "is not a text"),
     ],
 )
@@ -262,10 +262,10 @@ def test_numbers_are_numbers(tmp_path: Path) -> None:
         (
             "presets.smoke.tokenizer.vocablary",
             3,
-            "presets.smoke.tokenizer: unknown key 'vocablary'.*'vocabulary'",
+            r"presets.smoke.tokenizer: unknown key 'vocablary'; did you mean 'vocabulary'",
         ),
         ("held_out.percent", 0, r"held_out.percent: "),
-        ("corpus", "other", "corpus: 'other'.*'climbmix'"),
+        ("corpus", "other", r"corpus: 'other' must be the file's name, 'climbmix'"),
     ],
 )
 def test_a_corpus(root: Path, key: str, value: Any, says: str) -> None:

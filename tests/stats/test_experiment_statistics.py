@@ -165,5 +165,5 @@ def test_the_same_comparison_ends_the_same_way_by_either_code() -> None:
         looks, end = draw_comparison(1.0, seed)
         t = np.full((1, 8), np.nan)
         t[0, : len(looks)] = [look.t for look in looks]
-        kept, discarded, runs = find_ends(boundary(DESIGN), t)
-        assert ("keep" if kept[0] else "discard" if discarded[0] else "undecided", runs[0]) == (end, len(looks))
+        keep_rate, discarded, runs = find_ends(boundary(DESIGN), t)
+        assert ("keep" if keep_rate[0] else "discard" if discarded[0] else "undecided", runs[0]) == (end, len(looks))

@@ -71,10 +71,10 @@ def test_gains_slope_and_the_gain_beyond_are_those_of_the_model() -> None:
 
 def test_each_part_is_shown_as_often_as_its_level_says() -> None:
     sessions = [measure_gains(draw(seed, [2.0, 2.0, 2.0], widths=(1.0, 2.0)), higher=False) for seed in range(1000)]
-    shown = np.mean([session.slope.p_below() <= 0.05 for session in sessions])
+    share = np.mean([session.slope.p_below() <= 0.05 for session in sessions])
     inside = np.mean([session.slope.interval(0.9)[0] <= 0 <= session.slope.interval(0.9)[1] for session in sessions])
     at_last = np.mean([session.gains[2].p_above(2.0) <= 0.05 for session in sessions])
-    assert abs(shown - 0.05) < 0.02 and abs(at_last - 0.05) < 0.02 and abs(inside - 0.9) < 0.03
+    assert abs(share - 0.05) < 0.02 and abs(at_last - 0.05) < 0.02 and abs(inside - 0.9) < 0.03
 
 
 NOISE = [-0.1, -0.05, 0.0, 0.05, 0.1]

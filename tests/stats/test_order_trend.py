@@ -23,15 +23,15 @@ from plumbline.stats.order_trend import (
 
 def test_p_is_share_of_all_orders_of_arms_that_rise_or_fall() -> None:
     arms = [[3.0, 1.0, 4.0, 5.0], [2.0, 6.0, 7.0]]
-    seen = measure_trend(arms)
+    trend = measure_trend(arms)
     rises = [
         sum(int(count_rises(np.array([order]))[0]) for order in orders)
         for orders in product(*(permutations(arm) for arm in arms))
     ]
-    assert seen.p == pytest.approx(np.mean(np.abs(rises) >= 7)) and seen.correlation == pytest.approx(7 / 9)
-    one = [5.0, 1.0, 2.0, 9.0, 4.0, 8.0, 7.0]
-    expected = stats.kendalltau(range(7), one, method="exact")
-    assert (measure_trend([one]).correlation, measure_trend([one]).p) == pytest.approx(tuple(expected))
+    assert trend.p == pytest.approx(np.mean(np.abs(rises) >= 7)) and trend.correlation == pytest.approx(7 / 9)
+    values = [5.0, 1.0, 2.0, 9.0, 4.0, 8.0, 7.0]
+    expected = stats.kendalltau(range(7), values, method="exact")
+    assert (measure_trend([values]).correlation, measure_trend([values]).p) == pytest.approx(tuple(expected))
 
 
 def test_neither_a_gain_nor_a_wider_arm_is_a_trend() -> None:

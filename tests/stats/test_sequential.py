@@ -62,8 +62,8 @@ def test_what_is_integrated_is_what_drawn_runs_do(design: SequentialDesign) -> N
     assert abs(crossed - design.alpha) < 4 * np.sqrt(design.alpha / worlds), "non-binding: whoever never discards"
     for gain, t in ((0.0, null), (1.5, draw_paths(design, worlds, 1.5, seed=1))):
         theory = compute_characteristics(design, gain)
-        kept, discarded, runs = find_ends(edges, t)
-        for share, expected in ((kept.mean(), theory.kept), (discarded.mean(), sum(theory.discard))):
+        keeps, discarded, runs = find_ends(edges, t)
+        for share, expected in ((keeps.mean(), theory.kept), (discarded.mean(), sum(theory.discard))):
             assert abs(share - expected) < 4 * np.sqrt(0.25 / worlds)
         assert abs(runs.mean() - theory.runs) < 4 * runs.std() / np.sqrt(worlds)
 
@@ -132,9 +132,9 @@ def test_what_a_wider_candidate_is_allowed_costs_little() -> None:
     base_WB = rng.standard_normal((40_000, 5))
     assert find_ends(edges, simulate_paths(design, base_WB, 2 * own_WK))[0].mean() < 0.06
     for gain in (0.0, 2.0):
-        kept = find_ends(edges, simulate_paths(design, base_WB, own_WK + gain))[0].mean()
-        assert compute_characteristics(design, gain).kept == pytest.approx(kept, abs=0.006)
-        assert kept == pytest.approx(compute_characteristics(DEFAULT, gain).kept, abs=0.01)
+        keep_rate = find_ends(edges, simulate_paths(design, base_WB, own_WK + gain))[0].mean()
+        assert compute_characteristics(design, gain).kept == pytest.approx(keep_rate, abs=0.006)
+        assert keep_rate == pytest.approx(compute_characteristics(DEFAULT, gain).kept, abs=0.01)
 
 
 def test_values_of_any_size_have_a_statistic() -> None:

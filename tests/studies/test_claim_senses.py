@@ -117,7 +117,7 @@ EXCEPT: dict[str, dict[str, tuple[set[str], str]]] = {
 @pytest.mark.parametrize("study", list(STUDIES))
 def test_a_claim_whose_sense_is_turned_around_is_not_reproduced(study: str, tmp_path: Path) -> None:
     checks, evidence = STUDIES[study](tmp_path)
-    kept: dict[str, set[str]] = {}
+    reproduced: dict[str, set[str]] = {}
     looked_at = 0
     for claim in evidence.published.claims():
         registered = checks[claim.id]
@@ -133,6 +133,6 @@ def test_a_claim_whose_sense_is_turned_around_is_not_reproduced(study: str, tmp_
                 continue
             turned = replace(computed, values={key: change(value) for key, value in computed.values.items()})
             if check(claim, turned, registered.compare, registered.effect)[0] != "not reproduced":
-                kept.setdefault(claim.id, set()).add(name)
+                reproduced.setdefault(claim.id, set()).add(name)
     assert looked_at > 10
-    assert kept == {claim: changes for claim, (changes, _) in EXCEPT.get(study, {}).items()}
+    assert reproduced == {claim: changes for claim, (changes, _) in EXCEPT.get(study, {}).items()}

@@ -61,8 +61,8 @@ def list_texts(figure: Figure) -> list[Text]:
     of_ticks = {id(label) for tick in ticks for label in (tick.label1, tick.label2)}
     others = [text for text in figure.findobj(Text) if id(text) not in of_ticks]
     off = {id(text) for axes in list_axes(figure) if not axes.axison for text in (axes.xaxis.label, axes.yaxis.label)}
-    shown = [text for text in others if text.get_visible() and text.get_text().strip() and id(text) not in off]
-    return shown + [label for axes in list_axes(figure) for labels in list_tick_labels(axes) for label in labels]
+    visible = [text for text in others if text.get_visible() and text.get_text().strip() and id(text) not in off]
+    return visible + [label for axes in list_axes(figure) for labels in list_tick_labels(axes) for label in labels]
 
 
 def shrink(text: Text) -> Bbox:

@@ -28,8 +28,8 @@ TRACED = ("key_norms", "premature", "transfer")
 
 @pytest.mark.parametrize(("study", "name"), [*TABLES, *FIGURES])
 def test_it_reads_what_it_declares(study: str, name: str) -> None:
-    made = make_target(study, name)
-    assert made.read == set(made.study.definition["targets"][name]["published"])
+    target = make_target(study, name)
+    assert target.read == set(target.study.definition["targets"][name]["published"])
 
 
 @pytest.mark.parametrize(("study", "name"), [table for table in TABLES if table[0] in TRACED])

@@ -151,9 +151,9 @@ def test_a_table_whose_configurations_are_columns_is_shown_so(tmp_path: Path) ->
     assert lines[0][:5] == CONFIGURATIONS and [line[0] for line in lines[2:12]] == SETTINGS
     rows = [line.partition(" & ")[0] for line in tex_table.to_tex(table).splitlines() if line.endswith(r"\\")]
     assert [row.replace("$", "") for row in rows[1:11]] == SETTINGS
-    drawn = in_terminal(table).partition("──")
-    assert drawn[0].splitlines()[-1].split()[-1] == "MLP)"
-    starts = [line.partition("  ")[0] for line in drawn[2].splitlines()[1:] if line[:1].strip()]
+    parts = in_terminal(table).partition("──")
+    assert parts[0].splitlines()[-1].split()[-1] == "MLP)"
+    starts = [line.partition("  ")[0] for line in parts[2].splitlines()[1:] if line[:1].strip()]
     assert starts[:10] == SETTINGS
     labels = shown_table.arrange_columns(table)[1:]
     assert [column.of_paper for column in labels] == [True] * 5 + [False] * 2, "ours come after the paper's"

@@ -70,7 +70,7 @@ def test_starts_that_were_gone_back_behind_made_nothing() -> None:
 
 def test_spec_of_other_code_is_refused(packs: Path, tmp_path: Path) -> None:
     other = RunSpec.from_dict(SPEC.to_dict() | {"components": SPEC.components | {"model.mixer": "0" * 16}})
-    with pytest.raises(PlumblineError, match=r"model\.mixer differs"):
+    with pytest.raises(PlumblineError, match=r"the code of model\.mixer differs"):
         train(other, settings(packs, tmp_path))
     assert not list(tmp_path.iterdir())
 

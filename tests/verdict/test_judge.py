@@ -192,9 +192,9 @@ def test_missing_runs_find_the_gain_as_another_try() -> None:
     fewer = ComparisonDesign(math.sqrt(2 / (more.each - 1)), 2 * more.each - 4, 0.025 / 2)
     assert fewer.power(2.0) < 0.8 <= after.power(2.0)
     assert f"{more.method} more runs and {more.baseline} of `base`" in write_sentence(result, "base", "loss")
-    named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).runs_needed
-    assert named is not None and named.low is not None and named.high is not None
-    assert named.low < named.each < named.high
+    runs_needed = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, target_gain=2.0)).runs_needed
+    assert runs_needed is not None and runs_needed.low is not None and runs_needed.high is not None
+    assert runs_needed.low < runs_needed.each < runs_needed.high
 
 
 def test_a_goal_is_judged_by_the_one_sample_t() -> None:

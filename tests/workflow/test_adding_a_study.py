@@ -170,12 +170,12 @@ def test_two_studies_have_two_corpora_and_tokenizers(repository: Path, tmp_path:
     assert jobs_by_rule(done.stdout) == {"documents": 2, "tokenizer": 2, "tokenize": 8, "pack": 4, "pretrain": 2}
     lines = re.findall(r"^Shell command: (.*)$", done.stdout, re.M)
     for name, (vocabulary, context) in settings.items():
-        made = f"work/smoke/corpora/{name}"
+        folder = f"work/smoke/corpora/{name}"
         (training,) = [line for line in lines if f"--out {runs[name]}" in line]
         assert re.findall(r"--\w+-pack (\S+)/\w+\.json", training) == [
-            f"{made}/packs/context{context}/{split}" for split in ("train", "validation")
+            f"{folder}/packs/context{context}/{split}" for split in ("train", "validation")
         ]
-        (tokenizer,) = [line for line in lines if f"--out {made}/tokenizer/tokenizer.json" in line]
+        (tokenizer,) = [line for line in lines if f"--out {folder}/tokenizer/tokenizer.json" in line]
         assert f"--vocabulary-size {vocabulary} " in tokenizer
 
 

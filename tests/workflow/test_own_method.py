@@ -67,7 +67,7 @@ def test_the_tests_are_green(mine: Project) -> None:
     names = ("components", "yaml_files", "study_config", "duplicate_runs")
     files = (*(f"tests/specs/test_{name}.py" for name in names), "tests/golden/test_code_classes.py")
     others = ("installed", "refactor", "edit_of", "mistakes", "thousands", "sources_of", "kernels")
-    known = " or ".join(("tempered", *(Path(file).stem for file in files)))  # of all models' tests, this one's
-    chosen = ("-m", "not slow", "-k", f"({known}) and not ({' or '.join(others)})")
+    selection = " or ".join(("tempered", *(Path(file).stem for file in files)))  # of all models' tests, this one's
+    chosen = ("-m", "not slow", "-k", f"({selection}) and not ({' or '.join(others)})")
     done = mine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "tests/model", *chosen)
     assert done.returncode == 0, done.stdout[-4000:]

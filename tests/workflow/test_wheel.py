@@ -141,8 +141,8 @@ def test_a_wheel_writes_into_its_project(installed: Callable[..., str], environm
     try:
         tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "studies/normed_heads/tests")
         assert "7 passed" in installed(*tests, cwd=project), "the study's; a method's: tests/cli/test_new.py"
-        words = ("try", "cooler", "--study", "cooler", "--preset", "smoke", "--dry-run")
-        tried = installed("-m", "plumbline", *words, cwd=project)
+        command = ("try", "cooler", "--study", "cooler", "--preset", "smoke", "--dry-run")
+        tried = installed("-m", "plumbline", *command, cwd=project)
         assert tried.startswith("cooler against baseline: ")
     finally:
         _pip(environment, "uninstall", "--yes", "cooler")

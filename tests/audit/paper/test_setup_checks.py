@@ -44,8 +44,8 @@ def test_a_sum_of_the_setup_is_that_of_its_parts(
 
 
 def test_a_single_setup_accuses_nobody(tmp_path: Path) -> None:
-    one = "Setting,Value\nSteps,20000\nBatch size,256\nContext length,1024\nTokens,{}\n"
-    answers = [audit_table(tmp_path, one.format(tokens)).answer for tokens in ("5.2B", "5.4B", "300B")]
+    setup = "Setting,Value\nSteps,20000\nBatch size,256\nContext length,1024\nTokens,{}\n"
+    answers = [audit_table(tmp_path, setup.format(tokens)).answer for tokens in ("5.2B", "5.4B", "300B")]
     assert answers == ["nothing contradicts", "likely", "nothing was checked"]
 
 

@@ -52,11 +52,11 @@ def cover_components() -> set[str]:
     """Those above, and as few others as hold every component of every slot."""
     components = {name: {(slot, choice["name"]) for slot, choice in MODELS[name].slots.items()} for name in OWN}
     cover = {SAVED_AGAIN, UNCACHED, *OF_LENGTHS}
-    left = set().union(*components.values()).difference(*(components[name] for name in cover))
-    while left:
-        name = max(OWN, key=lambda each: len(components[each] & left))
+    remaining = set().union(*components.values()).difference(*(components[name] for name in cover))
+    while remaining:
+        name = max(OWN, key=lambda each: len(components[each] & remaining))
         cover.add(name)
-        left -= components[name]
+        remaining -= components[name]
     return cover
 
 

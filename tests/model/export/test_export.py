@@ -215,8 +215,8 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"outcome": {"outcome": "diverged"}}, "diverged.*no model"),
-        ({"components": {"model.mixer": "0" * 16}}, r"model\.mixer is not the code"),
+        ({"outcome": {"outcome": "diverged"}}, r"diverged; there is no model to export"),
+        ({"components": {"model.mixer": "0" * 16}}, r"the code of model\.mixer is not the code that this run was"),
         ({"model": {"shared_layers": True}}, r"model\.shared_layers: .*run it with this package"),
     ],
 )

@@ -53,8 +53,10 @@ def test_what_a_run_by_hand_left_is_no_part_of_the_candidate(writing: Path) -> N
     done = plumbline(writing, "try", "-m", "x", "--json")
     decision = json.loads(done.stdout)
     assert done.returncode == 10 and decision["changed_files"] == {"train.py": "+1 -1"}, done
-    told = decision["comparability"]["arm files"]
-    assert told["answer"] == "told" and told["text"].startswith("out/state and run.log are no part of the candidate")
+    answer = decision["comparability"]["arm files"]
+    assert answer["answer"] == "told" and answer["text"].startswith(
+        "out/state and run.log are no part of the candidate"
+    )
     before = banked(writing)
     leave(writing, "another")
     done = plumbline(writing, "try", "-m", "again", "--first-seed", "42")
@@ -115,8 +117,8 @@ def test_a_new_file_in_place_of_an_installed_module_is_told(folder: Path) -> Non
     (folder / "more").mkdir()
     (folder / "more/types.py").write_text("")
     decision = json.loads(plumbline(folder, "try", "-m", "x", "--json").stdout)
-    told = decision["comparability"]["arm files"]
-    assert told["answer"] == "told" and told["text"].startswith("random.py: new in the candidate"), decision
+    answer = decision["comparability"]["arm files"]
+    assert answer["answer"] == "told" and answer["text"].startswith("random.py: new in the candidate"), decision
 
 
 def test_a_state_that_only_the_candidate_writes_is_refused_once(tmp_path: Path) -> None:

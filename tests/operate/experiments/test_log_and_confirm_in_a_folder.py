@@ -84,13 +84,13 @@ def test_the_size_that_the_file_says_is_in_the_sentence(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def two_keeps(template: tuple[Path, Done], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which two changes were kept, the second of them against the first."""
-    made = shutil.copytree(template[0], tmp_path_factory.mktemp("kept") / "own")
+    folder = shutil.copytree(template[0], tmp_path_factory.mktemp("kept") / "own")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(made.parent / "state"))
-        change(made)
-        assert plumbline(made, "try", "--trust", "-m", "momentum 0.5").returncode == 0
-        assert plumbline(made, "try", "-m", "decay 0.002", "--", "--worse", "-0.1").returncode == 0
-    return made
+        patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+        change(folder)
+        assert plumbline(folder, "try", "--trust", "-m", "momentum 0.5").returncode == 0
+        assert plumbline(folder, "try", "-m", "decay 0.002", "--", "--worse", "-0.1").returncode == 0
+    return folder
 
 
 @pytest.fixture

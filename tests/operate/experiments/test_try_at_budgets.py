@@ -94,8 +94,8 @@ def test_a_gain_of_short_runs_alone_shrinks(folder: Path, monkeypatch: pytest.Mo
     assert not (folder / "results.tsv").exists()
     next_try = plumbline(folder, "try", "-n", "-m", "short", "--trust", *CHANGE)  # which looks for earlier ones
     assert next_try.returncode == 0 and "short against baseline" in next_try.stdout, next_try
-    kept = plumbline(folder, "confirm", "--trust")
-    assert kept.returncode == 1 and "nothing was kept yet" in kept.stderr
+    confirmed = plumbline(folder, "confirm", "--trust")
+    assert confirmed.returncode == 1 and "nothing was kept yet" in confirmed.stderr
 
 
 @pytest.mark.slow

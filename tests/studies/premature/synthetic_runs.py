@@ -215,8 +215,8 @@ def load_where(change: Callable[[World], object]) -> RunFrames:
     change(facts)
     changed = [key for key, run in _make_facts().items() if facts.get(key) != run]
     assert changed, "nothing is changed"
-    made = {key: _make(study_at().runs[key].spec, facts[key]) if key in facts else None for key in changed}
-    return exchange_runs(load_published(), made)
+    runs = {key: _make(study_at().runs[key].spec, facts[key]) if key in facts else None for key in changed}
+    return exchange_runs(load_published(), runs)
 
 
 @cache

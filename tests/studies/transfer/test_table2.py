@@ -24,9 +24,9 @@ NUMBERS = ["climb_avg", "z", "p_holm", "validation_loss"]
 
 @pytest.fixture(scope="module")
 def table(published):
-    made = table2(published.load(*GROUPS), published.study, PUBLISHED)
-    add_paper_columns(made, published.study.definition["targets"]["table2"]["printed"], PUBLISHED)
-    return made
+    result = table2(published.load(*GROUPS), published.study, PUBLISHED)
+    add_paper_columns(result, published.study.definition["targets"]["table2"]["printed"], PUBLISHED)
+    return result
 
 
 @pytest.mark.parametrize("row", read_printed_rows("table2"), ids=lambda row: row["method_id"])

@@ -147,8 +147,8 @@ def test_cached_outputs_that_run_left_are_no_part_of_change(folder: Path) -> Non
 
 def test_held_out_text_that_the_training_reads_is_told(folder: Path) -> None:
     train(folder, "held_out = open('shards/val.txt').read()")
-    told = attack(folder)[1]["comparability"]["fixed files"]
-    assert told["answer"] == "told" and "train.py read shards/val.txt" in told["text"]
+    answer = attack(folder)[1]["comparability"]["fixed files"]
+    assert answer["answer"] == "told" and "train.py read shards/val.txt" in answer["text"]
 
 
 def test_a_clock_of_the_codes_own_does_not_move_plumblines(folder: Path) -> None:
@@ -159,8 +159,10 @@ def test_a_clock_of_the_codes_own_does_not_move_plumblines(folder: Path) -> None
 
 def test_module_that_replaces_one_of_measuring_program_is_told(folder: Path) -> None:
     (folder / "json.py").write_text("load = lambda file: 1.0\ndump = lambda value, file: file.write('1')\n")
-    told = attack(folder)[1]["comparability"]["arm files"]
-    assert told["answer"] == "told" and told["text"].startswith("json.py: new in the candidate, and imported in place")
+    answer = attack(folder)[1]["comparability"]["arm files"]
+    assert answer["answer"] == "told" and answer["text"].startswith(
+        "json.py: new in the candidate, and imported in place"
+    )
 
 
 def test_the_best_of_several_trainings_is_unchecked(folder: Path) -> None:

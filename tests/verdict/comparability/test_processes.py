@@ -15,8 +15,8 @@ def compared(*remarks: tuple[str, ...] | None) -> ComparedArms:
 
 
 def test_each_remark_is_told_once_with_its_seeds() -> None:
-    told = processes.check(compared(("it was late",), (), ("it was late",)))
-    assert told.answer == Answer.TOLD and "seeds 0 and 2" in told.text
+    answer = processes.check(compared(("it was late",), (), ("it was late",)))
+    assert answer.answer == Answer.TOLD and "seeds 0 and 2" in answer.text
 
 
 def test_what_is_not_known_is_no_good_end() -> None:

@@ -32,11 +32,11 @@ def test_a_wider_arm_is_told_with_both_deviations() -> None:
 
 def test_arms_that_spread_alike_are_told_at_the_level() -> None:
     draw = random.Random(1).gauss
-    told = sum(
+    count = sum(
         answer([draw(0, 1) for _ in range(5)], [draw(0, 1) for _ in range(3)]).answer == Answer.TOLD
         for _ in range(2000)
     )
-    assert 70 <= told <= 130  # 100 expected, standard deviation 10
+    assert 70 <= count <= 130  # 100 expected, standard deviation 10
 
 
 def test_printed_spreads_are_compared_too() -> None:

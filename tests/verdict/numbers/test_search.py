@@ -89,9 +89,9 @@ def test_what_is_counted_in_a_log() -> None:
     )  # fmt: skip
     assert (judgement.steps, judgement.crashes, judgement.start_runs) == (4, 1, (1.0, 3.0))
     assert (judgement.sigma, judgement.freedom, judgement.total) == (pytest.approx(math.sqrt(2)), 1, 7.0)
-    assert [(each.step.commit, each.number) for each in judgement.kept_changes] == [("a", 1), ("c", 3), ("d", 4)]
-    assert [each.gain for each in judgement.kept_changes] == pytest.approx([0.5, 0.4, 7.0])
-    assert [each.jump for each in judgement.kept_changes] == pytest.approx([1.5, -0.1, 6.6])
+    assert [(each.step.commit, each.number) for each in judgement.kept] == [("a", 1), ("c", 3), ("d", 4)]
+    assert [each.gain for each in judgement.kept] == pytest.approx([0.5, 0.4, 7.0])
+    assert [each.jump for each in judgement.kept] == pytest.approx([1.5, -0.1, 6.6])
     assert [step.line for step in judgement.against_rule] == [6, 7]
     assert judgement.p_corrected == min(1, 3 * judgement.p)
     assert any("lines 6 and 7" in limit for limit in list_limits(judgement))
@@ -139,7 +139,7 @@ def test_first_sentences() -> None:
 
 def test_the_change_that_does_something_is_marked() -> None:
     judgement, _ = outcome(list(np.linspace(-1.5, 1.5, 12)), 9.0)
-    assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judgement.kept_changes] == [True]
+    assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judgement.kept] == [True]
     page = " ".join(write_sections(judgement, "loss", read=""))
     assert "`z` and `s`, 3 runs of each" in page and "try z" in page
 

@@ -241,8 +241,8 @@ def test_a_disk_is_full_by_what_a_quota_leaves(tmp_path: Path, monkeypatch: pyte
         patch.setattr(run_one.tempfile, "TemporaryFile", refuse)
         assert run_one.is_full(folder, probe=True) and not run_one.is_full(folder, probe=False)
     for flag, is_full in ((0, True), (os.ST_RDONLY, False)):
-        left = os.statvfs_result((*free[:3], 0, 0, *free[5:8], flag, free[9]))
-        monkeypatch.setattr(run_one.os, "statvfs", lambda path, left=left: left)
+        quota = os.statvfs_result((*free[:3], 0, 0, *free[5:8], flag, free[9]))
+        monkeypatch.setattr(run_one.os, "statvfs", lambda path, quota=quota: quota)
         assert run_one.is_full(folder, probe=False) == is_full
 
 

@@ -218,8 +218,8 @@ def test_a_submission_keeps_its_place_and_its_name(tmp_path: Path) -> None:
 def test_a_column_without_times_of_runs_is_named(tmp_path: Path, starts: list[str], why: str) -> None:
     rows = "".join(f"a,{seed},{seed},{start}\n" for seed, start in enumerate(starts))
     read = table(tmp_path, "method,seed,loss,started\n" + rows)
-    said = [f"When runs were made is not known, because column `started` {why}"] if why else []
-    assert [note[: len(said[0]) if said else None] for note in read.notes] == said
+    remarks = [f"When runs were made is not known, because column `started` {why}"] if why else []
+    assert [note[: len(remarks[0]) if remarks else None] for note in read.notes] == remarks
 
 
 def test_when_runs_were_made_is_from_one_column(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def test_items_that_share_words_are_those_of_the_run_s_suite(tmp_path: Path) -> 
     index.parent.mkdir(parents=True)
     index.write_text("{}")
     fingerprint_file.write(index, "", shared_words={"items": 9, "compared": 7, "shared": 2, "words": 13})
-    asked = {suite: manifest | {"spec": manifest["spec"] | {"suite": suite}} for suite in ("core", "other")}
-    counts = {suite: read_shared_texts(folder, each) for suite, each in asked.items()}
+    manifests = {suite: manifest | {"spec": manifest["spec"] | {"suite": suite}} for suite in ("core", "other")}
+    counts = {suite: read_shared_texts(folder, each) for suite, each in manifests.items()}
     assert (counts["core"].items, counts["core"].items_shared, counts["other"].items) == (7, 2, None)  # type: ignore[union-attr]
 
 

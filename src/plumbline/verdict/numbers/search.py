@@ -115,7 +115,7 @@ class SearchJudgement:
     expected: float
     runs_each: int | None
     runs_for_target_gain: int | None
-    kept_changes: tuple[KeptChange, ...]
+    kept: tuple[KeptChange, ...]
     against_rule: tuple[SearchLogEntry, ...]
     outcome: Outcome
     design: ComparisonDesign
@@ -124,12 +124,12 @@ class SearchJudgement:
     @property
     def decided_by(self) -> BaselineComparison | None:
         """The judgement of the last kept change by its later runs, which decides; None if it has none."""
-        return self.kept_changes[-1].rerun if self.kept_changes else None
+        return self.kept[-1].rerun if self.kept else None
 
     @property
     def lost(self) -> tuple[SearchLogEntry, ...]:
         """The further runs of the last kept change that diverged or crashed."""
-        return self.kept_changes[-1].lost if self.kept_changes else ()
+        return self.kept[-1].lost if self.kept else ()
 
     def runs_for(self, gain: float, comparisons: int = 1) -> int | None:
         """Compute how many runs of each of two configurations find a gain (in the metric's units), one of so many
@@ -221,7 +221,7 @@ def judge_search(
         expected=total - selection,
         runs_each=count_seeds(total - selection, sigma, design, POWER),
         runs_for_target_gain=count_seeds(terms.target_gain_at(sigma) - terms.minimum_gain, sigma, design, POWER),
-        kept_changes=kept_changes,
+        kept=kept_changes,
         against_rule=against,
         outcome=verdict,
         design=design,

@@ -72,9 +72,9 @@ def draft(request: NumbersRequest, log: Evidence) -> tuple[Sequence[LedgerEntry]
 
 def _examine(request: NumbersRequest, log: Evidence, judgement: SearchJudgement) -> Answers:
     """What the checks of comparability answer of the last kept change and the start; nothing where none was kept."""
-    if not judgement.kept_changes:
+    if not judgement.kept:
         return {}
-    last, start = judgement.kept_changes[-1].step, judgement.start
+    last, start = judgement.kept[-1].step, judgement.start
     arms = ComparedArms(
         evidence=log,
         baseline=start.label,
@@ -121,10 +121,10 @@ def _write(request: NumbersRequest, log: Evidence, answers: Answers, ledger: Led
         ledger,
         families,
         write_sections(judgement, metric, read=" ".join([read, *notes]), tried=tried),
-        answers={judgement.kept_changes[-1].step.commit: answers} if answers else {},
+        answers={judgement.kept[-1].step.commit: answers} if answers else {},
         limits=list_limits(judgement),
         numbers=numbers,
-        outcomes={judgement.kept_changes[-1].step.commit: judgement.outcome} if judgement.kept_changes else {},
+        outcomes={judgement.kept[-1].step.commit: judgement.outcome} if judgement.kept else {},
     )
 
 
@@ -175,7 +175,7 @@ def write_search_sentence(judgement: SearchJudgement, metric: str, tries_text: s
         above = f"ruled out above {format_value(judgement.high, sigma)}" if judgement.high > 0 else "ruled out"
         return f"The search: a gain in {quote(metric)} is {above}: {total} was seen ({level}); {alone}."
     terms, more = judgement.terms, ""
-    if judgement.runs_for_target_gain and judgement.kept_changes:
+    if judgement.runs_for_target_gain and judgement.kept:
         gain = f"{TARGET_GAIN_SIGMAS:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
         more = (
             f": {format_count(judgement.runs_for_target_gain, 'more run')} of {name_last_kept(judgement)} and as "
@@ -192,7 +192,7 @@ def write_search_sentence(judgement: SearchJudgement, metric: str, tries_text: s
 
 def name_last_kept(judgement: SearchJudgement) -> str:
     """Name the last kept change: its commit, and its description where the start has the same commit."""
-    step = judgement.kept_changes[-1].step
+    step = judgement.kept[-1].step
     same = step.commit == judgement.start.commit
     return quote(f"{step.commit} {step.description}" if same else step.commit)
 
@@ -224,7 +224,7 @@ def _write_evidence(judgement: SearchJudgement) -> str:
         ("start", f"{quote(judgement.start.commit)}, line {judgement.start.line}"),
         (
             "changes that gave a number",
-            f"{judgement.steps}, of which {len(judgement.kept_changes)} kept; {judgement.crashes} crashed",
+            f"{judgement.steps}, of which {len(judgement.kept)} kept; {judgement.crashes} crashed",
         ),
         (
             "sigma of one run",
@@ -273,7 +273,7 @@ def _describe_assumptions(judgement: SearchJudgement) -> str:
 
 
 def _write_kept_changes(judgement: SearchJudgement) -> str:
-    if not judgement.kept_changes:
+    if not judgement.kept:
         return "No change was kept."
     sigma, level = judgement.sigma, judgement.terms.alpha / judgement.tries
     columns: dict[str, Callable[[KeptChange], str]] = {
@@ -291,10 +291,10 @@ def _write_kept_changes(judgement: SearchJudgement) -> str:
         "jump beyond": lambda each: "yes" if each.p_jump <= level else "no",
         "runs after it was kept": lambda each: _describe_rerun(each, sigma),
     }
-    again = sum(each.rerun is not None for each in judgement.kept_changes)
+    again = sum(each.rerun is not None for each in judgement.kept)
     of_several = f" The {again} that were run again are tries side by side." if again > 1 else ""
     return (
-        write_table(columns, judgement.kept_changes)
+        write_table(columns, judgement.kept)
         + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
         f"{judgement.steps} changes: in a search over noise any gain is marked with a chance of at most "
         f"{judgement.terms.alpha:g}, and likewise any jump. A jump is from the best before it, which was lucky too: so "
@@ -312,7 +312,7 @@ def _describe_rerun(each: KeptChange, sigma: float) -> str:
 
 
 def _advise_repeats(judgement: SearchJudgement) -> str:
-    if not judgement.kept_changes:
+    if not judgement.kept:
         return "Nothing: no change was kept."
     last, start, sigma = name_last_kept(judgement), quote(judgement.start.commit), judgement.sigma
     lines = []
@@ -329,10 +329,10 @@ def _advise_repeats(judgement: SearchJudgement) -> str:
         runs = judgement.runs_for(size * sigma)
         if runs:
             lines.append(f"{last} and {start}, {runs} runs of each: finds a gain of {size} sigma ({size * sigma:.2g}).")
-    if len(judgement.kept_changes) > 1 and (runs := judgement.runs_for(2 * sigma, len(judgement.kept_changes))):
+    if len(judgement.kept) > 1 and (runs := judgement.runs_for(2 * sigma, len(judgement.kept))):
         lines.append(
-            f"Every kept change and {start}, {runs} runs of each: finds which of the "
-            f"{len(judgement.kept_changes)} are 2 sigma above the start."
+            f"Every kept change and {start}, {runs} runs of each: finds which of the {len(judgement.kept)} are 2 sigma "
+            "above the start."
         )
     fewest = len(judgement.start_runs)
     if judgement.terms.sigma is None and fewest < 10:
