@@ -43,10 +43,11 @@ def test_the_table_by_device_and_type() -> None:
 
 
 @pytest.mark.parametrize("name", MIXERS)
-def test_every_mixer_has_a_kernel_but_the_sum_over_queries(name: str) -> None:
+def test_which_mixers_have_a_kernel(name: str) -> None:
+    """All but the sum over queries, and Gemma's cap, which no run of a paper has."""
     built = mixer(**MIXERS[name])
-    original = MIXERS[name] == {"name": "selective", "variant": "original"}
-    assert (built.kernel in TABLE) != original
+    without = name == "tanh_cap" or MIXERS[name] == {"name": "selective", "variant": "original"}
+    assert (built.kernel in TABLE) != without
     assert built.kernel_for_call(torch.zeros(1, 8, 9, 8), plain(9)) == (SDPA if built.kernel == SDPA else CHUNKED), (
         "on a CPU"
     )

@@ -69,7 +69,12 @@ def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, En
 def _doubt_operands(
     target: Line, formula: Formula, operands: Sequence[Line], off: Sequence[str], lines: Lines
 ) -> dict[str, Doubt]:
-    """Doubts of changes against another number than that of most rows: each may be against the best of the others."""
+    """Doubts of changes against another number than that of most rows: each may be against the best of the others.
+
+    None where the caption says what they are: "Gain = Start - Loss".
+    """
+    if target.name and re.search(rf"(?<!\w){re.escape(target.name)}\s*=", lines.table.title, re.IGNORECASE):
+        return {}
     doubts: dict[str, str] = {}
     for key in off:
         if len(operands) == 1:
