@@ -291,6 +291,9 @@ def test_a_terminal_repeats_no_cell_that_a_page_shows_once() -> None:
         ("transfer", "table4", "ΔP", "softpick", "+0.00%"),
         ("transfer", "table3", "Δ 3B", "baseline", "0.0000"),
         ("transfer", "table6", "Mechanism", "hybrid_norm/s42", "Post-LN FFN variance growth"),
+        ("transfer", "table6", "Mechanism", "hybrid_norm/s43", ""),
+        ("transfer", "table6", "Mechanism", "hybrid_norm/s44", ""),
+        ("transfer", "table6", "Mechanism", "ssmax/s42", "Softmax-replacement logit blowup"),
         ("transfer", "table6", "Pre-NaN grad signature", "hybrid_norm/s43", "0.19 → NaN (no intermediate spike)"),
         ("transfer", "table6", "Pre-NaN grad signature", "hybrid_norm/s44", "0.18 → NaN, then sustained ∼14"),
         ("transfer", "table6", "Pre-NaN grad signature", "ssmax/s42", "monotone rise 27 → 1578 over 1,800 steps"),
@@ -314,11 +317,34 @@ def test_a_number_stands_as_the_paper_writes_it(study: str, name: str, heading: 
         ("premature", "table8", "Release window", "main", "3–12%"),
         ("premature", "table9", "Release rule", "intervention", "Lower-copy"),
         ("query_free", "table2", "Trainable W_Q", "wq_identity", "×"),
+        ("transfer", "table1", "Category", "baseline", "Baseline"),
+        ("transfer", "table1", "Category", "qknorm", "Attention"),
+        ("transfer", "table1", "Category", "geglu_ffn", "FFN"),
+        ("transfer", "table1", "Category", "sandwich_norm", "Normalization"),
+        ("transfer", "table1", "Category", "hyper", "Residual"),
+        ("transfer", "table1", "Subcategory", "baseline", "—"),
+        ("transfer", "table1", "Subcategory", "relu_squared", "Non-gated ReLU²"),
+        *(("transfer", table, "Method", "relu_squared", "ReLU²") for table in ("table1", "table2", "table3")),
+        ("transfer", "table5", "Task", "validation_loss", "validation loss"),
+        ("premature", "table7", "Setting", "global_half_lr", "Global 0.5× learning rate"),
     ],
 )
 def test_a_word_stands_as_the_paper_writes_it(study: str, name: str, heading: str, key: str, text: str) -> None:
     cells = next(column.cells for column in make_table(study, name)[0].paper_columns if column.heading == heading)
     assert (cells[key].text, cells[key].printed) == (text, "")
+
+
+def test_coverage_stands_in_the_papers_capitals() -> None:
+    columns = {column.heading: column.cells for column in make_table("query_free", "table1")[0].paper_columns}
+    texts = {cell.text for heading in ("Skip Connections", "Multi-layer") for cell in columns[heading].values()}
+    in_part = {text for text in texts if text.endswith("only")}
+    assert in_part == {"Around attention only", "Single layer only", "Shared weights only"}
+
+
+def test_a_norm_has_its_index() -> None:
+    table = make_table("premature", "table12")[0]
+    assert table.paper_columns[-1].heading == "R_P/‖X‖_F²"
+    assert r"$R_P$/$\Vert$X$\Vert_F$$^2$" in tex_table.to_tex(table)
 
 
 def test_every_part_of_a_table_in_tex_tells_its_rows_apart() -> None:

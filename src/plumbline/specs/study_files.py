@@ -180,11 +180,13 @@ class PrintedColumn(ClosedStruct, frozen=True):
         bold: rows (first column of the file) whose number the paper prints bold.
         marks: row -> what the paper puts after the cell, such as a dagger.
         words: what stands in a column -> what the paper prints for it; where that is nothing, as if it were empty.
+        once: true where the paper prints what rows below one another share in the first of them alone.
     """
 
     here: Absent[Text] = None
     paper: Absent[Text] = None
     words: Absent[dict[Text, str]] = None
+    once: Absent[bool] = None
     bold: Absent[list[str]] = None
     marks: Absent[dict[str, Text]] = None
 

@@ -122,11 +122,10 @@ def _projection_obstacles(spec: ModelSpec) -> list[str]:
 def _basis_obstacles(spec: ModelSpec) -> list[str]:
     """What keeps the stream in its basis, or something from following it into another."""
     reasons = _projection_obstacles(spec)
-    norm, placement = spec.slot("norm").name, spec.slot("placement").name
+    norm = spec.slot("norm").name
     if norm != "none":
         reasons.append(
-            f"model.norm {norm!r}, which model.placement {placement!r} puts between the stream and its sublayers, does "
-            "not commute with a change of basis"
+            f"model.norm {norm!r} between the stream and its sublayers does not commute with a change of basis"
         )
     if spec.slot("output").name != "identity":
         reasons.append(f"model.output {spec.slot('output').name!r} reads the stream by itself")

@@ -83,7 +83,7 @@ def _make_row(values: RunValues, method: str, counterpart: str) -> dict[str, Cel
         "head": Cell("tied" if spec.model.tied_embeddings else "untied"),
         "validation_loss": make_cell(values, values.loss(method), method),
         "loss_vs_baseline_pct": _compare(values, method, BASELINE),
-        "counterpart": Cell(counterpart or "none"),
+        "counterpart": Cell(values.study.label(counterpart) if counterpart else "none"),
         "loss_vs_counterpart_pct": _compare(values, method, counterpart or method),
         "params_m": Cell(counts.total / 1e6),
         "non_embedding_params_m": Cell(counts.body / 1e6),

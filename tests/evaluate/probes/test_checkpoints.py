@@ -158,7 +158,7 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     np.save(ids, np.zeros((1, 20), dtype=int))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "llama4"}))
-    refuse("is a 'llama4.*'; probes know their way in .*did you mean 'llama'", folder, "--token-ids", ids)
+    refuse("is a 'llama4.*config.json.*'qwen3'.*did you mean 'llama'", folder, "--token-ids", ids)
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 6}))
     refuse(r"lacks 'model.layers.5\..*which would be left random", folder, "--token-ids", ids)
     (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))

@@ -217,9 +217,12 @@ def test_each_identity_stands_next_to_its_nearest_run(tmp_path: Path) -> None:
     assert rows["wk_identity.baseline_scale"]["outcome"] == "missing"
     assert rows["wq_identity.untied"]["outcome"] == "diverged" and rows["wq_identity.untied"]["head"] == "untied"
     specs = study_at("paper").every_run
+    by_label = {row["label"]: method for method, row in rows.items()}
+    assert {row["counterpart"] for row in rows.values()} < {*by_label, "none"}
     for method, row in rows.items():
-        if row["counterpart"] not in ("none", "baseline.untied", "baseline.shared_layers"):
-            ours, theirs = (specs[f"{STUDY}/base/{name}/s42"].spec for name in (method, row["counterpart"]))
+        counterpart = by_label.get(row["counterpart"])
+        if counterpart not in (None, "baseline.untied", "baseline.shared_layers"):
+            ours, theirs = (specs[f"{STUDY}/base/{name}/s42"].spec for name in (method, counterpart))
             parts = ("model", "optimizer", "schedule")
             changed = [part for part in parts if getattr(ours, part) != getattr(theirs, part)]
             assert changed in (["model"], ["optimizer", "schedule"]), method

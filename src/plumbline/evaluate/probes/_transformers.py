@@ -222,14 +222,14 @@ def read_config(folder: Path) -> Any:
     kind = hugging_face_folder.read_model_type(folder)
     if kind not in FAMILIES:
         raise PlumblineError(
-            f"--checkpoint: {folder} is a {kind!r}; probes know their way in {sorted(FAMILIES)}"
+            f"{folder} is a {kind!r} (model_type in its config.json); what can be read is one of {sorted(FAMILIES)}"
             f"{nearest(kind, FAMILIES)}"
         )
     config = hugging_face_folder.read_config(folder)
     if getattr(config.get_text_config(), "use_bidirectional_attention", None):
         raise PlumblineError(
-            f"--checkpoint: {folder} is a {kind} whose tokens see those after them (use_bidirectional_attention in its "
-            "config.json); probes read causal models"
+            f"{folder} is a {kind} whose tokens see those after them (use_bidirectional_attention in its config.json); "
+            "give a causal model"
         )
     return config
 

@@ -49,10 +49,12 @@ def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published
         texts = [_write_paper(paper, row, labels, where) for row in file_rows]
         numeric = columns[names[0]].numeric if names else all(map(_is_number, filter(None, texts)))
         measured = any(columns[name].numeric and columns[name].kind == "reproduced" for name in names)
-        cells = {}
+        cells, above = {}, ""
         for key, (row, printed_row) in pairs.items():
             text = _write_here(table, row, here, columns, labels)
-            paper_text = _write_paper(paper, printed_row, labels, where)
+            written = _write_paper(paper, printed_row, labels, where)
+            paper_text = "" if entry.get("once") and written == above else written
+            above = written
             # What nobody measures, such as the names of rows, is written once.
             same = _plain(text) == _plain(paper_text) or row is None if here else not numeric
             if paper_text and not table.paper_columns:

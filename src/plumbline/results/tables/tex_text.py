@@ -38,8 +38,9 @@ _LETTERS = range(0xC0, 0x180)
 _NUMBER = re.compile(r"(?P<bound><?)(?P<sign>[+−-]?)(?P<digits>\d[\d.,]*)(?:e(?P<power>[+-]?\d+))?")
 
 
-#: A letter with a short index, as in ``d_k``, which mathematics sets below the line, and a power, which it sets above.
-_INDEX = re.compile(r"(?<![\w\\])([A-Za-zΓ-ω])_([A-Za-z0-9])(?!\w)|(?<=[\w)])\^(-?[A-Za-z0-9]+)")
+#: A letter or a norm with a short index, as in ``d_k``, which mathematics sets below the line, and a power, which it
+#: sets above.
+_INDEX = re.compile(r"((?<![\w\\])[A-Za-zΓ-ω]|‖)_([A-Za-z0-9])(?![^\W²])|(?<=[\w)])\^(-?[A-Za-z0-9]+)")
 
 
 def tex(text: str, *, broken: bool = False) -> str:

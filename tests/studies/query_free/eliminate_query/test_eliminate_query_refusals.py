@@ -38,7 +38,7 @@ class TestRefusals:
         assert "model.heads is 4" in proposition and "model.positions 'rotary' stands between" in proposition
         assert "model.key_value_heads is 2: W_K" in proposition
         assert "key_value_heads" not in theorem and "rotary" not in theorem  # neither is in the way of a basis
-        assert "'rms_norm', which model.placement 'pre_norm' puts between" in theorem
+        assert "model.norm 'rms_norm' between the stream" in theorem
         assert "model.residual 'standard'" in theorem and "Theorem 4.1" not in theorem
         message = run_refused(monkeypatch, "model.norm 'rms_norm'", tmp_path / "in", "--only-layer", 1)
         assert "Theorem 4.1" in message and "has a skip" not in message
@@ -132,14 +132,19 @@ class TestRefusals:
             return
         message = run_refused(monkeypatch, rf"W_Q cannot be taken out of .*{name} \({kind}\)", tmp_path / name)
         norm = "layer_norm" if kind in ("gpt2", "gpt_neox", "phi") else "rms_norm"
-        placement = "sandwich_norm" if kind.startswith(("gemma", "olmo")) else "pre_norm"
-        assert f"model.norm '{norm}', which model.placement '{placement}' puts" in message
+        assert f"model.norm '{norm}' between" in message
+        assert "sandwich_norm" not in message, "an OLMo2 has no norm before its sublayers"
         assert ("model.positions 'rotary' stands between" in message) == (kind != "gpt2")
         normed = kind in ("qwen3", "gemma3", "gemma3_text", "olmo2")
         assert ("model.query_key 'qk_norm' stands between" in message) == normed
         assert "model.mixer" not in message, "a cap of products is no obstacle"
         assert ("model.heads is 4" in message) == (not detail)
         assert "model.projections 'identity_query'" in message and "--probes upper_ablation" in message
+
+    def test_a_family_that_cannot_be_read(self, monkeypatch, tmp_path):
+        (tmp_path / "config.json").write_text('{"model_type": "falcon"}')
+        message = run_refused(monkeypatch, r"'falcon' \(model_type in its config\.json\)", tmp_path)
+        assert "--checkpoint" not in message, "an option that this command lacks"
 
     def test_a_gpt2_that_scales_scores_its_own_way(self, monkeypatch, tmp_path):
         one_headed(tmp_path / "scaled", scale_attn_by_inverse_layer_idx=True)
