@@ -106,3 +106,8 @@ def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
         assert len(spare) <= 2
         assert all(begun for count in counts for begun in count.values())
         assert [{log: starts(folder)[log] for log in begun} for begun in counts] == counts
+
+    whole, path = state(undisturbed), undisturbed / ".plumbline/baseline.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"flags": []}))  # as if killed before it was moved
+    assert start(undisturbed).wait() == 0
+    assert state(undisturbed) == whole

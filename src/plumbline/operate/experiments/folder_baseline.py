@@ -52,11 +52,12 @@ class _ArmRecord(TypedDict):
 
 
 class _Request(TypedDict):
-    """What kept an arm."""
+    """What kept an arm; `arm`: which, not known of what an older Plumbline kept."""
 
     message: str
     flags: list[str]
     page: str
+    arm: NotRequired[_ArmRecord]
 
 
 class _Keep(TypedDict):
@@ -283,7 +284,19 @@ class FolderBaseline:
         keep = self.session.get("kept", {})
         if (keep.get("message"), keep.get("flags")) != (message, flags):
             return None
-        return str(keep["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
+        kept = self._kept_arm
+        return str(keep["page"]) if self.repository.candidate(kept.flags).method == kept.method else None
+
+    @property
+    def _kept_arm(self) -> Arm:
+        """What was kept last: the baseline, or what a kill left to be it."""
+        record = self.session["kept"].get("arm")
+        return self.arm if record is None else self.repository.recall(record)
+
+    def finish_move(self) -> None:
+        """Let what was kept last be the baseline, where a kill came between its record and that."""
+        if self._kept_arm.method != self.arm.method:
+            self.folder.move_baseline(self.repository, self._kept_arm)
 
     def is_head(self, arm: Arm) -> bool:
         """Whether an arm's code is what was committed last."""
@@ -303,7 +316,7 @@ class FolderBaseline:
                 "first_seed": self.first_seed,
             }
             first_seed = min((run.seed for run in decision.fresh if run.arm != BASELINE), default=self.first_seed)
-            self.record_session(first_seed=first_seed, kept=request, keeps=[*keeps, keep])
+            self.record_session(first_seed=first_seed, kept=request | {"arm": arm.record}, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
         if decision.equal_seeds:

@@ -107,6 +107,7 @@ def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Pa
     """Report the try that made the baseline, and do what a kill or a hook left undone of it."""
     decision = decision_records.read(page.with_suffix(".json"))
     tell_decided(decision)
+    baseline.finish_move()
     commits = options.commit and not baseline.is_head(baseline.arm)
     if not commits:
         append_rows(baseline.trainer(), decision)
