@@ -30,7 +30,7 @@ class DrawnStudy:
 
     `draw`: runs of one world, as if each had been trained once more with seeds of its own; they may lie in the given
     folder. `noise`: what is drawn, how large, and where the size is from. `not_drawn`: claim -> why its runs cannot be.
-    `null_agrees`: claim -> why the null world agrees with it.
+    `null_agrees`: claim -> why the null world agrees with it, drawn or not.
     """
 
     study: Study

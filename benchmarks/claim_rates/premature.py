@@ -58,8 +58,8 @@ NOT_DRAWN = {
 
 NULL_AGREES = {
     **dict.fromkeys(
-        ["control_270m", "intervention_270m", "levels_0p7b", "t9_control", "t10_control"],
-        "a level or a spread, which it shares",
+        ["control_270m", "intervention_270m", "t9_control", "t10_control"],
+        "the level of one side, and no side is said to be lower",
     ),
     **dict.fromkeys(
         ["t2_piqa", "t2_hellaswag", "t2_arc_easy", "t2_arc_challenge", "t2_race", "t2_mmlu"],

@@ -114,7 +114,7 @@ def test_parts_and_what_stands_beside_a_claim():
     assert verdict("stat", {}, {"here": True, "there": True}, both) == "reproduced"
     assert verdict("stat", {}, {"here": True, "there": False}, both) == "partly"
     assert verdict("stat", {}, {"here": False, "there": False}, both) == "not reproduced"
-    rule = in_turn(statements("so"), number, at_most_partly(statements("beside")))
+    rule = in_turn(statements("so"), number, at_most_partly("beside"))
     printed, near_it = {"a": 1.0}, {"a": 1.0, "so": True, "beside": True}
     assert verdict("number", printed, near_it, rule) == "reproduced"
     assert verdict("number", printed, near_it | {"so": False}, rule) == "not reproduced"

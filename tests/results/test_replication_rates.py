@@ -98,7 +98,8 @@ def test_where_nothing_differs_a_claim_comes_out_by_chance_alone(name: str) -> N
     stored = read(ROOT / "studies" / name)
     level = 0.05 + 3 * (0.05 * 0.95 / stored.draws) ** 0.5
     above = {claim for claim, rates in stored.claims.items() if rates.null_reproduced + rates.null_partly > level}
-    assert above == set(stored.null_agrees) and stored.null_agrees == dict(import_study(name).null_agrees)
+    assert above == set(stored.null_agrees) - set(stored.not_drawn)
+    assert stored.null_agrees == dict(import_study(name).null_agrees)
 
 
 def test_what_is_said_to_be_printed_inside_the_noise_is() -> None:
@@ -124,7 +125,8 @@ def test_a_study_of_which_nothing_can_be_drawn_says_so(name: str) -> None:
 
 def test_rows_of_table_2_are_missed_as_often_as_theory_says() -> None:
     """Derived apart from draws and checks: a new value, three new baselines, and what a row states by their mean and
-    deviation. A method that is printed inside two sigmas is said not to be separated, on whichever side."""
+    deviation. A method that is printed inside two sigmas is said not to be separated, on whichever side. Where neither
+    of the two numbers agrees nothing is reproduced."""
     stored, rng, sigma, base = read(ROOT / "studies" / "transfer"), np.random.default_rng(7), 0.00208, 0.4829
     seeds = base + sigma * rng.normal(size=(200_000, 3))
     luck, mean, spread = sigma * rng.normal(size=200_000), seeds.mean(axis=1), seeds.std(axis=1, ddof=1)
@@ -143,7 +145,8 @@ def test_rows_of_table_2_are_missed_as_often_as_theory_says() -> None:
                 least = (np.sign(z) == np.sign(row["z"])) & (abs(z) > 2) & (abs(value - mean) > 0.0042)
                 p = row.get("p_bonf", row.get("p_bonf_upper_bound"))
                 whole = least & ((19 * 2 * stats.norm.sf(abs(z)) <= 0.05) == (p <= 0.05))
-            whole = whole & (abs(value - row["climb_avg"]) <= 0.0042) & (abs(value - mean - row["delta"]) <= 0.0042)
+            average, delta = abs(value - row["climb_avg"]) <= 0.0042, abs(value - mean - row["delta"]) <= 0.0042
+            least, whole = least & (average | delta), whole & average & delta
             reproduced, partly = (getattr(stored.claims[name], f"{world}_{word}") for word in ("reproduced", "partly"))
             assert reproduced + partly == pytest.approx(least.mean(), abs=tolerance), (name, world)
             assert reproduced == pytest.approx(whole.mean(), abs=tolerance), (name, world)

@@ -4,14 +4,13 @@ has."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     Verdict,
     nearest_limit,
-    number,
+    number_with,
     order,
     ranking,
     signs,
@@ -36,15 +35,6 @@ PERCENTAGES = {
 FROM_RUNS = ("val_loss", "loss_vs_baseline_pct")
 
 
-def column(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
-    """As numbers; but where nothing that a run gave agrees, sizes and rates that do cannot make it partly so."""
-    verdict, why = number(claim, measured)
-    values = {name: value for name, value in measured.values.items() if name in FROM_RUNS}
-    if verdict == "partly" and number(claim, replace(measured, values=values))[0] == "not reproduced":
-        return "not reproduced", why
-    return verdict, why
-
-
 def worse_or_better(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """Rule: the loss is on the printed side of the baseline's by more than what counts as the same; where no difference
     is printed, by no more."""
@@ -58,7 +48,7 @@ def worse_or_better(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdic
     return signs(name, beyond=SAME)(claim, measured)
 
 
-@CHECKS.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column, effect=worse_or_better)
+@CHECKS.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=number_with(*FROM_RUNS), effect=worse_or_better)
 def t2(e: Evidence, claim: PaperClaim) -> Values:
     """A column of Table 2: sizes and rates at the paper's size, and what the run gave."""
     method = claim.id.removeprefix("t2_")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from plumbline.results.claims.claim_checkers import (
     first,
     in_turn,
     number,
+    number_with,
     order,
     ranking,
     signs,
@@ -151,8 +151,8 @@ def _numbers(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]
 SEPARATED = in_turn(
     signs("z", beyond=SIGNIFICANT_Z),
     signs("delta", beyond=CLIMB.limit),
-    at_most_partly(statements("same_after_correction")),
-    at_most_partly(_numbers),
+    _numbers,
+    at_most_partly("same_after_correction"),
 )
 
 
@@ -164,7 +164,7 @@ def _not_separated(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict
     return verdict, f"{apart} 2 sigma of the baseline ({note})"
 
 
-NOT_SEPARATED = in_turn(_not_separated, at_most_partly(_numbers))
+NOT_SEPARATED = in_turn(_not_separated, _numbers)
 
 
 def table2_row(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
@@ -198,16 +198,7 @@ def baseline_seeds(e: Evidence, claim: PaperClaim) -> Values:
     return {"values": _in_the_order_of(claim.values["values"], e.seeds(e.reference))}
 
 
-def _seeds(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
-    """Where neither the seeds nor their mean agree, their spread that does cannot make it partly so."""
-    verdict, why = number(claim, measured)
-    values = {name: measured.values[name] for name in ("values", "mean")}
-    if verdict == "partly" and number(claim, replace(measured, values=values))[0] == "not reproduced":
-        return "not reproduced", why
-    return verdict, why
-
-
-@CHECKS.of(compare=_seeds, near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
+@CHECKS.of(compare=number_with("values", "mean"), near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
 def softpick_seeds(e: Evidence, claim: PaperClaim) -> Values:
     """Read Softpick's CLIMB-avg of each seed, in the order of size of the printed ones, with mean and deviation."""
     seeds = e.seeds("softpick")
@@ -278,7 +269,7 @@ def _counts(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     return number(claim, ComputedValues(values={name: measured.values[name] for name in names}))
 
 
-@CHECKS.of("stouffer_qknorm", "stouffer_softpick", compare=in_turn(statistic("Z", p="p_one"), at_most_partly(_counts)))
+@CHECKS.of("stouffer_qknorm", "stouffer_softpick", compare=in_turn(statistic("Z", p="p_one"), _counts))
 def stouffer_of(e: Evidence, claim: PaperClaim) -> Values:
     """Read Stouffer's Z and p of the claim's method over tasks from the table noise_floor, and on how many it is
     above."""
@@ -300,11 +291,11 @@ def stouffer_of(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, limits={"p_one": (float(values["p_one"]), LEVEL)})
 
 
-@CHECKS.of(near={"gain": SIGMA, "sigma": SIGMA})
+@CHECKS.of(effect=statements("divides"), near={"gain": SIGMA, "sigma": SIGMA})
 def gain_floor(e: Evidence, claim: PaperClaim) -> Values:
-    """The gain that counts begins at the line |z| = 2."""
+    """The gain that counts begins at the line |z| = 2, beyond which are more methods than by chance, on either side."""
     up, down = beyond(e, e.methods)
-    values = {"gain": SIGNIFICANT_Z * e.floor.sigma, "sigma": e.floor.sigma}
+    values = {"gain": SIGNIFICANT_Z * e.floor.sigma, "sigma": e.floor.sigma, "divides": min(up, down) > CHANCE_COUNT}
     values |= {"n_inside": len(e.methods) - up - down}
     return ComputedValues(values=values, limits=e.nearest_to_the_noise(e.methods))
 

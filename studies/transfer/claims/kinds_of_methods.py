@@ -86,7 +86,7 @@ def overshoot(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=there, shown={f"orders_{m}": value for m, value in orders.items()}, limits=limits)
 
 
-@CHECKS.of(compare=in_turn(statements("best", "worst"), at_most_partly(statements("other_improvers_soft"))))
+@CHECKS.of(compare=in_turn(statements("best", "worst"), at_most_partly("other_improvers_soft")))
 def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
     """Best and worst are the printed ones, beyond noise, and both hard; what else improves is soft, combinations left
     out."""
@@ -118,7 +118,7 @@ def removing_softmax_normalization(e: Evidence, claim: PaperClaim) -> Values:
 RESIDUAL_FAILURES = ("layerscale", "hyper", "attnres")
 
 
-@CHECKS.of(compare=in_turn(statements("none_improves", "worse"), at_most_partly(statements("denseformer_inside"))))
+@CHECKS.of(compare=in_turn(statements("none_improves", "worse"), at_most_partly("denseformer_inside")))
 def residual_none_improves(e: Evidence, claim: PaperClaim) -> Values:
     """The printed z are those of Table 2, whose rows are claims of their own."""
     z, dense = [e.z(method) for method in RESIDUAL_FAILURES], e.z("denseformer")
@@ -162,7 +162,7 @@ def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
         return ComputedValues(holds=False, shown={"outcome": absent.word})
 
 
-@CHECKS.of(compare=in_turn(statements("tops"), at_most_partly(statements("uninformative_before"))))
+@CHECKS.of(compare=in_turn(statements("tops"), at_most_partly("uninformative_before")))
 def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether QK-Norm with GeGLU is best at the large scale, above the baseline by more than noise, and was
     within two sigmas at the base scale."""
@@ -175,7 +175,7 @@ def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of(
     effect=signs("replacement", "residual", beyond=CHANCE_COUNT),
-    compare=in_turn(number, at_most_partly(statements("no_other"))),
+    compare=in_turn(number, at_most_partly("no_other")),
 )
 def failure_taxonomy(e: Evidence, claim: PaperClaim) -> Values:
     """By what the methods change: the two replacements of softmax, its subtraction, the three of the residual stream

@@ -117,7 +117,7 @@ def sign_preserved(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(
     effect=signs("lo", "hi", beyond=ONE_RUN_EACH),
     near=CLIMB,
-    compare=in_turn(number, at_most_partly(statements("the_same_methods"))),
+    compare=in_turn(number, at_most_partly("the_same_methods")),
 )
 def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
     """Find the smallest and largest delta at the large scale among the seven improvers, and whose they are."""
@@ -142,7 +142,7 @@ def failures_3b(e: Evidence, claim: PaperClaim) -> Values:
     }
 
 
-@CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(statements("of_the_printed_number"))))
+@CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly("of_the_printed_number")))
 def spearman_7(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the rank correlation between the scales over the methods above the baseline at the base scale that
     complete the large one."""

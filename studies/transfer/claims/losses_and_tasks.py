@@ -12,7 +12,6 @@ import pandas as pd
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
-    Verdict,
     at_most_partly,
     first,
     in_turn,
@@ -245,18 +244,14 @@ def attnres_broad(e: Evidence, claim: PaperClaim) -> Values:
     )
 
 
-def _same_tasks(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
-    """The two that follow the first are the printed ones, in either order."""
-    return number(claim, ComputedValues(values={"tasks": measured.values["tasks"]}))
-
-
-@CHECKS.of(effect=statements("sharp"), compare=in_turn(first("tasks"), at_most_partly(_same_tasks)))
+@CHECKS.of(effect=statements("sharp"), compare=in_turn(first("tasks"), at_most_partly("same_tasks")))
 def attention_failures_sharp_tasks(e: Evidence, claim: PaperClaim) -> Values:
     """Find the three tasks on which sigmoid, SSMax and differential attention lose most, the mean of the three; on the
-    first of them they lose more than two standard errors."""
+    first of them they lose more than two standard errors. The two that follow it may be in either order."""
     drops = -pd.concat([e.task_deltas(m) for m in ("sigmoid_attn", "ssmax", "diff_attn")], axis=1).mean(axis=1)
     tasks = list(drops.sort_values(ascending=False, kind="stable").index[:3])
-    return {"tasks": tasks, "sharp": bool(drops[tasks[0]] > 2 * TASK.limit)}
+    sharp, same = bool(drops[tasks[0]] > 2 * TASK.limit), set(tasks) == set(claim.values["tasks"])
+    return {"tasks": tasks, "sharp": sharp, "same_tasks": same}
 
 
 def _two_devices(e: Evidence) -> tuple[str, str]:
@@ -301,10 +296,10 @@ def a100_val_loss(e: Evidence, claim: PaperClaim) -> Values:
     return {"diff": second - primary}
 
 
-@CHECKS.of(compare=in_turn(statements("no_direction"), at_most_partly(number)))
+@CHECKS.of(effect=statements("no_direction"))
 def a100_direction(e: Evidence, claim: PaperClaim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
-    digits. Which tasks they are is seen next to it."""
+    digits. Which tasks they are is what is printed: another set is another result."""
     difference = _second_less_first(e)
     lower = list(difference.index[difference < -DIGIT])
     higher = list(difference.index[difference > DIGIT])

@@ -145,7 +145,7 @@ def selective_zero_params(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
-@CHECKS.of(compare=in_turn(number, at_most_partly(statements("same_flops"))), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(number, at_most_partly("same_flops")), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: PaperClaim) -> Values:
     """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
     same = table4_cell(e, "denseformer", "step_flops_formula") == table4_cell(e, e.reference, "step_flops_formula")

@@ -295,7 +295,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
             *(f"t3_{name}" for name in ARCHITECTURES), "llama_gain", "gain_order", "rmsnorm_alone", "biasless_partial",
             "swiglu_suppressor", "t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", "entropy_floor_gain",
             "entropy_floor_much_smaller", "selective_vs_global", "t9_intervention", "fixed_releases_keep_most",
-            "release_order",
+            "release_order", "levels_0p7b",
         ),
     ),
     "the intervention is as much worse as it is better": (
@@ -343,7 +343,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
 #: Claims without a direction that could be reversed -> what they state instead.
 UNDIRECTED: dict[str, str] = {
     **dict.fromkeys(
-        ("control_270m", "intervention_270m", "levels_0p7b", "geglu_readout", "entropy_floor_readout", "readout_20pct",
+        ("control_270m", "intervention_270m", "geglu_readout", "entropy_floor_readout", "readout_20pct",
          "t9_control", *(name for name in FALSE if name.startswith(("t5_", "t10_")))),
         "a level or a spread",
     ),

@@ -133,6 +133,22 @@ def _share_of_tolerance(claim: PaperClaim, computed: ComputedValues, name: str) 
 RATIO, STATISTIC, STATISTIC_APART, COMMON_NAMES = factor(1.25), factor(2), near(0.5), 0.5
 
 
+def number_with(*names: str) -> Compare:
+    """Make a rule: as `number`; but where none of these values agrees, others that do cannot make the claim partly so.
+
+    Others are those that a false claim shares: a spread, a size, a level that either side is near.
+    """
+
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
+        verdict, why = number(claim, computed)
+        carriers = [name for name in names if name in computed.values]
+        if verdict == "partly" and not any(_agree(claim, computed, name) for name in carriers):
+            return "not reproduced", why
+        return verdict, why
+
+    return compare
+
+
 def ratio(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
     """Compare numbers as `number` does, within 25 % unless the claim or the measurement states otherwise."""
     if computed.near is None and not claim.tolerance:
@@ -310,11 +326,15 @@ def in_turn(*rules: Compare) -> Compare:
     return compare
 
 
-def at_most_partly(rule: Compare) -> Compare:
-    """Make a rule for a side remark of a claim: if the remark does not hold, the claim is partly reproduced."""
+def at_most_partly(*names: str) -> Compare:
+    """Make a rule for side remarks of a claim: if one of these statements does not hold, it is partly reproduced.
+
+    It stands last, after what the claim rests on. Numbers are no remark: where none agrees, nothing is reproduced.
+    """
+    remarks = statements(*names)
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
-        verdict, why = rule(claim, computed)
+        verdict, why = remarks(claim, computed)
         return ("partly" if verdict == "not reproduced" else verdict), why
 
     return compare

@@ -71,7 +71,7 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
             for name in ("perfect_reproduced", "perfect_partly", "null_reproduced", "null_partly")
         )
         counts = Counter(verdicts.get(name, "not tested") for name in self.claims)
-        agrees = len(self.null_agrees)
+        agrees = len(set(self.null_agrees) & set(self.claims))
         here = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
         return [
             f"Of {count} claims of trained models whose runs can be drawn, a perfect replication (the printed numbers "
