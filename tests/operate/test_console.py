@@ -121,7 +121,7 @@ def test_a_terminal_has_a_bar_for_each_stage(folder: Path, environment: dict[str
     last = mask_times(screens[-1]).splitlines()
     assert not any("━" in line for line in last), "the bars are taken away at the end"
     assert "failed: train transfer/base/broken/s42" in last
-    assert "error: shard-00001.bin of base.json is truncated" in last
+    assert "  error: shard-00001.bin of base.json is truncated" in last
     diverged = "train transfer/base/diverging/s42 diverged at step 4 of 6: the loss is not finite"
     assert diverged in " ".join(line.strip() for line in last)
     assert not any("completed" in line for line in last), "that is what the bars are for"
