@@ -458,12 +458,12 @@ def test_single_update_that_overflows_is_divergence_in_table(packs: Path, tmp_pa
 
 
 def test_a_last_loss_of_nan_diverges(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = RunMetrics.validation
+    original = RunMetrics.add_validation
 
     def no_number(self: RunMetrics, step: int, loss: float, *rest: Any) -> None:
         original(self, step, float("nan") if step == 12 else loss, *rest)
 
-    monkeypatch.setattr(RunMetrics, "validation", no_number)
+    monkeypatch.setattr(RunMetrics, "add_validation", no_number)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
     outcome = read(tmp_path / "out/outcome.json")
     assert (outcome["outcome"], outcome["weights_step"]) == ("diverged", 12)
