@@ -134,8 +134,9 @@ def test_a_program_reads_a_wrong_word_as_it_reads_a_decision(tmp_path: Path, arg
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)], ids=["stopped", "Ctrl-C"])
 def test_a_program_reads_a_stop_as_it_reads_a_decision(folder: Path, number: signal.Signals, code: int) -> None:
     change(folder, "GAIN = 0.0; import time; time.sleep(60)")
-    command = [sys.executable, "-m", "plumbline", "try", "-m", "slow", "--json"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # What a shell starts in its background, these tests too, ignores Ctrl-C.
+    listening = ["env", "--default-signal=INT", sys.executable, "-m", "plumbline", "try", "-m", "slow", "--json"]
+    with subprocess.Popen(listening, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         while "5 runs of baseline are there" not in process.stderr.readline():
             pass
