@@ -60,7 +60,7 @@ def main() -> int:
     seen = _count_seen(audits)
     if seen:
         print(f"\n{_format_table(('relations seen by a reader', 'tables', 'checked there'), seen)}")
-    kept = {
+    measured = {
         "when": options.keep,
         "split": options.split,
         "papers": len(papers),
@@ -80,11 +80,11 @@ def main() -> int:
             for paper, audit in audits.items()
             for fault, answer in _try_faults(paper, audit, options.sources)
         ]
-        kept["recall"] = _count_recall(found)
-        kept["without"] = sum(all(other != paper for other, _, _ in found) for paper in audits)
-        kept["fewer"] = sum(0 < sum(other == paper for other, _, _ in found) < 10 for paper in audits)
-        print(f"\n{_format_table(('planted', 'faults', 'contradicts', 'likely', 'passed over'), kept['recall'])}")
-        print(f"\npapers without a fault {kept['without']}, with fewer than ten {kept['fewer']}")
+        measured["recall"] = _count_recall(found)
+        measured["without"] = sum(all(other != paper for other, _, _ in found) for paper in audits)
+        measured["fewer"] = sum(0 < sum(other == paper for other, _, _ in found) < 10 for paper in audits)
+        print(f"\n{_format_table(('planted', 'faults', 'contradicts', 'likely', 'passed over'), measured['recall'])}")
+        print(f"\npapers without a fault {measured['without']}, with fewer than ten {measured['fewer']}")
         if options.said:
             for source, fault, answer in found:
                 print(
@@ -93,7 +93,7 @@ def main() -> int:
                 )
     if options.keep:
         with MEASURED.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(kept) + "\n")
+            file.write(json.dumps(measured) + "\n")
     return int(any(verdict == "no label" for _, _, verdict in labelled))
 
 

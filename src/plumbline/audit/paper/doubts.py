@@ -78,13 +78,13 @@ def _doubt_operands(
     doubts: dict[str, str] = {}
     for key in off:
         if len(operands) == 1:
-            given = {other: [operands[0].ends[other], operands[0].ends[key]] for other in operands[0].ends}
+            pairs = {other: [operands[0].ends[other], operands[0].ends[key]] for other in operands[0].ends}
         else:
             first, second = operands
             others = [line for line in lines.lines if line not in (target, *operands) and key in line.ends]
-            given = {line.name: [line.ends[key], second.ends[key]] for line in others}
-            given |= {f"{line.name} in place of {second.name}": [first.ends[key], line.ends[key]] for line in others}
-        for name, pair in given.items():
+            pairs = {line.name: [line.ends[key], second.ends[key]] for line in others}
+            pairs |= {f"{line.name} in place of {second.name}": [first.ends[key], line.ends[key]] for line in others}
+        for name, pair in pairs.items():
             ends = formula.ends(pair) if name != key else None
             if ends is not None and meets(target.ends[key], ends):
                 doubts.setdefault(key, name)

@@ -309,12 +309,8 @@ class FolderBaseline:
             self.record_session(start=self.arm.record)
         keeps = self.session.get("keeps", [])
         if not keeps or keeps[-1]["page"] != request["page"]:  # else it was killed before the baseline was moved
-            keep = {
-                "words": arm.words,
-                "page": request["page"],
-                "before": self.arm.record,
-                "first_seed": self.first_seed,
-            }
+            before = {"before": self.arm.record, "first_seed": self.first_seed}
+            keep = {"words": arm.words, "page": request["page"], **before}
             first_seed = min((run.seed for run in decision.fresh if run.arm != BASELINE), default=self.first_seed)
             self.record_session(first_seed=first_seed, kept=request | {"arm": arm.record}, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)

@@ -35,7 +35,7 @@ def write_tables(path: Path, folder: Path) -> None:
     tokens = read_tokens(source)
     sections = read_sections(tokens)
     tables, unread = find_tables(tokens, source, sections)
-    kept = PaperSource(paper=path.name)
+    paper_source = PaperSource(paper=path.name)
     texts: dict[str, str] = {}
     numbers = {table.label: table.floating for table in tables if table.label and table.floating}
     captions: list[Passage] = []
@@ -49,16 +49,16 @@ def write_tables(path: Path, folder: Path) -> None:
         if text:
             captions.append(Passage("caption", table.section[:200], table.where, table.caption[:4_000], name))
             entry.section, entry.sha256 = table.section[:200], sha256_text(text)
-            texts[name], kept.tables[name] = text, entry
+            texts[name], paper_source.tables[name] = text, entry
         elif table.problem:
             unread.append(UnreadTable(table.where, table.kind, table.problem))
-    kept.passages = [*passages, *(each for each in captions if each.text)]
-    _keep_lines(kept, source)
-    kept.tables_there = len(texts) + len(unread)
-    kept.unread = unread[:NOT_READ]
-    kept.not_read = _shorten([*(f"{each.where}: {each.kind}: {each.why}" for each in unread), *not_read])
+    paper_source.passages = [*passages, *(each for each in captions if each.text)]
+    _keep_lines(paper_source, source)
+    paper_source.tables_there = len(texts) + len(unread)
+    paper_source.unread = unread[:NOT_READ]
+    paper_source.not_read = _shorten([*(f"{each.where}: {each.kind}: {each.why}" for each in unread), *not_read])
     if not texts:
-        why = f" (not read: {'; '.join(kept.not_read[:3])})" if kept.not_read else ""
+        why = f" (not read: {'; '.join(paper_source.not_read[:3])})" if paper_source.not_read else ""
         raise UsageError(f"--from {path}: there is no table that could be read in it{why}; type the tables as CSV")
     for name, text in texts.items():
         there = folder / f"{name}.csv"
@@ -70,15 +70,15 @@ def write_tables(path: Path, folder: Path) -> None:
     make_folder(folder)
     for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
-    atomic_write_json(folder / SOURCES, msgspec.to_builtins(kept, str_keys=True))
+    atomic_write_json(folder / SOURCES, msgspec.to_builtins(paper_source, str_keys=True))
 
 
-def _keep_lines(kept: PaperSource, source: Source) -> None:
+def _keep_lines(paper_source: PaperSource, source: Source) -> None:
     """Keep the lines of LaTeX that the cells of the tables stand on."""
     lines: dict[str, str] = {}
     for line in source.lines:
         lines[line.where] = lines.get(line.where, "") + line.text
-    for table in kept.tables.values():
+    for table in paper_source.tables.values():
         for where in dict.fromkeys(where for row in table.cells for where in row if where):
             table.lines[where] = visible(lines.get(where, "").strip())[:LINE]
 
