@@ -454,3 +454,62 @@ def test_a_bold_number_that_breaks_the_rule_of_its_blocks_is_likely(tmp_path: Pa
 def test_a_caption_that_restricts_bold_is_believed(tmp_path: Path) -> None:
     moved = BLOCKS.replace(r"\B{67.6}", "67.6").replace("45.2", r"\B{45.2}")
     assert audit_table(tmp_path, moved, "The best among the methods without labels is in bold.").likely == []
+
+
+#: Improvements in per cent, each with an arrow after it: a reduction where less is better.
+IMPROVED = r"""
+Method & Err $\downarrow$ & MSE $\downarrow$ & F1 $\uparrow$ & EM $\uparrow$ & Dist $\downarrow$
+-----
+Base & 20.0 & 40.0 & 50.0 & 60.0 & 80.0
+Ours & 15.0 & 38.0 & 56.0 & 69.0 & 62.0
+Improvement (\%) & 25.0$\uparrow$ & 5.0$\uparrow$ & 12.0$\uparrow$ & 15.0$\uparrow$ & 22.5$\uparrow$
+"""
+#: Shares in brackets beside their counts.
+LABELS = "Label & Count (\\%)\n-----\nYes & 120 (40.0\\%)\nNo & 90 (30.0\\%)\nBoth & 60 (20.0\\%)\nNone & 30 (10.0\\%)"
+#: A total row of counts, and one over two columns.
+COUNTS = "Who & \\# right & \\# seen & \\# said\n-----\na & 1 & 25 & 25\nb & 2 & 25 & 13\nc & 6 & 24 & 20\n"
+COUNTS += "-----\nTotal & 9 & 74 & 58"
+PAIRS = "Set & Train & Test\n-----\na & 1205 & 310\nb & 2417 & 640\nc & 893 & 221\n-----\nTotal & 4515 & 1171"
+
+
+@pytest.mark.parametrize(
+    ("body", "was", "now", "answer"),
+    [
+        (IMPROVED, "12.0$", "21.0$", "contradicts"),
+        (IMPROVED, "38.0", "36.0", "contradicts"),
+        (LABELS, "20.0", "25.0", "contradicts"),
+        (COUNTS, "74", "44", "likely"),
+        (COUNTS, "c & 6", "c & 8", "likely"),
+        (PAIRS, "4515", "4615", "likely"),
+        (TASKS.replace("Avg.", "Ave."), "49.6", "49.2", "contradicts"),
+    ],
+)
+def test_improvements_shares_and_totals(tmp_path: Path, body: str, was: str, now: str, answer: str) -> None:
+    assert was in body
+    for name, text, expected in (("sound", body, "nothing contradicts"), ("planted", body.replace(was, now), answer)):
+        (tmp_path / name).mkdir()
+        assert audit_table(tmp_path / name, text).answer == expected
+
+
+def test_a_total_far_from_its_sum_is_no_sum_but_of_counts(tmp_path: Path) -> None:
+    far = COUNTS.replace("\\# seen", "Length").replace("74", "44")
+    assert audit_table(tmp_path, far).doubted == []
+
+
+def test_what_one_table_does_another_of_the_same_names_does(tmp_path: Path) -> None:
+    """Of four rows that are nearly alike, three would not tell."""
+    head = "Tokenizer,Seen,Whole,Pure %\n"
+    pairs = [(2000 + n, 800 + 97 * n) for n in range(8)]
+    first = "".join(f"t{seen},{seen},{whole},{100 * whole / seen:.2f}\n" for seen, whole in pairs)
+    (tmp_path / "a.csv").write_text(head + first)
+    second = "x,11531,11055,95.87\ny,13370,13357,99.90\nz,13631,12981,95.23\nw,13268,13256,99.91\n"
+    (tmp_path / "b.csv").write_text(head + second.replace("95.87", "15.87"))
+    assert [row["quantity"] for row in audit_folder(tmp_path).likely] == ["b, x, Pure %"]
+    (tmp_path / "a.csv").unlink()
+    assert audit_folder(tmp_path).likely == []
+
+
+def test_coco_is_no_unit_of_time(tmp_path: Path) -> None:
+    bold = BLOCKS.replace("A Hits", "MS-COCO 5K").replace("B Hits", "MS-COCO 1K").replace("C Hits", "MS-COCO 2K")
+    audit = audit_table(tmp_path, bold.replace(r"\B{67.6}", "67.6").replace("45.2", r"\B{45.2}"))
+    assert len(audit.likely) == 1

@@ -13,6 +13,7 @@ from plumbline.audit.paper.line_types import BASELINE_WORDS
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import is_added, is_spread, kind_of, says
 from plumbline.published.expression import Given
+from plumbline.published.printed_number import PrintedNumber
 
 #: Most numbers that the search in one table computes.
 WORK = 1_500_000
@@ -63,15 +64,29 @@ class Candidate:
             # A column that is called a mean has a narrow span; what another mean of its row could be is wider.
             values = [[line.ends[key][1] for line in self.operands] for key in keys]
             return replace(agreement, chance=min(agreement.chance, chance_of_a_mean(printed, computed, values)))
+        if self.complete and self.of is SUMS and all(number.text.isdigit() for number in self.numbers):
+            pairs = {pair for pair in zip(printed, computed, strict=True) if meets(*pair)}
+            if len(pairs) > 1 and all(rounds_to(*pair) for pair in pairs):
+                # Whole numbers that give their total to the last one: by chance it is one of as many as it counts.
+                least = max(0.01, 1 / min(abs(ends[1]) or 1 for _, ends in pairs))
+                return replace(agreement, chance=min(agreement.chance, least))
         return agreement
 
     @property
+    def numbers(self) -> list[PrintedNumber]:
+        """Its printed numbers."""
+        return [line.numbers[key] for line in (self.target, *self.operands) for key in self.computed]
+
+    @property
     def plain_total(self) -> bool:
-        """Whether it is the total of one line alone, of many numbers that give it or come near."""
-        if self.of is not SUMS or len(self.computed) != 1 or len(self.operands) < FEWEST:
+        """Whether it is the total of one line, or of two of which one agrees, of many numbers that give it or nearly."""
+        few = len(self.computed) == 1 or (len(self.computed) == 2 and self.count_agreeing() == 1)
+        if self.of is not SUMS or not few or len(self.operands) < FEWEST:
             return False
-        (key, ends), printed = next(iter(self.computed.items())), self.target.ends
-        return self.whole and abs(ends[1] - printed[key][1]) <= CLOSE * abs(ends[1])
+        printed = self.target.ends
+        return self.whole and all(
+            abs(ends[1] - printed[key][1]) <= CLOSE * abs(ends[1]) for key, ends in self.computed.items()
+        )
 
     def count_agreeing(self) -> int:
         """How many rows agree."""

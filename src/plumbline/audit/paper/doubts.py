@@ -117,7 +117,7 @@ def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: End
         for below in others:
             if above != below and _is_ratio([target, *operands], key, above, below):
                 return Doubt(f"it is {above} over {below}", explains=True)
-    if abs(printed[1] - computed[1]) > FAR * abs(computed[1]):
+    if kind_of(key) != "count" and abs(printed[1] - computed[1]) > FAR * abs(computed[1]):
         return Doubt("it is so far off that no sum may be meant there")
     return None
 

@@ -44,6 +44,11 @@ class Agreement:
         level = UNSAID if not stated else SAID_ALL if self.agree == self.rows else SAID
         return self.chance_of_itself(tries) < level
 
+    def holds_again(self) -> bool:
+        """Whether it is a relation where another table of the paper has the same one: nothing was chosen."""
+        few = self.agree < 2 or (self.agree < 3 and self.agree < self.rows) or self.agree < SHARE * self.rows - 1e-9
+        return not few and self.chance_of_itself(1) < SAID_ALL
+
     def chance_of_itself(self, tries: int) -> float:
         """Chance that one of so many relations that are tried agrees as often, though none is one."""
         return tail(self.agree, self.rows, self.chance) * max(1, tries)

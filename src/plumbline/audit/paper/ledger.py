@@ -73,6 +73,8 @@ class Ledger:
         self.stated_cells: frozenset[Cell] = frozenset()
         #: How many relations that a name states were looked for.
         self.searches = 0
+        #: Relations that a name states and that hold in a table: those of the same names in the others are this one.
+        self.known: set[str] = set()
         self._held: list[_HeldRelation] = []
         self._ids: list[str] = []
 

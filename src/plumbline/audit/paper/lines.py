@@ -87,8 +87,11 @@ class Line:
 
     @property
     def signed(self) -> bool:
-        """Whether a sign is printed in one of its cells."""
-        return any(cell.signed for cell in self.cells.values())
+        """Whether a sign is printed in one of its cells; an arrow after each says only that it is better."""
+        cells = [cell for cell in self.cells.values() if cell.number is not None]
+        arrows = {0 if cell.leading or "-" in (cell.number or "") else cell.arrow for cell in cells}
+        alike = len(arrows) == 1 and arrows != {0}
+        return not alike and any(cell.signed for cell in cells)
 
 
 @dataclass(frozen=True, kw_only=True)

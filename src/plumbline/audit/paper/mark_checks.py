@@ -24,7 +24,7 @@ from plumbline.published.expression import Given
 from plumbline.published.printed_number import PrintedNumber, exact
 
 _LOWER = (
-    "loss|forgetting|forget|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"
+    "loss|forgetting|forget|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|flops|params|memory|ece|brier|"
     "bpb|bpc|cost|toxicity|↓"
 )
 _HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|psnr|ssim|iou|miou|throughput|↑"
@@ -263,9 +263,10 @@ def _find_direction(line: Line, lines: Lines, part: TablePart) -> int:
         return 1 if better == "higher" else -1
     if lines.along == "row":
         return 0
-    lower, higher = "↓" in line.name or line.says(_LOWER), "↑" in line.name or line.says(_HIGHER)
     if "↓" in line.name or "↑" in line.name:
         return -1 if "↓" in line.name else 1
+    # "ms" only as a unit: MS-COCO is a set of pictures.
+    lower, higher = line.says(_LOWER) or line.name_unit in ("ms", "s", "sec"), line.says(_HIGHER)
     return 0 if lower == higher else -1 if lower else 1
 
 

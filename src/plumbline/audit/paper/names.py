@@ -36,12 +36,12 @@ _KINDS = {
     "count": "#|count|counts|number|params|parameters|tokens|steps|samples|examples|items|images|documents|docs|papers",
 }
 #: Words of a mean.
-MEAN = "avg|average|averages|mean|means|overall|macro"
+MEAN = "avg|ave|average|averages|mean|means|overall|macro"
 #: Words of a quantity whose total is not the sum of its parts.
 _NOT_ADDED = (
     "rate|share|ratio|avg|average|mean|median|per|accuracy|acc|f1|score|year|max|min|length|peak|maximum|minimum|largest|"
     "smallest|speedup|speed|throughput|bandwidth|utilization|utilisation|density|efficiency|qps|fps|mfu|"
-    "geo|geomean"
+    "geo|geomean|unique|distinct|vocab|vocabulary|types|languages|speakers|users|authors|annotators|domains"
 )
 #: "Tokens/doc", "tok/s": one quantity over another; "w/o" is a word.
 _OVER = re.compile(r"\b(?!w/)[a-z][a-z0-9]*\)?/\(?[a-z0-9]", re.IGNORECASE)

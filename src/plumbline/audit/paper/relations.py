@@ -29,8 +29,8 @@ SPOKEN = 1 / 3
 #: Means or totals of all other lines, and of all on either side.
 COMPLETE = 3
 
-#: Why a total of one column alone accuses nobody.
-ALONE = "it is the only total of its table"
+#: Why a total of one column or two accuses nobody.
+ALONE = "no other totals of its table, or one alone, agree"
 
 #: Shuffles of a table's cells, and the share of them that may agree as often as the cells as printed.
 SHUFFLES, SHUFFLED_SHARE = 39, 0.1
@@ -98,6 +98,11 @@ def _find_relation(
     # A row that no name calls a difference is only found to recognise it as one: it does not compete with the others.
     checked = stated or lines.along == "column"
     holding = [pair for pair in tried if pair[1].holds(tries, stated=stated or not checked)]
+    known = False
+    if stated and not holding:
+        # What another table of the paper does by the same names leaves nothing to choose.
+        holding = [pair for pair in tried if pair[0].sentence in ledger.known and pair[1].holds_again()]
+        known, tries = bool(holding), len(holding) or tries
     if not stated and checked:
         holding = [pair for pair in holding if pair[0].measure_against_shuffled().holds(tries, stated=False)]
     if holding:
@@ -106,10 +111,12 @@ def _find_relation(
         )
         relation_parts.add((lines.along, best.parts))
         done.add((lines.along, target.place))
-        if stated and agreement.agree < agreement.rows and _holds_of_shuffled([pair[0] for pair in tried], best):
+        slack = stated and not known and agreement.agree < agreement.rows
+        if slack and _holds_of_shuffled([pair[0] for pair in tried], best):
             ledger.drop(lines.table.name, best.sentence, best.target, best.computed)
         elif checked:
             _check(best, lines, ledger, agreement.chance_of_itself(tries), stated=stated)
+            ledger.known.update([best.sentence] * stated)
         return
     if stated:
         _drop_stated(tried, tries, lines, ledger)
@@ -142,7 +149,8 @@ def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines
     ]
     total = next((candidate for candidate, _ in tried if candidate.plain_total), None)
     if total is not None:
-        _check(total, lines, ledger, 0.0, stated=True, alone="" if total.count_agreeing() else ALONE)
+        alone = total.count_agreeing() == len(total.computed)
+        _check(total, lines, ledger, 0.0, stated=True, alone="" if alone else ALONE)
     elif spoken:
         best, agreement = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
         doubted = _is_half_kept(best, agreement) or _is_doubted(agreement, tries)

@@ -32,6 +32,9 @@ _HARMONIC = {"f1": "f1", "f": "f1", "p": "p", "prec": "p", "precision": "p", "r"
 #: Share of an F1 within which it may be a mean of several, which is not the harmonic mean of the others' means.
 NEAR = 0.02
 
+#: Fewest shares in brackets beside numbers that are checked.
+FEWEST = 3
+
 #: Most whole numbers that a mean can be of here.
 ITEMS = 10**9
 
@@ -239,28 +242,42 @@ def _check_f1(lines: Lines, ledger: Ledger) -> None:
 
 def _check_shares(lines: Lines, ledger: Ledger) -> None:
     """Check a column of shares against a column of whole numbers and their total: the printed one, or their sum."""
-    totals = [key for key in lines.keys if lines.types[key].type == SUM]
     for target in [line for line in lines.lines if re.fullmatch(_SHARE_OF_TOTAL, line.words)]:
-        keys = [key for key in lines.level_keys if key in target.ends]
-        tried = []
-        for size in [line for line in lines.lines if line is not target]:
-            numbers = [size.numbers[key] for key in keys if key in size.numbers]
-            if len(numbers) < len(keys) or not all(number.text.isdigit() for number in numbers):
-                continue
-            whole = size.numbers[totals[0]] if len(totals) == 1 and totals[0] in size.numbers else total(numbers)
-            scale = 100 if "%" in target.units or max(target.ends[key][1] for key in keys) > 1 else 1
+        _check_share(target, [line for line in lines.lines if line is not target], lines, ledger)
+    for size in lines.lines:
+        numbers = {
+            key: lines.table.number(key, size.name, "brackets").as_rounded()
+            for key in size.numbers
+            if size.cells[key].bracket_unit == "%" and not size.cells[key].bracket_signed
+        }
+        if len(numbers) >= max(FEWEST, len(size.numbers) - 1):
+            shares = Line(name=f"% of {size.name}", place=size.place, numbers=numbers, cells=size.cells)
+            _check_share(shares, [size], lines, ledger)
 
-            def formula(key: str, size: Line = size, whole: Given = whole, scale: int = scale) -> Given:
-                return scale * size.numbers[key] / whole
 
-            computed = {key: ends_of_formula(formula(key)) for key in keys}
-            tried.append((f"{target.name} is the share of {size.name} in its total", computed, formula))
-        if tried and (best := _choose_formula(target, lines, tried)):
-            _, share, rows = best
-            off = {key: abs(ends_of_formula(share(key))[1] - target.ends[key][1]) for key in rows}
-            near = [key for key in rows if off[key] <= 1.01 * (target.ends[key][2] - target.ends[key][0])]
-            doubts = dict.fromkeys(near, "it may be rounded so that all are a hundred together")
-            _check(target, *best, lines, ledger, doubts)
+def _check_share(target: Line, sizes: Sequence[Line], lines: Lines, ledger: Ledger) -> None:
+    """Check shares against the one of several columns of whole numbers that most of them agree with."""
+    totals = [key for key in lines.keys if lines.types[key].type == SUM]
+    keys = [key for key in lines.level_keys if key in target.ends]
+    tried = []
+    for size in sizes if keys else ():
+        numbers = [size.numbers[key] for key in keys if key in size.numbers]
+        if len(numbers) < len(keys) or not all(number.text.isdigit() for number in numbers):
+            continue
+        whole = size.numbers[totals[0]] if len(totals) == 1 and totals[0] in size.numbers else total(numbers)
+        scale = 100 if "%" in target.units or max(target.ends[key][1] for key in keys) > 1 else 1
+
+        def formula(key: str, size: Line = size, whole: Given = whole, scale: int = scale) -> Given:
+            return scale * size.numbers[key] / whole
+
+        computed = {key: ends_of_formula(formula(key)) for key in keys}
+        tried.append((f"{target.name} is the share of {size.name} in its total", computed, formula))
+    if tried and (best := _choose_formula(target, lines, tried)):
+        _, share, rows = best
+        off = {key: abs(ends_of_formula(share(key))[1] - target.ends[key][1]) for key in rows}
+        near = [key for key in rows if off[key] <= 1.01 * (target.ends[key][2] - target.ends[key][0])]
+        doubts = dict.fromkeys(near, "it may be rounded so that all are a hundred together")
+        _check(target, *best, lines, ledger, doubts)
 
 
 def _check_whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
