@@ -479,7 +479,7 @@ PAIRS = "Set & Train & Test\n-----\na & 1205 & 310\nb & 2417 & 640\nc & 893 & 22
         (IMPROVED, "38.0", "36.0", "contradicts"),
         (LABELS, "20.0", "25.0", "contradicts"),
         (COUNTS, "74", "44", "likely"),
-        (COUNTS, "c & 6", "c & 8", "likely"),
+        (COUNTS, "b & 2", "b & 7", "likely"),
         (PAIRS, "4515", "4615", "likely"),
         (TASKS.replace("Avg.", "Ave."), "49.6", "49.2", "contradicts"),
     ],
@@ -513,3 +513,13 @@ def test_coco_is_no_unit_of_time(tmp_path: Path) -> None:
     bold = BLOCKS.replace("A Hits", "MS-COCO 5K").replace("B Hits", "MS-COCO 1K").replace("C Hits", "MS-COCO 2K")
     audit = audit_table(tmp_path, bold.replace(r"\B{67.6}", "67.6").replace("45.2", r"\B{45.2}"))
     assert len(audit.likely) == 1
+
+
+def test_the_second_value_is_second_to_several_that_are_best_alike(tmp_path: Path) -> None:
+    under = [("86.1", "95.1"), ("45.2", "67.6"), ("40.5", "64.4"), ("90.7", "97.6")]
+    body = BLOCKS
+    for second, _ in under:
+        body = re.sub(rf"(?<= ){second}(?= )", rf"\\underline{{{second}}}", body)
+    assert audit_table(tmp_path, body.replace("39.0", "95.1")).likely == []
+    (tmp_path / "wrong").mkdir()
+    assert len(audit_table(tmp_path / "wrong", body.replace("39.0", "94.1")).likely) == 1

@@ -79,7 +79,7 @@ class Candidate:
 
     @property
     def plain_total(self) -> bool:
-        """Whether it is the total of one line, or of two of which one agrees, of many numbers that give it or nearly."""
+        """Whether it is the total of one line, or of two of which one agrees, of many numbers that nearly give it."""
         few = len(self.computed) == 1 or (len(self.computed) == 2 and self.count_agreeing() == 1)
         if self.of is not SUMS or not few or len(self.operands) < FEWEST:
             return False

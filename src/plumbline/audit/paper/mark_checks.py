@@ -283,7 +283,7 @@ def _is_right(marked: _Marked, mark: str) -> bool:
     value = {key: marked.direction * marked.line.ends[key][1] for key in marked.keys}
     if mark == "bold":
         return max(value[key] for key in marked.bold) == max(value.values())
-    return any(sum(other > value[key] for other in value.values()) == 1 for key in marked.underlined)
+    return any(sum(other > value[key] for other in set(value.values())) == 1 for key in marked.underlined)
 
 
 def _is_best_of_its_own(mark: _Marked, lines: Lines, across: Lines) -> bool:
@@ -328,6 +328,8 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
         label = f"{table}, {chosen}, {item.line.name}: its rank, printed {mark} ({rank_name})"
         printed = replace(exact(place, f"rank of {mark}"), where=number.where)
         others = [item.line.numbers[key] for key in item.keys if key != chosen]
+        if mark == "underlined":  # several that are best alike count once
+            others = list({other.value: other for other in others}.values())
         formula = _rank(number, others, item.direction)
         rows.append(
             RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated, cell=number.cells[0])
