@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shutil
 import tempfile
 from collections import Counter
@@ -20,8 +19,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.audit_corpus.audited_paper import Accusation, AuditedPaper, audit_paper
-from benchmarks.audit_corpus.corpus_files import HERE, SPLITS, Paper, read_labelled_tables, read_labels, read_papers
+from benchmarks.audit_corpus.corpus_files import (
+    HERE,
+    SPLITS,
+    Paper,
+    format_share,
+    read_labelled_tables,
+    read_labels,
+    read_papers,
+)
 from benchmarks.audit_corpus.planted_faults import KINDS, Fault, plant
+from benchmarks.machine_description import describe
 
 #: Where a measuring is kept, for the page: a line of JSON each.
 MEASURED = HERE / "measured.jsonl"
@@ -62,6 +70,7 @@ def main() -> int:
         print(f"\n{_format_table(('relations seen by a reader', 'tables', 'checked there'), seen)}")
     measured = {
         "when": options.keep,
+        "machine": describe(with_torch=False),
         "split": options.split,
         "papers": len(papers),
         "tabulars": sum(audit.tabulars for audit in audits.values()),
@@ -142,13 +151,7 @@ def _count_seen(audits: dict[Paper, AuditedPaper]) -> list[tuple[object, ...]]:
 
 
 def _share(true: int, false: int) -> str:
-    """A share with its interval of 95 % (Wilson's)."""
-    if not true + false:
-        return "all"
-    n, z = true + false, 1.96
-    middle = (true + z * z / 2) / (n + z * z)
-    half = z * math.sqrt(true * false / n + z * z / 4) / (n + z * z)
-    return f"all: {true / n:.2f} ({max(0.0, middle - half):.2f} to {min(1.0, middle + half):.2f})"
+    return f"all: {format_share(true, false)}".removesuffix(": ")
 
 
 def _try_faults(paper: Paper, sound: AuditedPaper, sources: Path) -> Iterable[tuple[Fault, str]]:

@@ -6,6 +6,8 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.verdict.rule_rates import Share
+
 HERE = Path(__file__).parent
 
 #: Papers to work on, more of them for false alarms alone, those opened once at the end, and those kept back.
@@ -80,3 +82,12 @@ def read_labels() -> dict[tuple[str, str, str], Label]:
     with (HERE / "labels.csv").open(encoding="utf-8", newline="") as file:
         labels = [Label(**row) for row in csv.DictReader(file)]
     return {(label.paper, label.source, label.printed): label for label in labels}
+
+
+def format_share(true: int, false: int) -> str:
+    """A share with its interval of 95 % (Clopper and Pearson's); nothing of none."""
+    if not true + false:
+        return ""
+    share = Share(true, true + false)
+    low, high = share.interval
+    return f"{share.value:.2f} ({low:.2f} to {high:.2f})"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.audit_corpus.corpus_files import HERE, SPLITS, read_labels, read_papers
+from benchmarks.audit_corpus.corpus_files import HERE, SPLITS, format_share, read_labels, read_papers
 
 HEAD = """# The audit on papers that others wrote
 
@@ -85,14 +85,16 @@ def _find(precision: Sequence[Sequence[Any]], answer: str, kind: str) -> str:
     row = next((row for row in precision if row[0] == answer and row[1].split(":")[0] == kind), None)
     if row is None:
         return ""
-    return f"{row[2]}, {row[3]}, {row[4]}" + (f"; {row[1].partition(': ')[2]}" if ": " in row[1] else "")
+    share = format_share(row[2], row[3]) if kind == "all" else ""
+    return f"{row[2]}, {row[3]}, {row[4]}" + (f"; {share}" if share else "")
 
 
 def _found(recall: Sequence[Sequence[Any]], kind: str) -> str:
     row = next((row for row in recall if row[0].split(":")[0] == kind), None)
     if row is None:
         return ""
-    return f"{row[2]} + {row[3]} of {row[1]}" + (f"; {row[0].partition(': ')[2]}" if kind == "all" else "")
+    share = format_share(row[2] + row[3], row[4])
+    return f"{row[2]} + {row[3]} of {row[1]}" + (f"; {share}" if kind == "all" else "")
 
 
 def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
