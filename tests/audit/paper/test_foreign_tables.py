@@ -523,3 +523,17 @@ def test_the_second_value_is_second_to_several_that_are_best_alike(tmp_path: Pat
     assert audit_table(tmp_path, body.replace("39.0", "95.1")).likely == []
     (tmp_path / "wrong").mkdir()
     assert len(audit_table(tmp_path / "wrong", body.replace("39.0", "94.1")).likely) == 1
+
+
+#: Mean scores of one to five in per cent, so that each is a multiple of .2.
+SCALE = "Model & G & P & $\\Delta$\n-----\nA & 88.8 & 79.6 & -9.2\nB & 81.2 & 78.8 & -2.4\nC & 67.8 & 74.6 & +7.0\n"
+SCALE += "D & 63.4 & 72.8 & +9.4\nE & 61.2 & 81.8 & +20.6"
+
+
+def test_a_difference_on_the_steps_of_a_scale_is_likely(tmp_path: Path) -> None:
+    for name, text, answer in (("steps", SCALE, "likely"), ("finer", SCALE.replace("20.6", "20.5"), "contradicts")):
+        (tmp_path / name).mkdir()
+        audit = audit_table(tmp_path / name, text)
+        assert audit.answer == answer and broken(audit) == ["C, Δ"]
+    (tmp_path / "far").mkdir()
+    assert audit_table(tmp_path / "far", SCALE.replace("+7.0", "+7.8")).answer == "contradicts"

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from statistics import median
 
 from plumbline.audit.paper.evidence import meets
@@ -22,6 +23,9 @@ FAR = 0.1
 
 #: Units of the last digit within which several means on one side of the arithmetic ones may be of another kind.
 NEAR = 3
+
+#: Fewest numbers whose common steps are no chance.
+STEPPED = 12
 
 #: Powers of ten that the units of a ratio's two columns may differ by, "234 B / 257 M"; 2 is that of per cent.
 _SCALES = (-9, -6, -3, 0, 2, 3, 6, 9)
@@ -48,7 +52,7 @@ def find_doubts(
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
     elif formula in CHANGES:
         doubts = {**_doubt_operands(target, formula, operands, off, lines), **_doubt_direction(target, off, computed)}
-    cut = {} if doubts else _doubt_rounding(target, off, computed)
+    cut = {} if doubts else _doubt_rounding(target, off, computed) | _doubt_steps(target, formula, operands, off)
     marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
     among = {key for key in computed if any(line.cells[key].has_footnote for line in operands if key in line.cells)}
     if among <= set(off):
@@ -101,6 +105,29 @@ def _doubt_rounding(target: Line, off: Sequence[str], computed: Mapping[str, End
         if furthest < 0 or nearest > 0.999 * width:
             return {}  # no number that its digits are cut off of gives it
     return {key: Doubt("its last digit may be cut off, not rounded") for key in off}
+
+
+def _doubt_steps(target: Line, formula: Formula, operands: Sequence[Line], off: Sequence[str]) -> dict[str, Doubt]:
+    """Doubts where every number is a multiple of two, five or ten of its last digit, as twenty times a mean of scores
+    from one to five is: each is rounded to those steps."""
+    numbers = [number.text for line in (target, *operands) for number in line.numbers.values()]
+    places = {int(Decimal(text).as_tuple().exponent) for text in numbers}
+    if len(operands) < 2 or len(places) > 1 or len(numbers) < STEPPED:
+        return {}
+    exponent = places.pop()
+    step = math.gcd(*(int(Decimal(text).scaleb(-exponent)) for text in numbers), 10)
+    half = step * 10.0**exponent / 2
+    doubts = {}
+    for key in off if step > 1 else ():
+        printed, *parts = [
+            (line.ends[key][1] - half, line.ends[key][1], line.ends[key][1] + half) for line in (target, *operands)
+        ]
+        ends = formula.ends(parts)
+        if ends is not None and meets(printed, ends):
+            doubts[key] = Doubt(
+                f"every number is a multiple of {step * 10.0**exponent:g}, and rounded to that it is right"
+            )
+    return doubts
 
 
 def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: Ends, lines: Lines) -> Doubt | None:
