@@ -20,6 +20,21 @@ is what the audit was worked on with, `extra` papers were looked at for false al
 places have a verdict by hand, with its reason, in `audit_corpus/labels.csv`; "none" are tables without a relation.
 """
 
+#: What is to be known of a split's figures.
+NOTES = {
+    "last": """
+Opened once, at 16cd5a7f: each accused place was written down and then labelled by hand. After they were opened one thing
+was changed, which is the next column: where every number is a multiple of a step, rounding to it may explain a change.
+""",
+}
+MISSED = """
+## What stands between
+
+Of the 251 faults planted into the 40 papers the audit passes over those below; the lines are counted in the last run.
+
+{lines}
+"""
+
 
 def main() -> None:
     """Write the page."""
@@ -34,7 +49,7 @@ def main() -> None:
     for split in SPLITS:
         runs = [run for run in measured if run["split"] == split]
         if runs:
-            parts += [f"\n## {split}, {runs[0]['papers']} papers\n", *_describe(runs)]
+            parts += [f"\n## {split}, {runs[0]['papers']} papers\n{NOTES.get(split, '')}", *_describe(runs)]
     (HERE.parent / "audit_corpus.md").write_text("\n".join(parts), encoding="utf-8")
 
 

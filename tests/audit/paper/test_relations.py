@@ -149,3 +149,9 @@ def test_a_named_mean_or_total_needs_little_agreement(tmp_path: Path, table: str
 def test_a_part_of_the_row_above_is_no_part_of_the_total(tmp_path: Path, name: str, answer: str) -> None:
     table = f'part,Scenes\nTrain,"900,000"\nValidation,"100,020"\n{name},"20,004"\nTotal,"1,000,020"\n'
     assert audit_table(tmp_path, table).answer == answer
+
+
+@pytest.mark.parametrize(("rows", "told"), [(400, 0), (401, 1)])
+def test_rows_that_are_not_looked_at_are_told(tmp_path: Path, rows: int, told: int) -> None:
+    audit = audit_table(tmp_path, "m,A,B\n" + "".join(f"r{n},{n},{n + 7}\n" for n in range(rows)))
+    assert sum("400" in text for text in audit.dropped) == told

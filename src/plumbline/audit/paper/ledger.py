@@ -74,7 +74,7 @@ class Ledger:
         #: How many relations that a name states were looked for.
         self.searches = 0
         #: Relations that a name states and that hold in a table: those of the same names in the others are this one.
-        self.known: set[str] = set()
+        self.known_relations: set[str] = set()
         self._held: list[_HeldRelation] = []
         self._ids: list[str] = []
 

@@ -16,7 +16,7 @@ from plumbline.audit.paper.doubts import Doubt, find_doubts
 from plumbline.audit.paper.evidence import SAID, SAID_ALL, Agreement, tail
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.line_types import VALUE
-from plumbline.audit.paper.lines import SMALL, Line, Lines, columns_of, rows_of
+from plumbline.audit.paper.lines import LINES, PLACES, SMALL, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.sentence_checks import Sentence
 
@@ -50,6 +50,8 @@ def check_relations(
     relation_parts: set[tuple[str, frozenset[int]]] = set()
     done: set[tuple[str, int]] = set()
     by_column, by_row = columns_of(table, part.skip), rows_of(table, part.skip)
+    if len(table.rows) > PLACES or len(table.columns) > LINES:
+        ledger.dropped.append(f"{table.name}: only its first {PLACES} rows and {LINES} columns are looked at")
     for lines in (by_column, by_row):
         budget = Budget()
         # What a name states goes before what none does, so that a difference is found as one and not as a part of it.
@@ -98,11 +100,11 @@ def _find_relation(
     # A row that no name calls a difference is only found to recognise it as one: it does not compete with the others.
     checked = stated or lines.along == "column"
     holding = [pair for pair in tried if pair[1].holds(tries, stated=stated or not checked)]
-    known = False
+    is_known = False
     if stated and not holding:
         # What another table of the paper does by the same names leaves nothing to choose.
-        holding = [pair for pair in tried if pair[0].sentence in ledger.known and pair[1].holds_again()]
-        known, tries = bool(holding), len(holding) or tries
+        holding = [pair for pair in tried if pair[0].sentence in ledger.known_relations and pair[1].holds_again()]
+        is_known, tries = bool(holding), len(holding) or tries
     if not stated and checked:
         holding = [pair for pair in holding if pair[0].measure_against_shuffled().holds(tries, stated=False)]
     if holding:
@@ -111,12 +113,12 @@ def _find_relation(
         )
         relation_parts.add((lines.along, best.parts))
         done.add((lines.along, target.place))
-        slack = stated and not known and agreement.agree < agreement.rows
-        if slack and _holds_of_shuffled([pair[0] for pair in tried], best):
+        may_be_accused = stated and not is_known and agreement.agree < agreement.rows
+        if may_be_accused and _holds_of_shuffled([pair[0] for pair in tried], best):
             ledger.drop(lines.table.name, best.sentence, best.target, best.computed)
         elif checked:
             _check(best, lines, ledger, agreement.chance_of_itself(tries), stated=stated)
-            ledger.known.update([best.sentence] * stated)
+            ledger.known_relations.update([best.sentence] * stated)
         return
     if stated:
         _drop_stated(tried, tries, lines, ledger)
@@ -149,8 +151,8 @@ def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines
     ]
     total = next((candidate for candidate, _ in tried if candidate.plain_total), None)
     if total is not None:
-        alone = total.count_agreeing() == len(total.computed)
-        _check(total, lines, ledger, 0.0, stated=True, alone="" if alone else ALONE)
+        all_agree = total.count_agreeing() == len(total.computed)
+        _check(total, lines, ledger, 0.0, stated=True, alone="" if all_agree else ALONE)
     elif spoken:
         best, agreement = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
         doubted = _is_half_kept(best, agreement) or _is_doubted(agreement, tries)
