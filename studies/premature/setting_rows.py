@@ -71,7 +71,7 @@ QUANTITIES = {
     ),
     "locality_key_calibrated": SettingColumn("λ_K calibrated", ".3f", probe_reader("locality_key_calibrated", EARLY)),
     "immature_energy_share": SettingColumn(
-        "energy share R_P/‖X‖²", ".3f", probe_reader("projector_share", EARLY, "model")
+        "energy share R_P/‖X‖_F²", ".3f", probe_reader("projector_share", EARLY, "model")
     ),
     "immature_energy_share_chance": SettingColumn(
         "energy share of random P", ".3f", probe_reader("projector_share", EARLY, "model", "null")

@@ -6,20 +6,18 @@ Lines are counted as a reader sees them: of the title, of the sentences below it
 from __future__ import annotations
 
 import shutil
-from importlib import resources
+import struct
 from pathlib import Path
 
 import pytest
 
-from plumbline.report.page_frame import PresetWarning, ReportPage
-from plumbline.report.study_tables import lay_out
-from plumbline.report.write_report import ASSETS, ReportSite
+from plumbline.results.tables import write_table
 from plumbline.results.tables.shown_table import arrange_columns
-from plumbline.specs.study_config import Study
+from tests.report import table_pictures
 from tests.report.headless_browser import Browser
+from tests.report.table_pictures import write_page
 from tests.studies.made_shapes import make_table_at
-from tests.studies.made_targets import STUDIES, TABLES, make_target
-from tests.studies.test_printed_first import NoLinks
+from tests.studies.made_targets import STUDIES, TABLES, make_table
 
 WIDTHS = (390, 1280)
 #: For each table of a page: its id, the lines above it by what they are, whether it keeps to its section, and the
@@ -37,23 +35,6 @@ LOOK = """[...document.querySelectorAll('section.table')].map(section => {
   return [section.id, above, section.scrollWidth <= section.clientWidth, heads.map(head => head.textContent)]; })"""
 
 
-def write_page(study: str, shape: str, folder: Path) -> Path:
-    """The page of a study's tables."""
-    for name in ASSETS:
-        shutil.copyfile(str(resources.files("plumbline.report") / "assets" / name), folder / name)
-    tables = [make_table_at(study, name, shape) for owner, name in TABLES if owner == study]
-    grids = [lay_out(table, {}, NoLinks(), {"csv": f"{table.name}.csv"}) for table in tables]
-    config: Study = make_target(study, tables[0].name).study
-    contents = [(grid.id, f"{grid.name}: {grid.title}") for grid in grids]
-    template = "study_tables.html.j2"
-    page = ReportPage(path="tables.html", title=study, template=template, content={}, study=study, contents=contents)
-    content = {"page": page, "grids": grids, "broken": {}, "sources": NoLinks(), "study": config, "nav": [], "root": ""}
-    content["banner"] = PresetWarning.of(tables[0].preset, {})
-    text = ReportSite(results=None, folder=folder).environment.get_template(template).render(content)  # type: ignore[arg-type]
-    (folder / page.path).write_text(text, encoding="utf-8")
-    return folder / page.path
-
-
 @pytest.mark.parametrize(
     ("study", "shape"),
     [(study, "paper") for study in STUDIES]
@@ -62,7 +43,7 @@ def write_page(study: str, shape: str, folder: Path) -> Path:
 def test_six_lines_at_most_stand_above_a_table_on_a_page(
     chromium: Browser, study: str, shape: str, tmp_path: Path
 ) -> None:
-    page = write_page(study, shape, tmp_path)
+    page = write_page(study, [make_table_at(study, name, shape) for owner, name in TABLES if owner == study], tmp_path)
     for width in WIDTHS:
         chromium.look(width=width)
         chromium.open(page)
@@ -76,3 +57,19 @@ def test_six_lines_at_most_stand_above_a_table_on_a_page(
             table_made = make_table_at(study, table.removeprefix("table-"), shape)
             columns = [column.heading for column in arrange_columns(table_made) if column.of_paper]
             assert set(columns) <= set(heads), (width, table, heads)
+
+
+def test_a_table_is_pictured_in_every_way(chromium: Browser, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write_table.write(*make_table("query_free", "table2"), results / "query_free/table2.csv")
+    table_pictures.main([str(tmp_path), "--results", str(results), "--only", "query_free/table2"])
+    ways = {path.stem.removeprefix("query_free_table2_"): path for path in tmp_path.glob("*.png")}
+    assert {"terminal80", "terminal120", "markdown", "page1280", "page390"} <= set(ways)
+    widths = {way: struct.unpack(">I", path.read_bytes()[16:20])[0] for way, path in ways.items()}
+    assert widths["page390"] == 390 and widths["page1280"] == 1280 and widths["terminal80"] < widths["terminal120"]
+    assert (tmp_path / "query_free_table2.pdf").exists() == (shutil.which("pdflatex") is not None)
+
+
+def test_pictures_of_no_table_are_an_error(chromium: Browser, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        table_pictures.main([str(tmp_path), "--results", str(tmp_path / "nowhere")])

@@ -85,7 +85,7 @@ def test_markdown(table: Table) -> None:
 def test_tex(table: Table) -> None:
     text = write_table.to_tex(table)
     assert r"\multicolumn{1}{@{}l}{Name} & \multicolumn{1}{r}{" in text and r"$\Delta_x$ \&" in text
-    assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & $<10^{-300}$ \\*" in text
+    assert r"ReLU$^2$ \textbar{} \{a\}\_b\textbackslash{}c & +0.12 & $<10^{-300}$ \\*" in text
     assert "\n" + r" & (0.1250) &  \\[1pt]" in text and r" & ($<10^{-7}$) & " in text
     assert r"\caption{50 \% of \#1. Preset demo" in text
     assert r"\label{tab:s_x-t}" in text and "Beware" not in text and "A note" not in text
@@ -110,6 +110,7 @@ def test_notes_for_tex(table: Table) -> None:
     ("text", "expected"),
     [
         ("λ_Q, ✓ × ′", r"$\lambda_Q$, $\checkmark$ $\times$ $'$"), ("x₁₂⁻¹", "x$_1$$_2$$^-$$^1$"),
+        ("|z| of `a|b`", r"\textbar{}z\textbar{} of \texttt{a\textbar{}b}"),
         ("W_Q^t of `d_k --x`", r"$W_Q$$^{t}$ of \texttt{d\_k -{}-x}"), ('"a" & Ćé', r"``a'' \& Ćé"),
         ("中 and \N{LEFT-POINTING ANGLE BRACKET}", "[U+4E2D] and [U+2329]"),
         ("a long_name", r"a long\_name"), ("Θ Α ε", r"$\Theta$ $\mathrm{A}$ $\varepsilon$"),
@@ -184,7 +185,8 @@ def test_a_table_is_read_back_as_it_was_written(table: Table, tmp_path: Path) ->
         (0.12345, ".3f", "0.123"), (7, ".3f", "7"), (3.0, "+.1f", "+3.0"), (1234567, ",d", "1,234,567"),
         (4143800000000000, ".4e", "4.1438e+15"), (0.0, "probability", "<1e-300"), (0.99, "probability", "0.99"),
         (0.0266, "probability", "0.027"), (1e-9, "probability", "1.0e-09"), (0.4820, "as printed", "0.482"),
-        (3.5, "g", "3.5"), ("word", ".3f", "word"),
+        (3.5, "g", "3.5"), ("word", ".3f", "word"), (2031.7, ".3g", "2030"), (-2031.7, "+.3g", "-2030"),
+        (2e6, ".3g", "2e+06"),
     ],
 )  # fmt: skip
 def test_formats(value: float | str, style: str, text: str) -> None:

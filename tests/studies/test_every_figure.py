@@ -135,6 +135,8 @@ def list_points(axes: Axes) -> Iterator[tuple[float, float]]:
         if line.get_transform() == axes.transData and len(line.get_xdata()):
             pixels = axes.transData.transform(np.column_stack(line.get_data()).astype(float))
             pixels = pixels[np.isfinite(pixels).all(axis=1)]
+            if len(pixels) == 1 and isinstance(line.get_markevery(), tuple):
+                continue  # marks that stand apart along a line do not stand on a lone point
             yield from pixels
             if line.get_linestyle() != "None":
                 for start, end in pairwise(pixels):

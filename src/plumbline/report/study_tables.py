@@ -55,7 +55,9 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
     below = place_texts(replace(table, warnings=[]), columns, heading=True)[1]
     rows = dict(zip(list_rows(table), table.rows, strict=False))
     shown_rows = zip(*(column.cells for column in columns), strict=True)
-    short = [column for column in columns if column.of_paper or column.narrow or column.label]
+    sentences = [column for column in columns if not column.numeric and column.longest > WIDE]
+    # Sentences far to the right would make rows high of which little is seen.
+    short = [c for c in columns if c.of_paper or c.narrow or (c.label and (c not in sentences or c is columns[0]))]
     short = columns if all(column.label for column in short) else short
     own = next((column for column in columns if not column.of_paper and not column.label), None)
     return PageTable(
@@ -66,7 +68,7 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
             ColumnHead(
                 text=column.heading,
                 numeric=column.numeric,
-                wide=not column.numeric and column.longest > WIDE,
+                wide=column in sentences,
                 short=column in short,
                 first_of_ours=bool(table.paper_columns) and column is own,
             )
@@ -144,7 +146,7 @@ def _judge_cell(
         _write_value(row[name]),
         _write_value(printed),
         table.preset,
-        trained=bool(runs),
+        trained=bool(runs) and columns[name].kind == "reproduced",  # a setting has no noise
         texts={texts.get(key, DOCUMENTS) for key in runs} <= {DOCUMENTS},
         spread=_find_spread(table, columns[name], row),
         seeds=_count_seeds(row[name]),

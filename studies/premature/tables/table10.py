@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, column_pair, make_table
+from plumbline.results.tables.shared_columns import FACTS, make_table, setting_pair
 from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
@@ -35,7 +35,7 @@ def table10(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         study,
         key="setting",
         columns=[
-            *column_pair("lr_multiplier", "learning rate multiplier", "g"),
+            *setting_pair("lr_multiplier", "learning rate multiplier", "g"),
             *setting_rows.columns(NAMES, tuple(NAMES)[:4]),
             *FACTS,
         ],

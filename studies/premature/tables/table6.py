@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.shared_columns import FACTS, column_pair, make_table
+from plumbline.results.tables.shared_columns import FACTS, make_table, setting_pair
 from plumbline.results.tables.table import Cell, Table, list_published_cells
 from plumbline.specs.study_config import Study
 
@@ -36,7 +36,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         key="setting",
         columns=[
             *setting_rows.columns(NAMES, tuple(NAMES)),
-            *column_pair("entropy_floor", "entropy floor", ".2f"),
+            *setting_pair("entropy_floor", "entropy floor", ".2f"),
             *FACTS,
         ],
         rows=rows,

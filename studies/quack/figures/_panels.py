@@ -45,11 +45,14 @@ def mark(method: str) -> str:
     return LOOKS[method][1]
 
 
-def curve(method: str) -> dict[str, Any]:
-    """How a method's curve over training is drawn: marks of different methods stand at different places."""
+def curve(method: str, points: int) -> dict[str, Any]:
+    """How a method's curve over training is drawn: marks of different methods stand at different places.
+
+    A curve of one point is its mark.
+    """
     own, sign, width, dashes = LOOKS[method]
     start = MARKS_APART * (0.2 + list(LOOKS).index(method) / len(LOOKS))
-    marks = {"marker": sign, "markersize": 3.5, "markevery": (start, MARKS_APART)}
+    marks = {"marker": sign, "markersize": 3.5, "markevery": (start, MARKS_APART) if points > 1 else None}
     return {"color": own, "linewidth": width, "linestyle": dashes, "zorder": 5 - width / 2, **marks}
 
 
@@ -65,7 +68,7 @@ def legend(figure: Figure, grid: RunGrid, extra: Iterable[Line2D] = (), *, marks
         Line2D(
             [],
             [],
-            **({"color": colour(method), "marker": mark(method)} if marks else curve(method) | {"markevery": None}),
+            **({"color": colour(method), "marker": mark(method)} if marks else curve(method, 1)),
             label=grid.study.definition["methods"][method]["label"],
         )
         for method in methods(grid)

@@ -62,7 +62,7 @@ def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float) -> tuple[list[dict
         if key is None or not steps.size:
             continue
         curves[method] = pd.Series(losses, index=steps)
-        axes.plot(steps, losses, **curve(method))
+        axes.plot(steps, losses, **curve(method, len(steps)))
         if grid.outcome(key) == DIVERGED:
             axes.plot(steps[-1], losses[-1], "x", color=colour(method), markersize=7, markeredgewidth=1.8, zorder=5)
         late_losses = losses[steps >= EARLY * grid.spec(key).train.steps]

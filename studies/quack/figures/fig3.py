@@ -76,7 +76,7 @@ def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float, probe: str) -> lis
             gaps.append(f"{grid.study.definition['methods'][method]['label']}: {_why(grid, key)}")
             continue
         curves[method] = read
-        axes.plot(read.index, read, **curve(method))
+        axes.plot(read.index, read, **curve(method, len(read)))
         entry = {"run": key, "attention": ATTENTION[scale], "method": method, "base_lr": eta, "tau": grid.tau(key)}
         rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
     if probe == FIRST:

@@ -40,11 +40,10 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     figure, axes = figure_style.make_canvas(figure_style.PAGE, 3.1)
     curves, absent = [], []
     for method, seed, colour, line in GRADIENTS:
-        key = frames.key(LARGE, method, seed)
+        key, label = frames.key(LARGE, method, seed), f"{format_label(study, method)}, seed {seed}"
         if key is None:
-            absent.append(f"{method}, seed {seed} (no run of this study)")
+            absent.append(f"{label} (no run of this study)")
             continue
-        label = f"{format_label(study, method)}, seed {seed}"
         if frames.runs.loc[key, "outcome"] == MISSING:
             absent.append(f"{label} (missing)")
             continue

@@ -47,11 +47,11 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     band = _draw_band(axes, frames, study)
     others = 0
     for method, colour in LOSSES.items():
-        key = frames.key(BASE, method)
+        key, label = frames.key(BASE, method), format_label(study, method)
         if key is None:
-            absent.append(f"{method} (no run of this study)")
+            absent.append(f"{label} (no run of this study)")
             continue
-        outcome, label = frames.runs.loc[key, "outcome"], format_label(study, method)
+        outcome = frames.runs.loc[key, "outcome"]
         held_out = frames.metrics(key).query("split == 'validation'")
         held_out = held_out[np.isfinite(held_out["loss"].astype(float))]
         if held_out.empty:

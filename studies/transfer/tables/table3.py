@@ -117,7 +117,7 @@ def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
     up, down = improvers(values, reference), failures(values, reference)
     others = values[values.index != reference]
     sentences = []
-    for name, part in (("improvers", up), ("all methods that completed both", others)):
+    for name, part in (("the improvers", up), ("all methods that completed both", others)):
         spearman = rank_correlation(part)
         if spearman is not None and not math.isnan(spearman.rho):
             kind = "exact permutation" if spearman.exact else "random permutations"
@@ -125,9 +125,7 @@ def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
                 f"ρ = {spearman.rho:+.2f} over n = {spearman.n}, p = {format_probability(spearman.p_permutation)} "
                 f"({kind}), "
             )
-            sentences.append(
-                (f"Spearman of the {name}", text + f"{format_probability(spearman.p_t)} (t approximation)")
-            )
+            sentences.append((f"Spearman of {name}", text + f"{format_probability(spearman.p_t)} (t approximation)"))
     for name, part in (("improvers", up), ("methods below the baseline", down)):
         same_signs, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
         sentences.append((f"Signs preserved, {name}", f"{same_signs} of {n}"))

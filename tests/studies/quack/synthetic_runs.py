@@ -183,7 +183,9 @@ class Written:
             for steps in (0, 1)
             for step, part in line
         ]
-        for step, part in line[1:]:
+        # What watches a step reads every so many and in the last one, which is all of them where they are few.
+        every = next(entry["every"] for entry in spec.interventions if entry["name"] == "logit_change")
+        for step, part in line[1:] if steps[-1] > every else line[-1:]:
             watched = {"logit_change": facts.change, "logit_change_max": 5 * facts.change}
             watched |= {"logit_max": start + part * (end - start) - 0.5}
             rows += [

@@ -84,7 +84,7 @@ def test_what_the_document_has_and_the_study_has_not_is_said(mine: World) -> Non
     assert "study: hybrid_norm/s42" in " ".join(make(mine, "tables", "table6").notes)
     assert "no run second_hardware" in " ".join(make(mine, "tables", "table5").notes)
     axis_text = "\n".join(text.get_text() for text in make(mine, "figures", "fig2").figure.axes[0].texts)
-    assert "Baseline 5.000" in axis_text and "attnres (no run of this study)" in axis_text
+    assert "Baseline 5.000" in axis_text and "AttnRes (no run of this study)" in axis_text
 
 
 def test_its_cost_stands_beside_the_papers(mine: World) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 #: A p-value; a printed number, whose text is kept. Any other format is one of Python's, such as ``+.4f``.
 PROBABILITY, AS_PRINTED = "probability", "as printed"
 
+#: Below this a number with an exponent is written out.
+WHOLE = 1e6
+
 #: Below this a double cannot tell a p from zero, and no p is zero.
 UNDERFLOW = "<1e-300"
 
@@ -15,7 +18,12 @@ def format_number(value: float | int | str, number_format: str) -> str:
         return str(value)
     if number_format == PROBABILITY:
         return format_probability(value)
-    return str(value) if isinstance(value, int) and number_format[-1] in "fg" else format(value, number_format)
+    if isinstance(value, int) and number_format[-1] in "fg":
+        return str(value)
+    written = format(value, number_format)
+    # Of a thousand and more a few digits are read more easily with the zeros behind them.
+    sign = "+" if number_format.startswith("+") else ""
+    return f"{float(written):{sign}.0f}" if "e+" in written and abs(value) < WHOLE else written
 
 
 def format_probability(value: float) -> str:

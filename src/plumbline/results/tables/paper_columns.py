@@ -99,7 +99,8 @@ def _write_as(text: str, form: str | None) -> str:
 def _plain(text: str) -> list[str]:
     """Take what two texts have in common that say the same: their letters and their numbers, with sign and point."""
     letters = re.sub(r"[\W\d_]", "", text).casefold()
-    return [letters, *re.findall(r"(?<![\w.])-?\d[\d.]*|\d[\d.]*", text)]
+    numbers = re.findall(r"(?<![\w.])-?\d[\d.]*|\d[\d.]*", text)
+    return [letters, *(re.sub(r"\.0*$", "", number) for number in numbers)]
 
 
 def _is_number(text: str) -> bool:

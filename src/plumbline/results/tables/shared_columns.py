@@ -49,6 +49,14 @@ def column_pair(
     ]
 
 
+def setting_pair(name: str, header: str, number_format: str) -> list[Column]:
+    """Make a column of numbers that runs are set to, and the column of printed ones next to it."""
+    return [
+        Column(name=name, header=header, kind="fact", format=number_format),
+        make_published_column(name, header),
+    ]
+
+
 def label_columns(key: str, header: str) -> list[Column]:
     """Make the two columns that name a row: its key, and its label for people."""
     return [

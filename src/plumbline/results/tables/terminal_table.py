@@ -3,6 +3,8 @@ is room."""
 
 from __future__ import annotations
 
+import itertools
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +27,8 @@ from plumbline.results.tables.table import Table
 WIDTH, WIDE = 80, 120
 #: The most that names of rows and other texts take before they are folded.
 NAMES, TEXT = 12, 16
+#: What names of rows keep of a wide terminal.
+WIDE_NAMES = 24
 #: Blanks between two columns.
 GAP = 2
 
@@ -56,10 +60,12 @@ def format_table(table: Table, path: Path, width: int) -> str:
     offered = [column for column in columns if column.of_paper or column.narrow or width >= WIDE] or columns
     names = [column for column in offered if column.label and (column.of_paper or column.narrow)] or offered[:1]
     room = width - sum(_measure(column).least + GAP for column in names) + GAP
+    # Columns that are shown for there is room do not take it from the names of rows.
+    names_kept = sum(max(0, min(_measure(column).most, WIDE_NAMES) - _measure(column).least) for column in names)
     chosen = choose_columns(
         [column for column in offered if column not in names],
         lambda column: GAP + (_measure(column).most if column.of_paper or column.narrow else _measure(column).least),
-        room,
+        room - (names_kept if width >= WIDE else 0),
         most=len(columns),
     )
     parts = _split(chosen, room)
@@ -137,12 +143,15 @@ def _draw_row(cells: Sequence[list[str]], columns: Sequence[ShownColumn], widths
 
 
 def _break(text: str, width: int) -> list[str]:
-    """Break a text into lines at its blanks, and a word that is too long anywhere."""
+    """Break a text into lines at its blanks, and a word that is too long behind its hyphens, else anywhere."""
     lines = [""]
     for word in text.split():
-        for part in chop_cells(word, width) if cell_len(word) > width else [word]:
-            if lines[-1] and cell_len(lines[-1]) + 1 + cell_len(part) > width:
+        parts = re.findall(r"[^-/_]*[-/_]+|[^-/_]+", word) if cell_len(word) > width else [word]
+        gap = " "
+        for part in itertools.chain.from_iterable(chop_cells(part, width) for part in parts):
+            if lines[-1] and cell_len(f"{lines[-1]}{gap}{part}") > width:
                 lines.append(part)
             else:
-                lines[-1] += f" {part}" if lines[-1] else part
+                lines[-1] += f"{gap}{part}" if lines[-1] else part
+            gap = ""
     return lines

@@ -27,6 +27,7 @@ _WORDS |= {
     "\N{NARROW NO-BREAK SPACE}": r"\,",
     "\N{THIN SPACE}": r"\,",
     "•": r"\textbullet{}",
+    "|": r"\textbar{}",  # a dash in TeX's first fonts
 }
 
 #: Greek letters that TeX has no command for: they look like these.
@@ -102,10 +103,10 @@ def _signs_to_tex(text: str, broken: bool) -> str:
 def _sign_to_tex(sign: str) -> str:
     if sign in LATEX_ESCAPE_RULES:
         return LATEX_ESCAPE_RULES[sign]
-    if " " <= sign <= "~" or (ord(sign) in _LETTERS and sign not in _MATHS):
-        return sign
     if sign in _WORDS:
         return _WORDS[sign]
+    if " " <= sign <= "~" or (ord(sign) in _LETTERS and sign not in _MATHS):
+        return sign
     maths = _sign_to_maths(sign)
     return f"${maths}$" if maths else " " if sign.isspace() else f"[U+{ord(sign):04X}]"
 
