@@ -135,7 +135,7 @@ def test_values_stand_in_order_of_time() -> None:
     )
     assert "run 1: plain, seed 104: 4.9993" in [each.text for each in parts["title"]]
     assert "plain 4.9993, 5.0011, 4.9972, 5.0043, 5.0021; cosine 4.9912, 4.9935;" in (parts["desc"][0].text or "")
-    assert "in the order of time" in write_markdown(decision, "x.svg")
+    assert "order of time" in write_markdown(decision, "x.svg")
     for order in ((), (*decision.order[:-1], None)):
         page, picture = write_markdown(replace(decision, order=order), "x.svg"), replace(decision, order=order)
         assert "in the order of time" not in page
