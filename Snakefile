@@ -55,7 +55,7 @@ rule all:
     """Every target of every study that config/config.yaml names."""
     default_target: True
     input:
-        lambda wildcards: PROJECT.targets.everything(),
+        lambda wildcards: PROJECT.targets.list_all_products(),
 
 
 rule smoke:

@@ -203,7 +203,7 @@ def test_a_finding_about_words_has_places_and_no_rows(changed):
     text = to_markdown(build(["quack"], changed), ["quack"], by_study, read, {"quack": None}, listed)
     assert '### quack: x (words: reference)\n\nThere are six sections.\n\n- sec 1: "see section 7"\n' in text
     assert "Findings about words alone: 1." in text and max(map(len, text.splitlines())) <= WIDTH
-    assert "| sentences  |      25 |" in text and "- **other work**: a number of another work." in text
+    assert "| sentences  |      25 |" in text and "- **other work**: a number" in text
     for wrong in (f"rows: [norms], {wording}", "", "wording: {kind: rumour, places: [{where: a, says: b}]}"):
         path.write_text(f"findings: [{{id: x, bears_on: detail, text: why, {wrong}}}]\n")
         with pytest.raises(PlumblineError, match=r"quack/findings.yaml"):

@@ -124,10 +124,10 @@ def headless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
         (link, "not a plain file"),
         (edit_content, "README.md.*not the file.*ro-crate-metadata.json"),
         (add_member, "'bundle/more' is not listed"),
-        (twice, "README.md is in it twice"),
+        (twice, "README.md.*twice"),
         (drop_member, "lacks 1 of its 4 files"),
-        (endless, "README.md has no size and sha256"),
-        (headless, "does not begin with bundle/ro-crate-metadata.json"),
+        (endless, "README.md.*size.*sha256"),
+        (headless, "begin.*bundle/ro-crate-metadata.json"),
     ],
 )
 def test_what_somebody_changed_is_refused_and_leaves_nothing(
@@ -251,7 +251,7 @@ def test_a_sparse_file_is_no_plain_one(tmp_path: Path, bundle: Path) -> None:
             tar.addfile(first, io.BytesIO(metadata))
             raw.write(bytes(block) + readme.ljust(512, b"\0"))
         bundle.write_bytes(lzma.compress(raw.getvalue()))
-    with pytest.raises(PlumblineError, match=r"'bundle/README\.md' is not a plain"):
+    with pytest.raises(PlumblineError, match=r"'bundle/README\.md'.*plain"):
         archive.unpack(bundle, tmp_path / "out", {})
 
 

@@ -163,7 +163,7 @@ def test_an_early_state_of_this_format(packed: Path) -> None:
         description.parse_description(json.dumps(info).encode(), "here")
     message = str(refused.value)
     assert f"claims format {description.FORMAT}" in message and "`openblas`" in message
-    assert "by an early version of Plumbline" in message
+    assert "early version of Plumbline" in message
     assert f"git worktree add ../plumbline-1234abc {info['commit']} && " in message and "no bundle" not in message
 
 
@@ -202,7 +202,7 @@ def test_a_commit_that_git_cannot_write_is_named(
         commit = run_git("commit-tree", whole, "-m", "two", read=b"")
     edit_bundle(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code_hash, "PACKAGE", repository / "src/plumbline")
-    with pytest.raises(PlumblineError, match=rf"git cannot write src of commit {commit} .*(invalid path|valid object)"):
+    with pytest.raises(PlumblineError, match=rf"src of commit {commit} .*(invalid path|valid object)"):
         rebuild.rebuild_bundle(bundle, tmp_path / "out", at_commit=True)
 
 
@@ -275,7 +275,7 @@ def test_a_bundle_cannot_have_products_written_elsewhere(packed: Path, place: st
     info = json.loads(archive.read_file(packed, description.NAME))
     within = {"work": info["configuration"], "path": info["products"][0]}.get(place, info)
     within[place] = value
-    with pytest.raises(PlumblineError, match="does not say what is in it"):
+    with pytest.raises(PlumblineError, match="what is in it"):
         description.parse_description(json.dumps(info).encode(), "here")
 
 
@@ -293,7 +293,7 @@ HOSTILE = {
 def test_what_no_bundle_says_is_refused_before_it_is_unpacked(packed: Path, change: Callable[[Any], None]) -> None:
     info = json.loads(archive.read_file(packed, description.NAME))
     change(info)
-    with pytest.raises(PlumblineError, match="does not say what is in it as that format has it"):
+    with pytest.raises(PlumblineError, match="as that format"):
         description.parse_description(json.dumps(info).encode(), "here")
 
 
@@ -332,7 +332,7 @@ def test_what_comes_out_otherwise_is_told_of(
     monkeypatch.setattr("sys.argv", words)
     assert rebuild.main() == 1 and coretypes == ["Haswell"]
     out = capsys.readouterr().out
-    assert f"different: {name}table1.csv\n" in out and "differs from what the bundle was made with" in out
+    assert f"different: {name}table1.csv\n" in out and "bundle was made with" in out
     with open(tmp_path / "out" / rebuild.LIST) as lines:
         verdicts = {row["file"]: row["verdict"] for row in csv.DictReader(lines)}
     assert verdicts[f"{name}fig9.png"] == "missing" and verdicts[f"{name}interpretations.md"] == "equal", verdicts
@@ -359,7 +359,7 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
     fingerprint_file.sidecar_path(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
-    with pytest.raises(PlumblineError, match="has no fingerprint of interpretations transfer"):
+    with pytest.raises(PlumblineError, match="fingerprint of interpretations transfer"):
         verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
     fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
     with pytest.raises(PlumblineError, match=r"interpretations transfer .*snakemake bundle"):

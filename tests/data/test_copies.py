@@ -149,7 +149,7 @@ def test_a_corpus_that_trains_on_what_it_holds_out_is_noted(folder: Path, tmp_pa
     paths = SimpleNamespace(corpus=lambda name: f"corpora/{name}")
     project = SimpleNamespace(corpora={"mine": None, "other": None}, root=tmp_path, paths=paths)
     [note] = folders.copies_on_both_sides(SimpleNamespace(project=project))
-    assert note.subject == "texts of mine" and "held-out documents are in train as well" in note.message
+    assert note.subject == "texts of mine" and "held-out documents" in note.message
 
 
 @pytest.mark.slow

@@ -153,16 +153,16 @@ def test_no_folder_is_not_the_working_directory(tmp_path: Path, folder: str, mon
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"id": "a", "source": "s"', r"a\.jsonl:2: not a line of JSON"),
-        ('["a"]', r"a\.jsonl:2: a document is a JSON object"),
+        ('{"id": "a", "source": "s"', r"a\.jsonl:2: not a line"),
+        ('["a"]', r"a\.jsonl:2: a document is"),
         ('{"id": "a", "source": "s"}', r"a\.jsonl:2: key 'text' is missing"),
-        ('{"text": 7}', r"a\.jsonl:2: key 'text' must be a non-empty string, not 7"),
-        ('{"id": 1, "source": "s", "text": "t"}', r"a\.jsonl:2: key 'id' must be a non-empty string, not 1"),
-        ('{"id": "a", "source": "s", "text": " "}', r"a\.jsonl:2: key 'text' must be a non-empty string"),
+        ('{"text": 7}', r"a\.jsonl:2: key 'text' .* not 7"),
+        ('{"id": 1, "source": "s", "text": "t"}', r"a\.jsonl:2: key 'id' .* not 1"),
+        ('{"id": "a", "source": "s", "text": " "}', r"a\.jsonl:2: key 'text' .*non-empty"),
         ('{"id": "a", "source": "s", "text": "t", "txt": "t"}', r"a\.jsonl:2: unknown key 'txt'"),
-        ('{"id": "a", "source": "s", "text": "\\ud800"}', r"a\.jsonl:2: key 'text' holds half a surrogate"),
-        ('{"id": "a", "text": "t", "text": "u"}', r"a\.jsonl:2: the key 'text' is there twice in one object; leave"),
-        ('{"id": "x", "source": "s", "text": "t"}', r"two documents have the id 'x'"),
+        ('{"id": "a", "source": "s", "text": "\\ud800"}', r"a\.jsonl:2: key 'text' .* surrogate"),
+        ('{"id": "a", "text": "t", "text": "u"}', r"a\.jsonl:2: 'text' .* twice .*leave"),
+        ('{"id": "x", "source": "s", "text": "t"}', r"two .*id 'x'"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:

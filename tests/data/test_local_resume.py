@@ -131,7 +131,7 @@ def test_a_source_that_changed_meanwhile_is_read_from_its_start(texts: Path, tmp
     os.utime(own / "a.jsonl", ns=(there.st_atime_ns, there.st_mtime_ns))
     done = gather(own, tmp_path / "out")
     assert read_counts(done)[0] == DOCUMENTS
-    assert "a file of the folder of texts, or what is asked of them, changed: reading starts again" in done.stderr
+    assert "changed: reading starts again" in done.stderr
     assert not list((tmp_path / "out").glob(".local-*"))
     gather(own, tmp_path / "anew")
     assert read_outputs(tmp_path / "out") == read_outputs(tmp_path / "anew")
@@ -148,7 +148,7 @@ def test_other_shards_are_written_again(texts: Path, whole: dict[str, bytes], tm
         part.unlink()
     done = gather(texts, tmp_path)
     assert read_counts(done)[0] == 0
-    assert damage == "gone" or "not what was written there" in done.stderr
+    assert damage == "gone" or "not what was written" in done.stderr
     assert read_outputs(tmp_path) == whole
 
 
@@ -169,7 +169,7 @@ def test_a_mistake_keeps_nothing_small(texts: Path, tmp_path: Path, capsys: pyte
     own.mkdir()
     (own / "a.jsonl").write_bytes((texts / "a.jsonl").read_bytes() + b"{\n")
     args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
-    with pytest.raises(documents.PlumblineError, match="not a line of JSON"):
+    with pytest.raises(documents.PlumblineError, match="line of JSON"):
         documents.main([*args, "--out", str(tmp_path / "out")])
     assert not read_outputs(tmp_path / "out") and "are kept there" not in capsys.readouterr().err
     assert read_cache.SAVE_BYTES > 10**8 and split.WRITE_BYTES > 10**7

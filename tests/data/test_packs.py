@@ -90,7 +90,7 @@ def test_packs_have_names_of_their_own(stages: Stages, tmp_path: Path) -> None:
     for pack in packs:
         assert pack.manifest["corpus"]["name"] == "made_up"
         np.testing.assert_array_equal(pack.rows(np.arange(5)), packs[-1].rows(np.arange(5)))
-    with pytest.raises(PlumblineError, match="--pack-size 'tiny=6': there is a pack 'tiny'"):
+    with pytest.raises(PlumblineError, match=r"--pack-size 'tiny=6':.*pack.*'tiny'"):
         run_pack(stages, tmp_path / "twice", "tiny=5", "tiny=6")
     with pytest.raises(PlumblineError, match=r"--pack-size '\.\./up=5': give NAME=SEQUENCES"):
         run_pack(stages, tmp_path / "up", "../up=5")
@@ -101,13 +101,13 @@ def test_bad_token_shards(stages: Stages, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"train-0001\.npy.*`tokenize`"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     bad.write_bytes(stages.tokens[1].read_bytes()[:-100])
-    with pytest.raises(PlumblineError, match=r"train-0001\.npy is truncated or damaged"):
+    with pytest.raises(PlumblineError, match=r"train-0001\.npy.*truncated"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     bad.write_bytes(stages.tokens[1].read_bytes() + b"\1")
-    with pytest.raises(PlumblineError, match=r"train-0001\.npy is truncated or damaged"):
+    with pytest.raises(PlumblineError, match=r"train-0001\.npy.*truncated"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     np.save(bad, np.load(stages.tokens[1]).astype(np.uint32))
-    with pytest.raises(PlumblineError, match=r"train-0001\.npy was not made with"):
+    with pytest.raises(PlumblineError, match=r"train-0001\.npy.*made"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     np.save(bad, np.array([5000, Pack(stages.packs / "base.json").manifest["separator"]], dtype=np.uint16))
     with pytest.raises(PlumblineError, match="holds the id 5000"):

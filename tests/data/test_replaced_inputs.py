@@ -101,7 +101,7 @@ def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, caps
     content["splits"]["train"]["sha256"] = "0" * 64
     del content[fingerprint_file.OF_THE_REST]
     replace_bytes(facts, json.dumps(content).encode())
-    with pytest.raises(PlumblineError, match=r"train-0000\.npy was not made with documents\.json"):
+    with pytest.raises(PlumblineError, match=r"train-0000\.npy.*made.*documents\.json"):
         run_pack(own, own.packs, "base=300")
     replace_bytes(facts, whole)
     ids = np.load(own.tokens[1])

@@ -211,7 +211,7 @@ def test_a_validation_file_is_the_held_out_side(
     assert manifest["split_rule"].startswith("a document is held out if `val`")
     assert f"held_out.percent is not used: {name} " in capsys.readouterr().err
     (mine.path / "interval.bin").unlink()
-    with pytest.raises(PlumblineError, match=r"every token file is held out by its name .* none is left to train on"):
+    with pytest.raises(PlumblineError, match=r"every token file .* none is left"):
         mine.documents()
 
 
@@ -258,7 +258,7 @@ def test_two_kinds_of_files_are_refused(stages: Stages, tmp_path: Path) -> None:
     mine = folder(stages, tmp_path)
     FORMATS["uint16"][1](mine.path / "a.bin", [0, 1])
     FORMATS["header"][1](mine.path / "b.bin", [0, 1])
-    with pytest.raises(PlumblineError, match=r"b\.bin has a header and a\.bin"):
+    with pytest.raises(PlumblineError, match=r"b\.bin.*header.*a\.bin"):
         mine.documents()
     (mine.path / "b.bin").unlink()
     FORMATS["npy int64"][1](mine.path / "c.npy", [0, 1])
@@ -281,7 +281,7 @@ def test_a_file_of_four_bytes_an_id_is_not_read_as_one_of_two(stages: Stages, tm
     FORMATS["uint16"][1](mine.path / "a.bin", [0, *ids, 300, 0, 9] + [end, 0] * 100)
     mine.documents("--validation-percent", "50")
     FORMATS["uint16"][1](mine.path / "a.bin", ids)
-    with pytest.raises(PlumblineError, match=r"a\.bin: id \d+ at position 0 is not an entry of"):
+    with pytest.raises(PlumblineError, match=r"a\.bin: id \d+ at position 0.*entry"):
         dataclasses.replace(mine, dtype="uint32").documents()
 
 

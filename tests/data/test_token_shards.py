@@ -59,7 +59,7 @@ def test_bad_tokenizers(stages: Stages, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match="there is no tokenizer"):
         Tokenizer(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(PlumblineError, match=r"bad\.json is not a tokenizer\.json"):
+    with pytest.raises(PlumblineError, match=r"bad\.json .* tokenizer\.json"):
         Tokenizer(tmp_path / "bad.json")
     (tmp_path / "not.whl").write_bytes(b"PK")
     with pytest.raises(PlumblineError, match=r"not\.whl: cannot be read"):

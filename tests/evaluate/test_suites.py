@@ -85,7 +85,7 @@ def test_the_primary_metric_is_acc_norm_where_the_harness_has_it() -> None:
 def test_unknown_names_are_answered_with_the_nearest() -> None:
     with pytest.raises(PlumblineError, match="suite 'climb13'; did you mean 'climb12'"):
         suite("climb13")
-    with pytest.raises(PlumblineError, match=r"^study\.yaml: suite: there is no suite 'x'"):
+    with pytest.raises(PlumblineError, match=r"^study\.yaml:.*suite.*'x'"):
         suite("x", where="study.yaml: suite: ")
     with pytest.raises(PlumblineError, match=r"'climb12'.*no task 'hellaswg'.*'hellaswag'"):
         suite("climb12").task("hellaswg")
@@ -96,11 +96,11 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"suite": "other"}, "suite: 'other' must be the file's name, 'mine'"),
-        ({"average": "piqa"}, "average: 'piqa' is also the name of a task"),
+        ({"suite": "other"}, "suite: 'other' .* 'mine'"),
+        ({"average": "piqa"}, "average: 'piqa' is also"),
         ({"tasks": []}, "tasks: "),
         ({"mean": "x"}, "top level: unknown key 'mean'"),
-        ({"tasks": ["piqua"]}, "tasks: there is no task 'piqua'; did you mean 'piqa'.*write config/tasks/piqua.yaml"),
+        ({"tasks": ["piqua"]}, "tasks: .* 'piqua'; .* 'piqa'.*config/tasks/piqua.yaml"),
     ],
 )
 def test_a_suite_that_cannot_be_meant_is_refused(root: Path, change: dict, message: str) -> None:
@@ -112,23 +112,23 @@ def test_a_suite_that_cannot_be_meant_is_refused(root: Path, change: dict, messa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"task": "other"}, "task: 'other' must be the file's name, 'piqa'"),
+        ({"task": "other"}, "task: 'other' .* 'piqa'"),
         ({"subject": "x"}, "top level: unknown key 'subject'; did you mean 'subjects'"),
         ({"harness": ""}, "harness: "),
         ({"choices": None}, "top level: 'chance' is missing"),
         ({"workload": {"items": 3}}, "workload: .(passes_per_item|bytes_per_pass). is missing"),
-        ({"fields": {"goal": "txt"}}, r"fields\.goal: 'txt' is not one of .*; did you mean 'text'"),
+        ({"fields": {"goal": "txt"}}, r"fields\.goal: 'txt' .*; .* 'text'"),
         ({"fields": {"goal": []}}, r"fields\.goal: "),
-        ({"right": "goals"}, r"right: 'goals' is no list of integers among `fields`"),
+        ({"right": "goals"}, r"right: 'goals' .* `fields`"),
         (
             {"few_shot": {"number": 1, "split": "test"}, "hub": HUB},
-            r"few_shot\.split: 'test' is the split that is scored",
+            r"few_shot\.split: 'test' is the split",
         ),
         (
             {"proxy": {"maker": "blank", "fields": {"gaol": "sentence"}}},
             r"proxy\.fields: 'goal' is missing; did you mean 'gaol'\?",
         ),
-        ({"proxy": {"maker": "next_word", "fields": {"goal": "text"}}}, "proxy.maker: 'next_word' is not one of"),
+        ({"proxy": {"maker": "next_word", "fields": {"goal": "text"}}}, "proxy.maker: 'next_word'"),
         ({"released": {"fields": {"goal": {"of": "x", "us": 1}}}}, r"released\.fields\.goal: unknown key 'us'"),
     ],
 )
@@ -141,8 +141,8 @@ def test_a_task_that_cannot_be_meant_is_refused(root: Path, change: dict, messag
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"harness": "piqa/pika.yaml"}, "harness: there is no piqa/pika.yaml among the harness's tasks"),
-        ({"harness": "gsm8k/gsm8k.yaml"}, "harness: gsm8k/gsm8k.yaml is of type 'generate_until'"),
+        ({"harness": "piqa/pika.yaml"}, "harness: .* piqa/pika.yaml"),
+        ({"harness": "gsm8k/gsm8k.yaml"}, "harness: gsm8k/gsm8k.yaml .*'generate_until'"),
         ({"harness": "winogrande/default.yaml"}, "metric: winogrande/default.yaml has no acc_norm"),
     ],
 )

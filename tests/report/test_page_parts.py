@@ -192,7 +192,7 @@ def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     smoke = planned("smoke", "transfer")
     files = smoke.report_files()
     assert "results/smoke/transfer/table2.csv" in files and "results/smoke/audit.csv" in files
-    assert not any("report" in path for path in smoke.targets.everything()), "no part of `all`"
+    assert not any("report" in path for path in smoke.targets.list_all_products()), "no part of `all`"
     for path in ("report/index.html", "smoke/report/index.html"):
         assert not re.fullmatch(smoke.unknown_paths.results(), path)
     assert re.fullmatch(smoke.unknown_paths.results(), "smoke/report/other.html")

@@ -86,7 +86,7 @@ def test_where_every_run_is_the_expected_one_nothing_is_said(world: World) -> No
 def test_scores_of_another_run_than_outcomes_are_refused_even_so(world: World) -> None:
     path = world.root / "scores" / KEY / "scores.parquet"
     frames.write(frames.read(path, "scores").assign(run_id="e" * 16), "scores", path)
-    with pytest.raises(PlumblineError, match=r"scores.parquet is of run e{16}"):
+    with pytest.raises(PlumblineError, match=r"scores.parquet .* e{16}"):
         load(list_expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
 
 
@@ -121,7 +121,7 @@ def test_probes_carry_their_run(world: World) -> None:
     assert len(read) == 2 and read["key"].eq(KEY).all() and read["method"].eq("baseline").all()
     assert read.loc[read["fraction"] == 1.0, ["value", "seed", "scale"]].values.tolist() == [[3.5, 42, "base"]]
     frames.write(PROBES.assign(run_id="e" * 16), "probes", world.root / "probes" / KEY / "probes.parquet")
-    with pytest.raises(PlumblineError, match=r"probes.parquet is of run e{16}"):
+    with pytest.raises(PlumblineError, match=r"probes.parquet .* e{16}"):
         load(expected, world.root, probes=True)
 
 
@@ -130,7 +130,7 @@ def test_a_finished_run_without_its_probes_is_an_error(world: World) -> None:
     expected = [replace(run, groups=("base",)) for run in add_probes(world, KEY)]
     (world.root / "probes" / KEY / "probes.parquet").unlink()
     for groups in (None, {"base", "large"}):
-        with pytest.raises(PlumblineError, match=r"the rule probe makes it: snakemake \S+/probes\.parquet, with"):
+        with pytest.raises(PlumblineError, match=r"snakemake.*\S+/probes\.parquet, with"):
             load(expected, world.root, probes=True, probed_groups=groups)
     # Who does not read probes, or reads those of other runs, does not miss them.
     assert load(expected, world.root).probes.empty

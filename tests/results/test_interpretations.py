@@ -39,7 +39,7 @@ def test_an_arm_says_everything_that_it_changes():
     arm |= {"interventions": [{"name": "freeze", "role": "norm"}], "model": {"ffn_width": 7, "layers": 3}}
     arm["demo"] = {"model": {"ffn_width": 9}}
     text = write_interpretations(study, corpus.load(study.corpus, "demo"))
-    arm_line = next(line for line in text.splitlines() if "Under demo it differs from `baseline`" in line)
+    arm_line = next(line for line in text.splitlines() if "differs from `baseline`" in line)
     assert 'interventions = [{"name": "freeze", "role": "norm"}]' in arm_line
     assert "model.ffn_width = 9" in arm_line and "model.layers = 3" in arm_line
 

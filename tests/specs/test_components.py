@@ -76,7 +76,7 @@ def test_others_are_those_of_the_base_class(folder):
     (place / "lost.py").write_text(mine)
     filled = {"name": "mine", "first": 1, "second": 3}
     assert complete("intervention", {"name": "mine"}, "interventions[0]") == filled
-    with pytest.raises(PlumblineError, match=r"lost\.py:3: \*\*others needs a base class"):
+    with pytest.raises(PlumblineError, match=r"lost\.py:3: \*\*others.*needs"):
         options("intervention", "lost")
 
 
@@ -116,7 +116,7 @@ def test_whole_numbers_become_floats():
         ("projections", {"name": "grouped_query", "bias": 1}, r"model\.projections\.bias: 1 is not bool"),
         ("optimizer", {"name": "adamw", "beta3": 0.5}, "no option 'beta3'"),
         ("schedule", {"name": "cosin"}, "component 'cosin'; did you mean 'cosine'"),
-        ("schedule", {"name": "constant", "floor": 0.1}, "component 'constant' has no option 'floor'"),
+        ("schedule", {"name": "constant", "floor": 0.1}, "'constant' .* 'floor'"),
         ("intervention", {"name": "non"}, "component 'non'; did you mean 'none'"),
     ],
 )
@@ -126,7 +126,7 @@ def test_mistakes(slot, raw, message):
 
 
 def test_mistakes_name_where_they_are():
-    with pytest.raises(PlumblineError, match=r"^transfer/base/mine: model\.ffn: the component 'geglu' has no option"):
+    with pytest.raises(PlumblineError, match=r"^transfer/base/mine: model\.ffn: .*'geglu'"):
         complete("ffn", {"name": "geglu", "zzz": 1}, "transfer/base/mine: model.ffn")
 
 
@@ -147,8 +147,8 @@ def test_helpers_are_no_components(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("*, gain=2.0", r"mine\.py:3: option 'gain' needs an annotation"),
-        ("*, gain: float", "option 'gain' needs an annotation"),
+        ("*, gain=2.0", r"mine\.py:3: option 'gain' .*annotation"),
+        ("*, gain: float", "option 'gain'.*annotation"),
         ("*, gain: float = 2 * HALF", "option 'gain': its default must"),
         ("*, gain: list = []", r"'gain'.*Literal\[\.\.\.\], not list"),
     ],

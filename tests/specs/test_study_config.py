@@ -89,9 +89,9 @@ def test_an_entry_of_runs_may_be_of_some_presets_alone(changed) -> None:
     key = "transfer/base/softpick/s7"
     root = add(["demo", "mini"])
     assert [preset for preset in PRESETS if key in study_config.load("transfer", preset, root).runs] == ["mini", "demo"]
-    with pytest.raises(PlumblineError, match=r"runs\.base\.1\.presets.*'huge' is not one of"):
+    with pytest.raises(PlumblineError, match=r"runs\.base\.1\.presets.*'huge'"):
         study_config.load("transfer", "demo", add(["huge"]))
-    with pytest.raises(PlumblineError, match="no method or arm 'sofpick'"):
+    with pytest.raises(PlumblineError, match=r"method.*'sofpick'"):
         unnamed = {"scale": "base", "methods": ["sofpick"], "seeds": [7], "presets": ["mini"]}
         study_config.load("transfer", "demo", changed(lambda content: content["runs"]["base"].append(unnamed)))
 
@@ -257,9 +257,9 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
     ("keys", "says"),
     [
         ({"extends": "transfr"}, "study 'transfr'; did you mean 'transfer'"),
-        ({"methods": {"qknorm": {"label": "Q"}}}, "'qknorm' is a method of 'transfer'"),
-        ({"corpus": "climbmix"}, "corpus: a study that extends another one takes it from there; remove the key"),
-        ({"measurements": {}}, "measurements: a study that extends another one takes it from there; remove the key"),
+        ({"methods": {"qknorm": {"label": "Q"}}}, "'qknorm' is a method"),
+        ({"corpus": "climbmix"}, "corpus: a study that extends"),
+        ({"measurements": {}}, "measurements: a study that extends"),
         ({"runs": {"more": [{"scale": "base", "methods": ["cpped"], "seeds": [1]}]}}, "did you mean 'capped'?"),
     ],
 )
@@ -290,7 +290,7 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
     ("entry", "names", "says"),
     [
         (MEASURED, ["tims"], "measurement 'tims'; did you mean 'times'"),
-        (MEASURED | {"runs": ["bse"]}, [], "no group of runs 'bse'"),
+        (MEASURED | {"runs": ["bse"]}, [], "group of runs 'bse'"),
         (MEASURED | {"demmo": {}}, [], "'demmo'; did you mean 'demo'"),
         (MEASURED | {"device": "gpus"}, [], "'gpus' is not one of ['cpu', 'gpu'"),
         (

@@ -47,7 +47,7 @@ def test_pythons_cache_of_another_branch_is_no_study(tmp_path: Path) -> None:
 
 def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:
     root = write_files(tmp_path, {"study.yaml": "", "audit.py": "import nothing_of_this_name\n"})
-    with pytest.raises(PlumblineError, match=r"study 'own' cannot be imported \(.*own/audit.py\): ModuleNotFound"):
+    with pytest.raises(PlumblineError, match=r"'own' .*own/audit.py\): ModuleNotFound"):
         study_parts.part("own", "audit", root)
 
 
@@ -101,7 +101,7 @@ def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monk
     bring("wide_is_fast", "wide_is_fast/study.yaml")
     assert study_folders.folder("wide", tmp_path) == site / "wide_is_fast"
     bring("wide_too", "wide_too/study.yaml")
-    with pytest.raises(PlumblineError, match=r"both provide a study 'wide' \(\S+ and \S+\); uninstall one of them"):
+    with pytest.raises(PlumblineError, match=r"provide.*'wide' \(\S+ and \S+\);.*uninstall"):
         studies(tmp_path)
     monkeypatch.undo()
     forget(installed_packages)

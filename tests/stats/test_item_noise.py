@@ -67,7 +67,7 @@ def test_other_items_are_refused_and_too_few_have_no_error() -> None:
     run = answers("m", a=[0.0, 1.0] * 4)
     with pytest.raises(PlumblineError, match=r"m and r .*: 1 .* i8 of a"):
         item_distance(run, [answers("r", a=[0.0, 1.0] * 4 + [1.0])])
-    with pytest.raises(PlumblineError, match="or one of them twice"):
+    with pytest.raises(PlumblineError, match="one of them twice"):
         item_distance(run, [pd.concat([run, run[:1]]).rename("r")])
     with pytest.raises(PlumblineError, match="at least one run"):
         item_distance(run, [])

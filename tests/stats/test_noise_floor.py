@@ -99,7 +99,7 @@ def test_a_floor_of_one_seed_gives_no_z_and_says_so():
         ({"reference": []}, "at least one seed"),
         ({"reference": [1.0, math.inf]}, "infinite"),
         ({"reference": SEEDS, "m": 1}, "1 tests cannot hold 2 p-values"),
-        ({"reference": SEEDS, "baseline": "nobody"}, "baseline 'nobody' is not among"),
+        ({"reference": SEEDS, "baseline": "nobody"}, "'nobody' is not among"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

@@ -47,7 +47,7 @@ def test_equal_values_are_no_trend() -> None:
     assert measure_trend([[1.0, 1.0, 1.0]]).p == 1
     assert p_of_rises(200, (41,)) == pytest.approx(p_of_rises(200, (40,)), abs=0.01)
     assert tail_of_rises((40,))[200] == pytest.approx(p_of_rises(200, (40,)))
-    with pytest.raises(PlumblineError, match="two runs of one arm"):
+    with pytest.raises(PlumblineError, match="runs of one arm"):
         measure_trend([[1.0], [2.0]])
     with pytest.raises(PlumblineError, match="finite"):
         measure_trend([[1.0, float("nan")]])

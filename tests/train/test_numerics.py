@@ -147,7 +147,7 @@ def test_a_product_is_probed_without_moving_any_random_state(monkeypatch: pytest
             with monkeypatch.context() as patched:
                 patched.setattr(f"plumbline.model.numerics.{library}", multiply_narrow)
                 assert float32_error(torch.device("cpu")) > size
-                with pytest.raises(PlumblineError, match=r"^float32 products on cpu are off by .* and start again$"):
+                with pytest.raises(PlumblineError, match=r"^float32.*products.*and start again$"):
                     require_float32(torch.device("cpu"))
 
 

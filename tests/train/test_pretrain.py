@@ -369,7 +369,7 @@ def test_a_disk_full_while_saving_names_the_directory(packs: Path, tmp_path: Pat
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        with pytest.raises(PlumblineError, match=r"no disk space to save under .*state.*intact.*resumes"):
+        with pytest.raises(PlumblineError, match=r"no disk space .*state.*intact.*resumes"):
             train(run_spec(), chosen)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

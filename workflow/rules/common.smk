@@ -147,7 +147,7 @@ def target_files(kind):
         study, target = wildcards.study, getattr(wildcards, kind)
         PROJECT.targets.entry(study, target, kind)
         packs = [shards(*place) for place in PROJECT.targets.packs(study, target)]
-        return PROJECT.targets.files(study, target) + packs
+        return PROJECT.targets.list_read_files(study, target) + packs
 
     return files
 

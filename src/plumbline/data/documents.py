@@ -82,7 +82,7 @@ def gather(
         workers = workers or Workers()
         if cache:
             cache.restore(splitter.shuffles)
-        batches = make_batches(source, rule, several=workers.several)
+        batches = make_batches(source, rule, several=workers.has_several_processes)
         limit = budget["bytes"] if budget else math.inf
         stream_ended = _read(workers, batches, splitter, cache, limit, f"documents of {corpus}")
         hash_folder = Path(stack.enter_context(_make_temporary(out, copies.SCRATCH)))
@@ -144,7 +144,7 @@ def _read(
                 whole = False
                 splitter.take(document)
                 if cache:
-                    cache.took(document.end)
+                    cache.note_taken(document.end)
                 whole = True
                 if cache:
                     cache.save(splitter.shuffles, now=False)
@@ -183,7 +183,7 @@ def _write_side(
         return _write(path, shuffle.lines(before), hashes)
     with open(before, "rb") as file:
         hashes.writelines(hash_text(line) for line in read_lines(file))
-    return {"file": path.name} | cache.again(split, path)
+    return {"file": path.name} | cache.restore_finished_documents(split, path)
 
 
 def _write(path: Path, lines: Iterator[memoryview], hashes: IO[bytes]) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class StreamCache:
         for split, shuffle in shuffles.items():
             shuffle.restore(self._files.get(split, {}))
 
-    def took(self, end: StreamPosition | None) -> None:
+    def note_taken(self, end: StreamPosition | None) -> None:
         """Note that a document was taken, so that reading continues after its end."""
         assert end is not None
         self.at = end
@@ -211,7 +211,7 @@ class StreamCache:
             )
         return path
 
-    def again(self, split: str, path: Path) -> dict[str, Any]:
+    def restore_finished_documents(self, split: str, path: Path) -> dict[str, Any]:
         """Put the finished documents of an earlier fetch back as `path`; returns their number and checksum."""
         path.unlink(missing_ok=True)
         whole = self.folder / self.whole["folder"] / path.name

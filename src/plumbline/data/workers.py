@@ -46,7 +46,7 @@ class Workers:
         self._underway = deque[tuple[int, Job[Any]]]()
 
     @property
-    def several(self) -> bool:
+    def has_several_processes(self) -> bool:
         """Whether jobs are done in processes of their own."""
         return bool(self._processes)
 

@@ -37,7 +37,7 @@ def watch(workflow: Any) -> None:
 
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
-    def disagreeing(jobs: list[Any]) -> list[Any]:
+    def list_jobs_that_disagree(jobs: list[Any]) -> list[Any]:
         # Who says --rerun-triggers mtime does not want parameters compared, here neither.
         if not snakemake_internals.compares_parameters(workflow):
             return []
@@ -55,7 +55,7 @@ def watch(workflow: Any) -> None:
         return stale_jobs
 
     if snakemake_internals.is_main_process(workflow):
-        snakemake_internals.force_jobs(workflow, disagreeing)
+        snakemake_internals.force_jobs(workflow, list_jobs_that_disagree)
 
 
 def warn_of_changes(workflow: Any) -> None:

@@ -83,7 +83,11 @@ class BundleProducts:
         paths = set()
         for study, loaded in self.configuration.studies.items():
             for target in loaded.usual_targets:
-                paths |= {path for path in self.targets.files(study, target) if path.startswith(f"{self.paths.work}/")}
+                paths |= {
+                    path
+                    for path in self.targets.list_read_files(study, target)
+                    if path.startswith(f"{self.paths.work}/")
+                }
                 for run in self.targets.runs(study, target):
                     frames = (self.paths.scores(run), self.paths.probes(run))
                     paths |= {fingerprint_file.sidecar_path(path).as_posix() for path in frames if path in paths}

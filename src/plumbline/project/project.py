@@ -43,7 +43,7 @@ from plumbline.specs.yaml_files import studies as known_studies
 class Project(Configuration):
     """A configuration and everything that the rules need to know about it, with a part for each kind of question.
 
-    `project.paths.run(run)`, `project.targets.files(study, target)`, `project.fingerprints.verdict()`.
+    `project.paths.run(run)`, `project.targets.list_read_files(study, target)`, `project.fingerprints.verdict()`.
     """
 
     @cached_property

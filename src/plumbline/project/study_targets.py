@@ -44,7 +44,7 @@ class StudyTargets:
             *self.configuration.studies[study].definition["targets"][target]["runs"]
         )
 
-    def files(self, study: str, target: str) -> list[str]:
+    def list_read_files(self, study: str, target: str) -> list[str]:
         """List the files that a table or figure reads: its runs, their scores and probes, measurements, and printed
         numbers.
         """
@@ -87,7 +87,11 @@ class StudyTargets:
         They are what its targets read, except for targets that state otherwise, all printed numbers, and how often each
         claim would be reproduced.
         """
-        paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
+        paths = {
+            path
+            for target in self.configuration.studies[study].targets_with_claims
+            for path in self.list_read_files(study, target)
+        }
         rates = self._make_path(study, study_folders.RATES)
         paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
         return sorted(paths | set(self.list_printed_files(study)))
@@ -132,7 +136,7 @@ class StudyTargets:
         files = [f"{study}/{name}.{ENDINGS[entry['kind']]}" for name, entry in entries.items()]
         return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/interpretations.md"]
 
-    def everything(self) -> list[str]:
+    def list_all_products(self) -> list[str]:
         """List what the target `all` makes: every product of the configured studies, copies of the main study's, and
         the audit.
 

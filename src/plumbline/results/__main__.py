@@ -160,7 +160,7 @@ def _judge_study_claims(options: argparse.Namespace) -> None:
                 f"{claims.__file__}: there is no {name}, which judges the study's claims; write `{remedy}`, or "
                 "import it there (plumbline.results.claims.claim_registry)"
             )
-    entries = study.claimed.values()
+    entries = study.targets_with_claims.values()
     reads = {name for entry in entries for name in entry["reads"]}
     measurements = {name for entry in entries for name in entry.get("measurements", ())}
     probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}

@@ -176,7 +176,7 @@ class Study:
         return [group for group in self.definition["runs"] if group not in requested]
 
     @property
-    def claimed(self) -> dict[str, dict[str, Any]]:
+    def targets_with_claims(self) -> dict[str, dict[str, Any]]:
         """The targets whose runs, scores, probes and measurements claims rest on: all without ``claims: false`` that
         belong to the whole study."""
         return {name: entry for name, entry in self.usual_targets.items() if entry.get("claims", True)}
@@ -186,7 +186,7 @@ class Study:
         """The groups of runs on which claims rest: all except those that only targets with ``claims: false`` read."""
         read, claimed = (
             {group for entry in targets.values() for group in entry["runs"]}
-            for targets in (self.definition["targets"], self.claimed)
+            for targets in (self.definition["targets"], self.targets_with_claims)
         )
         return [group for group in self.definition["runs"] if group in claimed or group not in read]
 

@@ -218,7 +218,7 @@ class _Run:
                 )
             )
         compilation: dict[str, Any] = {"compiled": False, "not_compiled": None}
-        if self.resumption.over:  # the starts that took its steps know
+        if self.resumption.has_taken_all_steps:  # the starts that took its steps know
             starts = self.resumption.starts
             earlier: dict[str, Any] = next((start for start in reversed(starts) if "compiled" in start), {})
             compilation = {name: earlier.get(name) for name in compilation}

@@ -195,7 +195,7 @@ def test_any_soup_is_read_or_refused_in_words(tmp_path: Path, pieces: list[str])
     try:
         write_tables(folder / "paper.tex", folder / "out")
     except UsageError as error:
-        assert "there is no table that could be read" in str(error)
+        assert "no table that" in str(error)
     else:
         read_tables(folder / "out")
 
@@ -237,5 +237,5 @@ def test_a_cell_that_nests_too_deep_is_said(tmp_path: Path) -> None:
     (tmp_path / "paper.tex").write_text(paper)
     write_tables(tmp_path / "paper.tex", tmp_path / "out")
     (reason,) = json.loads((tmp_path / "out/sources.json").read_text())["not_read"]
-    assert "groups that nest too deep" in reason
+    assert "nest too deep" in reason
     assert not {"\x1b", "\u202e"} & set((tmp_path / "out/tabular1.csv").read_text())

@@ -122,8 +122,8 @@ def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ..
     ("lines", "printed", "message"),
     [
         # What the file leaves open is counted in each way: with biases and norms of two vectors it is 124,439,808.
-        ("", "124.44M", "biases, a gain and a bias in each norm"),
-        ("", "163.04M", "a head of its own, all embeddings"),
+        ("", "124.44M", "bias in each norm"),
+        ("", "163.04M", "all embeddings"),
         ("", "85.06M", "no embeddings"),
         ("", "117M", None),
         ("biases = false\nnorm_vectors = 1", "124.44M", None),

@@ -14,7 +14,7 @@ def test_a_guard_withholds_a_keep(folder: Path) -> None:
     text = toml.read_text()
     toml.write_text(f'{text}[guard]\nmemory_bytes = "<= 1.05x"\n')
     done = plumbline(folder, "try", "-m", "better")
-    assert done.returncode == 13 and "peak memory is guarded, and not known of every run" in done.stdout + done.stderr
+    assert done.returncode == 13 and "peak memory is guarded" in done.stdout + done.stderr
     assert banked(folder) == before and not list((folder / ".plumbline/pages").glob("*"))
     toml.write_text(f'{text}[guard]\nseconds = ">= 1000x"\n')  # a limit that no machine keeps
     report = json.loads(plumbline(folder, "try", "-m", "better", "--json").stdout)
@@ -25,4 +25,4 @@ def test_a_guard_withholds_a_keep(folder: Path) -> None:
     assert len(banked(folder)) == len(before) + 2
     toml.write_text(f'{text}[guard]\nseconds = ">= 0.001x"\n')
     done = plumbline(folder, "try", "-m", "better")
-    assert done.returncode == 1 and "its runs were looked at by another rule" in done.stderr, "no limit is moved later"
+    assert done.returncode == 1 and "by another rule" in done.stderr, "no limit is moved later"

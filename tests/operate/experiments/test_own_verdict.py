@@ -112,7 +112,7 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     before = section(null, "Before the runs")
     assert "trained context of 128 tokens." in before
     assert "`base/capped` held at" in section(null, "After the runs")
-    assert "the order of the data is one for all, so that its noise is not in sigma" in section(null, "Limits")
+    assert "noise is not in sigma" in section(null, "Limits")
     assert "hangs on normal tails" in section(null, "Limits")
     titles = re.findall("^## (.*)$", page, flags=re.M)
     assert set(titles) == set(SECTIONS) - {"Looks", "At each budget"}
@@ -174,7 +174,7 @@ def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> N
     assert first["tries"] == 1 and verdict(["--check-page", str(case.page)]) == 0
     case.write()
     assert case.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
-    assert "The recipe is that of the study" in section(case, "Limits")
+    assert "recipe is that of" in section(case, "Limits")
     other = LedgerEntry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
     ledger.append(case.root / "verdict/ledger.jsonl", [other])
     assert verdict(["--check-page", str(case.page)]) == 0, "another family's entry"
@@ -198,7 +198,7 @@ def test_a_method_of_which_a_seed_diverged_has_no_gain(tmp_path: Path) -> None:
     assert case.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]} and case.numbers()["methods"] == {}
     assert ">2 runs, 1 diverged<" in case.page.with_suffix(".svg").read_text()
     assert len(ledger.read(case.root / "verdict/ledger.jsonl")) == 1, "it was a try"
-    assert "Diverged seeds leave nothing to compare" in case.page.read_text()
+    assert "Diverged seeds" in case.page.read_text()
 
 
 def test_a_failed_page_enters_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +301,7 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     )
     page = case.page.read_text()
     assert "before the runs:" not in page and "named beforehand" not in page
-    assert "whether that was before the runs cannot be checked here" in page
+    assert "before the runs cannot" in page
 
 
 def section(case: Made, title: str = "Ledger") -> str:
@@ -315,7 +315,7 @@ def test_a_recipe_of_its_own_is_named(tmp_path: Path) -> None:
     case.write()
     limits = section(case, "Limits")
     assert "baseline's recipe: `optimizer.learning_rate` is 0.1 (baseline" in limits
-    assert "The recipe is that of the study" not in limits
+    assert "recipe is that of" not in limits
     needed = case.numbers()["methods"]["capped"]["seeds_to_decide"]
     assert f"`capped`: {needed} seeds" in section(case, "By study targets")
 

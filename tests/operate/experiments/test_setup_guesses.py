@@ -69,13 +69,13 @@ def test_generator_of_script_s_own_is_no_seed_that_is_shifted(tmp_path: Path) ->
     script.write_text("rng = torch.Generator()\nrng.manual_seed(1337)\nset_seed(config.seed)\n")
     assert "(set_seed(config.seed))" in setup_guesses.seed(script)[1]
     script.write_text("rng.manual_seed(1337)\n")
-    assert "sets no seed that was seen" in setup_guesses.seed(script)[1]
+    assert "sets no seed" in setup_guesses.seed(script)[1]
 
 
 def test_a_metric_of_an_earlier_step_is_told(tmp_path: Path) -> None:
     steps = [f"iter {10 * step}: train loss 2.{step}" for step in range(30)]
     early = tell_early(["test final score: 3/500 = 0.60% correct", *steps], tmp_path)
-    assert "train_loss was printed up to 30" in early and "--metric train_loss" in early
+    assert "train_loss was printed" in early and "--metric train_loss" in early
     assert not tell_early([*steps, "test final score: 3/500 = 0.60% correct"], tmp_path)
     assert not tell_early([*steps, "step 300: val loss 2.1", *steps[:9]], tmp_path), "a few steps after an evaluation"
     assert not tell_early(["step 0: val loss 2.1", *(each.replace("train loss", "time") for each in steps)], tmp_path)

@@ -44,15 +44,15 @@ DIVERGES = "print('1 val_loss: 3.0'); print('2 val_loss: nan')"
 @pytest.mark.parametrize(
     ("script", "args", "message"),
     [
-        (TRAINER, ["pythn train.py"], "there is no such command: "),
+        (TRAINER, ["pythn train.py"], "no such command: "),
         (TRAINER, ["python train.py", "--metric", "accuracy"], "did not say accuracy (seen: val_loss, train_loss)"),
-        (FIRST, ["python train.py"], "name: print a line METRIC name=value"),
+        (FIRST, ["python train.py"], "METRIC name=value"),
         (
             "import random; print('METRIC q=2.12345')",
             ["python train.py", "--seed", "--seed {seed}"],
             'write seed = "inject"',
         ),
-        ("import json; print('loss 1.5')", ["python train.py"], "no call that sets a seed was seen"),
+        ("import json; print('loss 1.5')", ["python train.py"], "sets a seed"),
         (DIVERGES, ["python train.py"], "baseline diverged: val_loss is nan"),
         (f"{DIVERGES}; raise SystemExit(1)", ["python train.py", "--metric", "val_loss"], "the baseline diverged: val"),
         (
@@ -127,7 +127,7 @@ def test_a_held_out_name_before_a_training_loss(tmp_path: Path, line: str, chose
     guesses = setup_guesses.metrics(tmp_path / "run.log", tmp_path)
     assert guesses[0].name == chosen
     warning = setup_guesses.only_of_training(guesses)
-    assert ("a change that overfits would be kept; name another with --metric" in warning) == training
+    assert ("another with --metric" in warning) == training
     if "pattern" in guesses[0].settings:
         assert re.search(guesses[0].settings["pattern"], line), guesses[0]
 
@@ -180,7 +180,7 @@ def test_a_baseline_that_breaks_costs_one_run(tmp_path: Path) -> None:
     assert done.returncode == 13
     path.write_text(text.format(r"val_loss: (\S+)"))
     done = run_in_process.run(setup_trainer.main, cwd=folder)
-    assert done.returncode == 0 and "the baseline is the commit" in done.stderr, done.stderr
+    assert done.returncode == 0 and "baseline is the commit" in done.stderr, done.stderr
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
 
 

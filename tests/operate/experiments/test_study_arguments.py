@@ -37,7 +37,7 @@ def dry_run(work: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tu
 
 def test_a_dry_run_at_paper_size_is_for_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, notes = dry_run(tmp_path, capsys, "--preset", "paper")
-    assert "on NVIDIA H100 SXM" in out and "planned for h100, since the preset paper is for GPUs" in notes
+    assert "on NVIDIA H100 SXM" in out and "planned for h100, since" in notes
     out, notes = dry_run(tmp_path, capsys, "--preset", "paper", "--config", "machine=core")
     assert "on one CPU core" in out and notes == ""
     out, notes = dry_run(tmp_path, capsys, "--preset", "paper", "--profile", "profiles/slurm")

@@ -42,7 +42,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert re.search(
         r"seed 1043: 2\.\d+ \([^)]+\); mean gain of 2 runs \+0\.\d+ \(\d+\.\d sigma\); after 2 runs T", done.stderr
     )
-    assert "deciding with a number of runs fixed beforehand would take 6" in " ".join(done.stdout.split())
+    assert "beforehand would take 6" in " ".join(done.stdout.split())
     assert done.stderr.count("T: the mean gain over its standard error.") == 1
     assert "5 fresh runs is 2.8" in done.stderr
     assert "commit -am 'halve the batch' (nothing" in done.stderr
@@ -60,7 +60,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     mean = sum(line["run"]["value"] for line in banked(folder)[-5:]) / 5
     assert float(rows[2][1]) == pytest.approx(mean, abs=1e-6), "the fresh runs', not that of those that looked good"
     nothing = plumbline(folder, "try", "-m", "the same again")
-    assert nothing.returncode == 1 and "the working tree is the baseline (halve the batch, " in nothing.stderr
+    assert nothing.returncode == 1 and "baseline (halve the batch, " in nothing.stderr
     # What is next is compared with the fresh runs alone, and the claim is of all that was kept against the start.
     worse = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3")
     report = json.loads(worse.stdout)
@@ -123,8 +123,8 @@ def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided(folder: Path) ->
     assert page.count("`lucky (fresh)`") == 5 and "no second try" in page and " confirm` runs it again" not in page
     for args in (["-m", "lucky"], ["-m", "again", "--first-seed", "9000"], ["-m", "more", "--max-runs", "16"]):
         done = plumbline(folder, "try", *args)
-        assert done.returncode == 11 and "the same code has no second try" in done.stderr, done
-        assert "not confirmed by its fresh runs" in " ".join(done.stdout.split())
+        assert done.returncode == 11 and "no second try" in done.stderr, done
+        assert "by its fresh runs" in " ".join(done.stdout.split())
     assert banked(folder) == runs and "was kept" in plumbline(folder, "confirm").stderr
 
 
@@ -144,7 +144,7 @@ def test_a_try_stopped_in_its_fresh_runs_continues(folder: Path) -> None:
     done = plumbline(folder, "try", "-m", "other words")
     assert done.returncode == 1 and "plumbline try -m better --first-seed 42" in done.stderr
     done = plumbline(folder, *args)
-    assert done.returncode == 0 and "It is the baseline now" in done.stderr and banked(folder) == runs, done.stderr
+    assert done.returncode == 0 and "the baseline now" in done.stderr and banked(folder) == runs, done.stderr
     assert "worse against better" in plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").stderr
 
 
@@ -188,10 +188,10 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
     done = plumbline(folder, "try", "-m", "better", "--commit")
-    assert done.returncode == 1 and "git commit says: nothing; a hook may have refused it" in done.stderr
+    assert done.returncode == 1 and "git commit says: nothing" in done.stderr
     assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
     done = plumbline(folder, "try", "-m", "better", "--commit", "--json")
-    assert done.returncode == 1 and "a hook may have refused it" in json.loads(done.stdout)["error"]
+    assert done.returncode == 1 and "hook may have refused" in json.loads(done.stdout)["error"]
     hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
     assert done.returncode == 0 and "Committed: better (with plumbline.toml" in done.stderr
@@ -217,7 +217,7 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
         ("GAIN = float('nan')", 12, "1 diverged (seed 1042: `val_loss is nan`), while none of `baseline` did"),
         ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
         ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
-        ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
+        ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such"),
         ("GAIN = 0.2; import atexit; atexit.register(print, 'loss nan')", 12, "it printed 'loss nan'`), while none of"),
         ("GAIN = 0.0; seed = 7", 12, "seeds 1042, 1043 all gave 2.997441"),
     ],
@@ -272,7 +272,7 @@ def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_
     git(folder, "commit", "-qm", "a library")
     (folder / "library/train.py").write_text("x = 2\n")
     done = plumbline(folder, "try", "-m", "the library")
-    assert done.returncode == 1 and "library is a repository of its own with changes" in done.stderr
+    assert done.returncode == 1 and "library is a repository" in done.stderr
     assert len(banked(folder)) == 5
 
 
@@ -369,6 +369,6 @@ def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path)
     assert run_in_process.run(setup_trainer.main, "python train.py", cwd=folder).returncode == 0
     change(folder, "random.seed(3)", "random.seed(1)")
     done = plumbline(folder, "try", "-m", "seed 3")
-    assert "mind: this changes only a seed, which every run changes anyway" in done.stderr, done.stderr
+    assert "changes only a seed" in done.stderr, done.stderr
     text = " ".join(done.stdout.split())
-    assert done.returncode == 10 and "`. (this" not in text and " (this does not say that it is worse)." in text, text
+    assert done.returncode == 10 and "`. (this" not in text and "that it is worse)." in text, text

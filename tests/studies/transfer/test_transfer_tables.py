@@ -93,9 +93,9 @@ def test_table5_names_its_stand_in(tmp_path):
 @pytest.mark.parametrize(
     ("preset", "second", "word", "note"),
     [
-        ("paper", PRIMARY, "same device", "on the same device (NVIDIA H100 80GB HBM3). The second is a repeat"),
+        ("paper", PRIMARY, "same device", "device (NVIDIA H100 80GB HBM3). The second"),
         ("paper", {"device": None}, "device not known", "do not name both devices; no difference between devices"),
-        ("mini", SECOND, "stand-in", "Stand-in: the second hardware is the same run with train.precision = float32"),
+        ("mini", SECOND, "stand-in", "same run with train.precision = float32"),
     ],
 )
 def test_table5_shows_no_difference_that_is_none_between_devices(tmp_path, preset, second, word, note):

@@ -87,7 +87,7 @@ def test_a_board_without_noise_or_records_is_drawn_too() -> None:
     row = BoardRow(name="x")
     for rows in ([], [row], [BoardRow(name="y", claimed=3.0, date="2026-01-02")]):
         text = draw_progress(Board(title="t", headline="h", rows=rows, error_words="the noise is not known"))
-        assert text.startswith("<svg") and "no band of luck: the noise is not known" in text and "nan" not in text
+        assert text.startswith("<svg") and "no band of luck" in text and "nan" not in text
 
 
 @pytest.mark.parametrize(
@@ -182,14 +182,14 @@ def pack_bundle(folder: Path, files: dict[str, bytes], **other: str) -> None:
 @pytest.mark.parametrize(
     ("way", "tier", "message"),
     [
-        ("whole", "logs checked", "its files have the hashes that it lists"),
-        ("another hash", "claimed", "run/manifest.json has another hash than the bundle's list has"),
-        ("another archive", "claimed", "another one than the recorded"),
-        ("no archive", "claimed", "the archive is not there"),
-        ("no runs", "claimed", "no run is in it"),
-        ("no manifest", "claimed", "run/manifest.json is no manifest of a run"),
+        ("whole", "logs checked", "hashes that it lists"),
+        ("another hash", "claimed", "run/manifest.json has another"),
+        ("another archive", "claimed", "than the recorded"),
+        ("no archive", "claimed", "archive is not there"),
+        ("no runs", "claimed", "no run is in"),
+        ("no manifest", "claimed", "run/manifest.json is no manifest"),
         ("another run's id", "claimed", "run/manifest.json was changed"),
-        ("no bundle", "claimed", "the archive is no bundle"),
+        ("no bundle", "claimed", "archive is no bundle"),
     ],
 )
 def test_logs_are_checked_and_have_hashes(tmp_path: Path, way: str, tier: str, message: str) -> None:

@@ -12,9 +12,9 @@ from plumbline.verdict.evidence import RunEvidence
     ("measure", "small", "large", "answer", "text"),
     [
         ("step", 1000, 4000, "holds", "1,000 at 1x and 4,000 at 4x"),
-        ("step", 1000, 1000, "refuses", "the budget has no effect"),
+        ("step", 1000, 1000, "refuses", "budget has no effect"),
         ("step", 1000, 2000, "told", "2 times for 4"),
-        ("tokens", 1e6, 1e6, "refuses", "the budget has no effect"),
+        ("tokens", 1e6, 1e6, "refuses", "budget has no effect"),
         ("seconds", 10.0, 35.0, "holds", "3.5 times as long"),
         ("seconds", 10.0, 11.0, "told", "1.1 times as long"),
     ],

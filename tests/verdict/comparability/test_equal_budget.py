@@ -53,7 +53,7 @@ def test_one_run_of_each_arm_tells_no_noise() -> None:
 def test_what_has_to_be_equal_is_refused() -> None:
     arms = compared([{"seconds": 10.0, "step": 5.0}] * 3, [{"seconds": 30.0, "step": 5.0}] * 3, "seconds")
     answer = equal_budget.check(arms)
-    assert answer.answer == Answer.REFUSES and "time had to be equal" in answer.text and "3 times" in answer.text
+    assert answer.answer == Answer.REFUSES and "had to be equal" in answer.text and "3 times" in answer.text
     others = compared([{"seconds": 10.0, "step": 5.0}] * 3, [{"seconds": 30.0, "step": 5.0}] * 3, "step")
     assert equal_budget.check(others).answer == Answer.TOLD, "only what was named is refused"
     some = compared([{"tokens": 10.0}, {}], [{"tokens": 10.0}] * 2, "tokens")

@@ -28,7 +28,7 @@ def compared(baseline: Sequence[float], own: Sequence[float], fresh: Sequence[fl
 def test_values_that_fall_in_order_of_their_runs_are_refused() -> None:
     answer = independence.check(compared(FALLING, FALLING))
     assert answer.answer == Answer.REFUSES and "setup-trainer --again" in answer.text
-    assert "later runs are better than earlier ones" in answer.text
+    assert "better than earlier ones" in answer.text
     assert "are worse than" in independence.check(compared(FALLING, FALLING, higher=True)).text
     assert independence.check(compared(STEADY, STEADY)).answer == Answer.HOLDS
     assert independence.check(compared(STEADY, [value - 9 for value in STEADY])).answer == Answer.HOLDS, "a gain"
@@ -52,7 +52,7 @@ def test_one_late_run_of_baseline_far_from_others_is_told() -> None:
     arms = compared([3.0, 3.2, 2.9, 3.1, 3.05], [3.1, 2.9])
     arms.evidence.runs["baseline"]["30"] = RunEvidence(value=-10.0, order=30)
     answer = independence.check(arms)
-    assert answer.answer == Answer.TOLD and "may have changed since the bank was made" in answer.text
+    assert answer.answer == Answer.TOLD and "since the bank was" in answer.text
     assert answer.numbers["p"] > 0.05
 
 

@@ -20,10 +20,10 @@ from plumbline.stats.after_stopping import estimate
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
-from plumbline.verdict.decision import decision_page, decision_records
+from plumbline.verdict.decision import decision_page
 from plumbline.verdict.decision.decision_page import print_decision
 from plumbline.verdict.decision.decision_sentences import write_sentence
-from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, ExperimentTerms
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, ExperimentTerms, read_decision
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.picture_parts import LEFT, RIGHT
 
@@ -135,7 +135,7 @@ def test_values_stand_in_order_of_time() -> None:
     )
     assert "run 1: plain, seed 104: 4.9993" in [each.text for each in parts["title"]]
     assert "plain 4.9993, 5.0011, 4.9972, 5.0043, 5.0021; cosine 4.9912, 4.9935;" in (parts["desc"][0].text or "")
-    assert "in the order of time" in write_markdown(decision, "x.svg")
+    assert "order of time" in write_markdown(decision, "x.svg")
     for order in ((), (*decision.order[:-1], None)):
         page, picture = write_markdown(replace(decision, order=order), "x.svg"), replace(decision, order=order)
         assert "in the order of time" not in page
@@ -151,7 +151,7 @@ def test_the_page_refers_to_its_picture(tmp_path: Path) -> None:
     assert numbers["verdict"] == "keep" and numbers["exit_code"] == 0 and numbers["sentence"] in page
     assert [run["value"] for run in numbers["runs"]] == [*BANK, 4.9912, 4.9935]
     assert numbers["boundary"]["keep"][0] is None and numbers["looks"][1]["t"] == decision.looks[1].t
-    assert write_markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
+    assert write_markdown(read_decision(tmp_path / "my page).json"), "my page).svg") == page
 
 
 def test_a_decision_of_a_session_that_is_gone_is_read(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_decision_of_a_session_that_is_gone_is_read(tmp_path: Path) -> None:
     numbers = json.loads((tmp_path / "x.json").read_text())
     numbers["terms"] |= {"session": "fdr", "design": numbers["terms"]["design"] | {"e_value": True}}
     (tmp_path / "x.json").write_text(json.dumps(numbers))
-    past = decision_records.read(tmp_path / "x.json")
+    past = read_decision(tmp_path / "x.json")
     page = write_markdown(past, "x.svg")
     assert past.exit_code == 0 and "Session `fdr`, of an earlier version" in page and "Session `each`" not in page
 

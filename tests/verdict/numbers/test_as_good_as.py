@@ -44,7 +44,7 @@ def test_each_method_is_as_good_or_worse_or_not_decided(
 def test_equal_values_of_equal_seeds_need_no_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = write_table(tmp_path / "t.csv", copy=3.0)
     assert main([str(table), *TABLE, "--as-good-as", "0.01sigma", "--exit-code-of", "copy"]) == 0
-    assert "10 values are equal to all digits" in json.loads(capsys.readouterr().out)["sentence"]
+    assert "10 values are equal" in json.loads(capsys.readouterr().out)["sentence"]
     terms = ComparisonTerms(higher=False, alpha=0.025, as_good_as="0.001", minimum_gain=-0.001)
     two_digits = {str(seed): round(random.Random(seed).gauss(3, 0.01), 2) for seed in range(10)}
     assert judge("x", two_digits, two_digits, terms).outcome is Outcome.UNDECIDED, "equal by accident"

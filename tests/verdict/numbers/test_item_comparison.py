@@ -75,7 +75,7 @@ def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> Non
     assert main([str(tmp_path / "mine"), *flags]) == 0
     assert capsys.readouterr().out.startswith("`mine` improves `acc` over `base` by 0.0")
     page = (tmp_path / "mine.verdict.md").read_text()
-    assert "McNemar's exact test" in page and "with another seed would give the same is another question" in page
+    assert "McNemar's exact test" in page and "is another question" in page
     assert main(["--check-page", str(tmp_path / "mine.verdict.md")]) == 0
     flags[1] = str(tmp_path / "mine")
     assert main([str(tmp_path / "base"), *flags[:-1], "base"]) == 10

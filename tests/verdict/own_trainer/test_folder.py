@@ -59,11 +59,11 @@ def test_a_run_is_made_once(tmp_path: Path) -> None:
     assert own.bank().find_run(arm_run.run_id) == arm_run
     text = bank.path.read_text()
     bank.path.write_text(text.replace('"schema":2', '"schema":3'))
-    with pytest.raises(PlumblineError, match=r"runs\.jsonl is of a later"):
+    with pytest.raises(PlumblineError, match=r"runs\.jsonl.*later"):
         own.bank()
     (result,) = own.runs.glob("*.result.json")
     result.write_text(json.dumps(json.loads(result.read_text()) | {"schema": 2}))
-    with pytest.raises(PlumblineError, match=r"result\.json is of a later"):
+    with pytest.raises(PlumblineError, match=r"result\.json.*later"):
         list(arms.run([(BASELINE, 1)]))
 
 
@@ -100,7 +100,7 @@ def test_large_data_is_known_by_its_begin_and_its_end(tmp_path: Path, monkeypatc
     (tmp_path / "data").write_bytes(b"abcd....efgX")
     assert fingerprint.hash_data(tmp_path, ["data"]) != before != fingerprint.hash_data(tmp_path, ["gone"])
     os.mkfifo(tmp_path / "pipe")  # its reading would never end
-    with pytest.raises(PlumblineError, match=r"run\.data: .*/pipe is neither a file"):
+    with pytest.raises(PlumblineError, match=r"run\.data:.*/pipe.*neither"):
         fingerprint.hash_data(tmp_path, ["pipe"])
 
 

@@ -76,5 +76,5 @@ def test_huge_logs_and_backtracking_take_bounded_time(tmp_path: Path) -> None:
         read(MetricPart(pattern=r"((?:a+)+)$"), log, tmp_path, seconds=0.5)
     assert time.monotonic() - began < 5
     log.write_text("loss: n/a\n")
-    with pytest.raises(PlumblineError, match=r"'n/a', which is no number"):
+    with pytest.raises(PlumblineError, match=r"'n/a',.*number"):
         read(MetricPart(pattern=r"loss: (\S+)"), log, tmp_path)

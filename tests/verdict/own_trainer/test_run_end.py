@@ -244,4 +244,4 @@ def test_a_helper_that_the_shell_ends_is_one_also_where_it_wrote(tmp_path: Path)
     for theirs in (how, f"{how}, ended by another process of it"):
         baseline = Result(run_id="", seed=1, outcome="finished", failed=[], failed_beside=[theirs])
         compared = run_end.compare(candidate, [baseline], "val_loss")
-        assert not compared.why and "as runs of the baseline have it" in compared.remarks[0]
+        assert not compared.why and "the baseline have it" in compared.remarks[0]

@@ -76,7 +76,7 @@ def test_an_arm_is_its_code_and_its_flags(tmp_path: Path) -> None:
     write_toml(folder, more="[decide]\nalpha = 0.01")
     assert repository.candidate().method == repository.arm("HEAD").method == first.method
     assert repository.candidate(["--lr", "3"]).method != first.method
-    with pytest.raises(PlumblineError, match=r"nothing is there to try"):
+    with pytest.raises(PlumblineError, match=r"there to try"):
         trainer(folder)
     (folder / "train.py").write_text(f"{TRAIN}\n")
     git(folder, "commit", "-qam", "other code")

@@ -246,7 +246,7 @@ def test_a_search_s_log_leaves_out_what_runs_and_says_so(tmp_path: Path) -> None
     with pytest.raises(PlumblineError, match="3, column 'error': 'OOM' contradicts 'keep' of column 'status'"):
         read_search(read_rows(path), COLUMNS)
     path.write_text("commit\tloss\tstatus\na\t3\tkeep\nb\t2\tcompleted\n")
-    with pytest.raises(PlumblineError, match=r"3.*'completed' does not say whether"):
+    with pytest.raises(PlumblineError, match=r"3.*'completed'.*whether"):
         read_search(read_rows(path), COLUMNS)
 
 
@@ -258,7 +258,7 @@ def test_results_tsv_of_try_is_read(tmp_path: Path, capsys) -> None:
     (tmp_path / "results.tsv").write_text(head + looks + more)
     options = [str(tmp_path / "results.tsv"), "--metric", "loss", "--lower-is-better", "--json"]
     assert main([*options, "--exit-code-of", "b2"]) == 13, "two rows of one change are no repeats"
-    assert "a row is a mean of several runs" in json.loads(capsys.readouterr().out)["sentence"]
+    assert "mean of several runs" in json.loads(capsys.readouterr().out)["sentence"]
     assert main([*options, "--sigma", "0.5"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert [step["step"]["commit"] for step in read["search"]["kept"]] == ["b2"] and read["search"]["steps"] == 2

@@ -286,26 +286,6 @@ def _is_right(marked: _Marked, mark: str) -> bool:
     return any(sum(other > value[key] for other in set(value.values())) == 1 for key in marked.underlined)
 
 
-def _is_best_of_its_own(mark: _Marked, lines: Lines, across: Lines) -> bool:
-    """Whether a bold number that is not the best of its line is that of its own block, or of the line across."""
-    if _is_right(mark, "bold"):
-        return False
-    for key in mark.bold:
-        block = [other for other in mark.keys if lines.groups[other] == lines.groups[key]]
-        best = max(block, key=lambda other: mark.direction * mark.line.ends[other][1])
-        if key == best and len(mark.keys) > len(block) > 1 and (len(block) > 2 or len(mark.bold) > 1):
-            return True
-        if lines.along == "row":
-            column = next((line for line in across.lines if line.name == key), None)
-            own = mark.line.name
-            if column is not None and own in column.ends:
-                block = [other for other in column.ends if across.groups[other] == across.groups[own]]
-                values = [column.ends[other][1] for other in block]
-                if len(block) > 2 and column.ends[own][1] in (max(values), min(values)):
-                    return True
-    return False
-
-
 def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, chance: float) -> None:
     """Check each line's mark: the better one of the marked numbers has rank 1, or 2."""
     table, place, rank_name = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"

@@ -36,10 +36,9 @@ from plumbline.operate.experiments.margin_arguments import describe_plan, name_c
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import implausible_gain
 from plumbline.verdict.comparability import guards
-from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
-from plumbline.verdict.decision.experiment import BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.decision.experiment import BASELINE, Decision, ExperimentQuestion, read_decision
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
@@ -163,7 +162,7 @@ class FolderSource:
         """
         candidate, baseline = self.record["methods"]
         for path in self.place.pages.glob(f"*-{candidate}-against-{baseline}*.json"):
-            decision = decision_records.read(path)
+            decision = read_decision(path)
             if (
                 any(decision.asked.get(key) != self.record[key] for key in ("trainer", "methods"))
                 or decision.terms.claim

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import statistics
 import sys
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +18,20 @@ from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments import (
     arm_evidence,
+    carry_out_budgets,
     carry_out_experiment,
-    folder_budgets,
     independent_runs,
     measuring_terms,
 )
-from plumbline.operate.experiments.carry_out_experiment import (
-    print_decision,
-    tell_decided,
-)
+from plumbline.operate.experiments.carry_out_budgets import BudgetSource, refuse_other_questions
+from plumbline.operate.experiments.carry_out_experiment import print_decision, tell_decided
 from plumbline.operate.experiments.folder_arguments import (
     arms_of,
     load_baseline,
     open_baseline,
     place_of,
     question_again,
+    question_at_budgets,
     question_of,
     require_baseline,
     slug,
@@ -45,10 +46,13 @@ from plumbline.operate.experiments.folder_source import (
 from plumbline.operate.experiments.margin_arguments import repeat_margin
 from plumbline.operate.experiments.past_experiments import print_log, print_noise, print_page
 from plumbline.operate.experiments.rule_noise import print_rule
-from plumbline.verdict.decision import decision_records
 from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.budget_course import BudgetTerms
+from plumbline.verdict.decision.experiment import read_decision
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.run_budget import RunBudget, fill_budget, parse_multiples, require_budget
 from plumbline.verdict.own_trainer.trainer_file import load
 
 #: Why such a try cannot be judged, as its sentence ends.
@@ -80,7 +84,7 @@ def try_(options: argparse.Namespace, root: Path) -> int:
     baseline = load_baseline(options, root)
     require_baseline(options, baseline.repository)
     if options.at is not None:
-        return folder_budgets.try_(options, baseline)
+        return _try_at_budgets(options, baseline)
     if options.dry_run:
         return _make_try(options, baseline, place_of(root).bank()).print_plan()
     with Folder(root).hold(shlex.join(["plumbline", "try", "-m", options.message])):
@@ -97,15 +101,74 @@ def try_(options: argparse.Namespace, root: Path) -> int:
         return carry_out_experiment.try_candidate(source)
 
 
+def _try_at_budgets(options: argparse.Namespace, baseline: FolderBaseline) -> int:
+    """Run the arms at each of several budgets, with the command as `run.budget` of `plumbline.toml` says."""
+    refuse_other_questions(options)
+    file = baseline.file
+    declared = require_budget(file.run.budget, f"[run] of {file.path}")
+    place = f"run.budget of {file.path}"
+    budgets = [fill_budget(declared, multiple, place) for multiple in parse_multiples(options.at)]
+    if options.dry_run:
+        return _make_budgets(options, baseline, budgets).print_plan()
+    with baseline.folder.hold(shlex.join(["plumbline", "try", "--at", options.at, "-m", options.message])):
+        baseline.folder.baseline(baseline.repository)
+        measuring_terms.record_fixed(baseline)
+        arm_evidence.know_written_files(baseline, place_of(file.folder).bank())
+        return carry_out_budgets.try_at_budgets(_make_budgets(options, baseline, budgets))
+
+
+def _make_budgets(options: argparse.Namespace, baseline: FolderBaseline, budgets: Sequence[RunBudget]) -> FolderBudgets:
+    candidate, other = arms_of(options, baseline)
+    question = question_at_budgets(options, baseline, candidate, other)
+    bank = place_of(baseline.file.folder).bank()
+    return FolderBudgets(FolderSource(options, baseline, candidate, other, question, bank), budgets)
+
+
 def _make_try(options: argparse.Namespace, baseline: FolderBaseline, bank: Bank) -> FolderSource:
     candidate, other = arms_of(options, baseline)
     question = question_of(options, baseline, candidate, other)
     return FolderSource(options, baseline, candidate, other, question, bank)
 
 
+@dataclass
+class FolderBudgets(BudgetSource):
+    """A commit and what it is compared with, run by a folder's command at several budgets."""
+
+    source: FolderSource
+    budgets: Sequence[RunBudget]
+
+    @cached_property
+    def terms(self) -> BudgetTerms:
+        """What is settled before the first run."""
+        labels, texts, times = zip(*((budget.label, budget.text, budget.times) for budget in self.budgets))
+        return self.settle_terms(labels, texts, times, self.source.question.most)
+
+    @cached_property
+    def trainers(self) -> list[CommandTrainer]:
+        """What trains the arms at each budget."""
+        return [self.source.trainer.at_budget(budget) for budget in self.budgets]
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The request, to be repeated."""
+        source = self.source
+        return {"trainer": source.trainer.group, "first_seed": source.question.first_seed} | source.arms_record
+
+    def print_plan(self) -> int:
+        """Print what would be run."""
+        past = self.source.list_past_seconds()
+        return carry_out_budgets.print_plan(
+            self, statistics.median(past) / self.source.trainer.at_once if past else None
+        )
+
+    def check(self) -> list[str]:
+        """List why the arms cannot be compared, or why runs of the baseline are no draws of their own."""
+        return self.source.list_refusals()
+
+
 def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Path) -> int:
     """Report the try that made the baseline, and do what a kill or a hook left undone of it."""
-    decision = decision_records.read(page.with_suffix(".json"))
+    decision = read_decision(page.with_suffix(".json"))
     tell_decided(decision)
     baseline.finish_move()
     commits = options.commit and not baseline.is_head(baseline.arm)

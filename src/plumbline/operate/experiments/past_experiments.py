@@ -20,10 +20,10 @@ from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.stats.pooling import compute_resolvable_gain, pool_spreads
 from plumbline.verdict import ledger as ledgers
-from plumbline.verdict.decision import budget_page, decision_page, decision_records
+from plumbline.verdict.decision import budget_page, decision_page
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
-from plumbline.verdict.decision.experiment import Decision
+from plumbline.verdict.decision.experiment import Decision, read_decision
 from plumbline.verdict.formatting import format_value
 from plumbline.verdict.ledger import BUDGETS, Ledger
 from plumbline.verdict.outcome import Outcome
@@ -93,7 +93,7 @@ class ExperimentFolders:
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a keep back that was a mistake, in its page and in the ledger."""
-        decision, entries = decision_records.read(self.pages / f"{name}.json"), self.read_ledger().entries
+        decision, entries = read_decision(self.pages / f"{name}.json"), self.read_ledger().entries
         entry = next(each for each in reversed(entries) if each.name == name and each.verdict)
         lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=write_sentence(lost, reason=why))
@@ -121,7 +121,7 @@ class ExperimentFolders:
             if name not in {**there, **by_words}:
                 like = nearest(name, [*there, *by_words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
-            decision = decision_records.read({**there, **by_words}[name])
+            decision = read_decision({**there, **by_words}[name])
             if only_kept and (not decision.verdict.is_kept or decision.terms.claim):
                 reason = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
@@ -130,7 +130,7 @@ class ExperimentFolders:
                 )
             return decision
         for path in reversed(decisions):
-            decision = decision_records.read(path)
+            decision = read_decision(path)
             if not only_kept or (decision.verdict.is_kept and not decision.terms.claim):
                 return decision
         kind = "that was kept" if only_kept else "yet"
@@ -144,7 +144,7 @@ class ExperimentFolders:
     @staticmethod
     def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
         """Find the newest decision by the message of what was tried."""
-        decisions = ((path, decision_records.read(path).terms) for path in paths)
+        decisions = ((path, read_decision(path).terms) for path in paths)
         return {terms.candidate: path for path, terms in decisions if claims or not terms.claim}
 
 
@@ -279,7 +279,7 @@ def _make_row(
     facts |= {"claim": False, "is_baseline": False, "page": ""}
     path = place.page(entry.name).with_suffix(".json")
     if entry.kind == "try" and path.exists():
-        decision = decision_records.read(path)
+        decision = read_decision(path)
         terms, estimate = decision.terms, decision.estimate
         facts |= {"tried": terms.candidate, "against": terms.baseline, "claim": terms.claim}
         facts["page"] = str(path.with_suffix(".md"))

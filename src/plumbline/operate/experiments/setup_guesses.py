@@ -72,7 +72,7 @@ class SeenMetric:
     row: int | None = None
 
     @property
-    def announced(self) -> bool:
+    def is_marked_metric(self) -> bool:
         """Whether the trainer marked it as a metric: in a line `METRIC name=value`, which needs only the name."""
         return self.settings.keys() == {"name"}
 
@@ -88,13 +88,16 @@ def metrics(log: Path, folder: Path) -> list[SeenMetric]:
     lines = list(islice(backwards(log), LINES))[::-1]
     by_name = {metric.name: metric for metric in (*_in_rows(folder), *_in_lines(lines), *_find_announced(lines))}
     return sorted(
-        by_name.values(), key=lambda metric: (not metric.announced, _rank(metric.name), metric.name.startswith("best_"))
+        by_name.values(),
+        key=lambda metric: (not metric.is_marked_metric, _rank(metric.name), metric.name.startswith("best_")),
     )
 
 
 def only_of_training(candidates: list[SeenMetric]) -> str:
     """State that nothing but a training loss was seen, where that is so."""
-    if not candidates or any(metric.announced or _plain(metric.name) not in OF_TRAINING for metric in candidates):
+    if not candidates or any(
+        metric.is_marked_metric or _plain(metric.name) not in OF_TRAINING for metric in candidates
+    ):
         return ""
     kind = (
         "a training loss"

@@ -26,7 +26,7 @@ from plumbline.project.arms import METRIC, StudyArms
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.yaml_files import load_config
-from plumbline.verdict.decision.experiment import APART, BASELINE, Decision, ExperimentQuestion
+from plumbline.verdict.decision.experiment import APART, BASELINE, Decision, ExperimentQuestion, read_decision
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 
@@ -186,12 +186,10 @@ class StudySource:
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this very question, which has a page of its own."""
-        from plumbline.verdict.decision import decision_records
-
         page = self.place.page(question.name)
         if not (page.exists() and page.with_suffix(".json").exists()):
             return None
-        decision = decision_records.read(page.with_suffix(".json"))
+        decision = read_decision(page.with_suffix(".json"))
         return decision if decision.asked == self.record else None
 
     def check(self, question: ExperimentQuestion) -> tuple[list[str], dict[str, Any]]:

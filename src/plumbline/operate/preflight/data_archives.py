@@ -56,9 +56,9 @@ def check_tools(dry_run: DryRun) -> list[CheckResult]:
     )
     if reads and shutil.which("dpkg-deb") is None:
         messages.append(f"{_OF_DEBIAN}, which dpkg-deb unpacks, and there is none here; install the package dpkg")
-    if dry_run.elsewhere:
+    if dry_run.runs_on_other_machines:
         messages = [f"{message}. (The system of compute nodes was not checked.)" for message in messages]
-    state: State = UNKNOWN if dry_run.elsewhere else STOP
+    state: State = UNKNOWN if dry_run.runs_on_other_machines else STOP
     return [CheckResult(state=state, subject="Debian packages", message=message) for message in messages]
 
 
@@ -135,7 +135,7 @@ def _report_failure(dry_run: DryRun, label: str, pins: list[PinnedArchive], why:
 
 def _report_success(dry_run: DryRun, label: str, pins: list[PinnedArchive]) -> CheckResult:
     names = ", ".join(pin.requirement for pin in pins)
-    if not dry_run.elsewhere:
+    if not dry_run.runs_on_other_machines:
         return CheckResult(state=OK, subject=label, message=f"{names}: served by the index")
     message = f"{names}: served here; compute nodes were not checked (docs/on-your-cluster.md, step 6)"
     return CheckResult(state=UNKNOWN, subject=label, message=message)

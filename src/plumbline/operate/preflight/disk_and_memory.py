@@ -22,7 +22,7 @@ CORPUS = tuple(rule for rule, stage in STAGES.items() if stage == "corpus")
 
 def check(dry_run: DryRun) -> list[CheckResult]:
     """Check the disk, and the memory where jobs are run on this machine."""
-    return [check_disk(dry_run), *([] if dry_run.elsewhere else check_memory(dry_run))]
+    return [check_disk(dry_run), *([] if dry_run.runs_on_other_machines else check_memory(dry_run))]
 
 
 def check_disk(dry_run: DryRun) -> CheckResult:

@@ -61,7 +61,7 @@ class DryRun:
     memory_limit: int | None = None
 
     @property
-    def elsewhere(self) -> bool:
+    def runs_on_other_machines(self) -> bool:
         """Whether jobs are run on other machines than this one."""
         return self.executor not in HERE
 

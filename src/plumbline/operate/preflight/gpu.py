@@ -67,7 +67,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         *([f"config/presets/{plan.name}.yaml: device: gpu"] if plan.preset["device"] == "gpu" else []),
         *([f"machine: {plan.config['machine']}"] if machine.device == "cuda" else []),
     ]
-    if dry_run.elsewhere:
+    if dry_run.runs_on_other_machines:
         message = f"of {_count_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
         return [CheckResult(state=UNKNOWN, subject="device", message=message)]
     here = ask_torch()

@@ -68,7 +68,9 @@ def check(dry_run: DryRun) -> list[CheckResult]:
             newest = "" if data_set.revision else ", the newest, which the first fetch writes to hub.lock"
             message = f"{data_set.path} at {commit_there[:10]}{newest}{_nodes(dry_run)}"
             results.append(
-                CheckResult(state=UNKNOWN if dry_run.elsewhere else OK, subject=data_set.subject, message=message)
+                CheckResult(
+                    state=UNKNOWN if dry_run.runs_on_other_machines else OK, subject=data_set.subject, message=message
+                )
             )
     for (subject, where, otherwise, reason), paths in silent.items():
         message = (
@@ -116,7 +118,7 @@ def _ask_hub(data_set: HubDataset) -> tuple[str, str]:
 
 def _nodes(dry_run: DryRun) -> str:
     """What cannot be known from a login node."""
-    if not dry_run.elsewhere:
+    if not dry_run.runs_on_other_machines:
         return ""
     return "; it answers here, compute nodes were not checked (docs/on-your-cluster.md, step 6)"
 

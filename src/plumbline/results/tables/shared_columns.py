@@ -15,7 +15,7 @@ from plumbline.results.tables.table import (
     list_interpretations,
     make_published_column,
     summarize_outcomes,
-    write_notes,
+    write_interpretations_note,
     write_warnings,
 )
 from plumbline.specs.study_config import Study
@@ -121,7 +121,7 @@ def make_table(
         key=key,
         columns=list(columns),
         rows=rows,
-        notes=[*notes, *write_notes(study, name)],
+        notes=[*notes, *write_interpretations_note(study, name)],
         warnings=[*warnings, *([EXACT_NOTE] if exact else write_warnings(study, scores, demo=demo))],
         published=published,
         interpretations=list_interpretations(study),

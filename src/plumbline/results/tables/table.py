@@ -264,7 +264,7 @@ def list_interpretations(study: Study) -> list[str]:
     ]
 
 
-def write_notes(study: Study, table: str) -> list[str]:
+def write_interpretations_note(study: Study, table: str) -> list[str]:
     """Write the notes that stand under every table of a study: how many interpretations are in force, and which file
     names them."""
     count = len(list_interpretations(study))

@@ -145,7 +145,7 @@ class RunResumer:
         return 0 if self._checkpoint is None else self._checkpoint.step
 
     @property
-    def over(self) -> bool:
+    def has_taken_all_steps(self) -> bool:
         """Whether earlier starts have taken all of the run's steps."""
         if self._checkpoint is None:
             return False

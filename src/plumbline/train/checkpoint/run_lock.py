@@ -76,7 +76,7 @@ class RunLock:
         deadline, announced = time.monotonic() + self.wait, False
         while not (self._lock_file() and self._create()):
             self._require_permission()
-            holder, clock_message = who(self.path), self._describe_clock_change()
+            holder, clock_message = describe_owner(self.path), self._describe_clock_change()
             if time.monotonic() >= deadline:
                 raise RunLockError(
                     f"{self.directory} is held by {holder}; waited {self.wait:g} s. "
@@ -113,7 +113,7 @@ class RunLock:
             with explain_read_errors(self.directory), contextlib.suppress(FileNotFoundError, IsADirectoryError):
                 self.path.read_bytes()
         raise RunLockError(
-            f"{self.directory} was taken over by {who(self.path)} while this trainer was silent; "
+            f"{self.directory} was taken over by {describe_owner(self.path)} while this trainer was silent; "
             f"nothing more is written here"
         )
 
@@ -161,7 +161,7 @@ class RunLock:
         if holder is not None:
             if not self._is_stale(holder):
                 return False
-            whose = who(self.path)
+            whose = describe_owner(self.path)
             if process_record.remove(self.path, holder):
                 print(f"took over {self.directory} from {whose}", file=sys.stderr)
         mine = {"token": self.token, "since": time.time(), "limit": self.limit}
@@ -219,7 +219,7 @@ class RunLock:
                     os.utime(self.path)
 
 
-def who(path: Path) -> str:
+def describe_owner(path: Path) -> str:
     """Say for people who holds a lock; of a broken one, its file and what is wrong with it."""
     holder = process_record.read(path)
     if holder is None:

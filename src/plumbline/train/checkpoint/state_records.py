@@ -271,7 +271,7 @@ def read_holder(directory: Path) -> dict[str, Any] | None:
 
 def describe_holder(directory: Path) -> str:
     """Say for people which process has the lock of a run."""
-    return run_lock.who(directory / run_lock.NAME)
+    return run_lock.describe_owner(directory / run_lock.NAME)
 
 
 def is_alive(directory: Path, holder: dict[str, Any]) -> bool:

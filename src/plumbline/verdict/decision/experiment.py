@@ -1,4 +1,5 @@
-"""Holds what is asked of an experiment, its terms, what a run of it gave and what was decided, without numpy or scipy.
+"""Holds what is asked of an experiment, its terms, what a run of it gave and what was decided, and reads a decision
+from the numbers next to its page; without numpy or scipy until a decision is read.
 
 An experiment is a baseline and a candidate of one trainer at one budget, a primary metric that is named beforehand, and
 runs (seeds) of both.
@@ -8,10 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from plumbline.core.errors import UsageError
+from plumbline.core.errors import PlumblineError, UsageError
+from plumbline.core.files import read_json
+from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.comparison_terms import LOOP, Terms
 from plumbline.verdict.evidence import CRASH, RunEvidence
@@ -32,6 +36,9 @@ BANK, MOST = 5, 8
 FIRST_SEED, APART = 42, 1000
 
 Session = Literal["each", "fwer"]
+
+#: Key of an earlier version -> the one that it has now.
+_NEW_KEYS = {"min_gain": "minimum_gain", "worth": "target_gain_sigmas"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -260,3 +267,65 @@ class Decision:
 
     def _values(self, arm: str, runs: Sequence[ArmRun]) -> tuple[float, ...]:
         return tuple(run.value for run in runs if run.arm == arm and run.has_value and run.value is not None)
+
+
+def read_decision(path: Path) -> Decision:
+    """Read a decision.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    record = read_json(path)
+    if not isinstance(record, dict) or "terms" not in record:
+        raise PlumblineError(f"{path} is no decision of an experiment; plumbline log lists those that there are")
+    try:
+        return _make_decision(record)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlumblineError(f"{path} is no decision of an experiment ({error!r}); repeat plumbline try") from None
+
+
+def _make_decision(record: Mapping[str, Any]) -> Decision:
+    from plumbline.stats.sequential import Boundary, Look, SequentialDesign
+
+    terms = _select_fields(ExperimentTerms, record["terms"])
+    terms["design"] = SequentialDesign(**_select_fields(SequentialDesign, terms["design"]))
+    for key in ("differs", "together", "equal"):
+        terms[key] = tuple(terms.get(key, ()))
+    edges = record["boundary"]
+    keep, discard, df = (tuple(map(_read_number, edges[side])) for side in ("keep", "discard", "df"))
+    past = record["terms"].get("history_words")  # of an earlier version, whose sigma was of past runs too
+    rest = _select_fields(Decision, record) | {
+        "verdict": Outcome(record["verdict"]),
+        "terms": ExperimentTerms(**terms),
+        "runs": tuple(ArmRun(**run) for run in record["runs"]),
+        "looks": tuple(Look(**_select_fields(Look, look)) for look in record["looks"]),
+        "boundary": Boundary(keep, discard, df, edges["error"]),
+        "order": tuple(record.get("order", ())),
+        "equal_seeds": tuple(record.get("equal_seeds", ())),
+        "fresh": tuple(ArmRun(**run) for run in record.get("fresh", ())),
+        "comparability": every_check.answers_from_json(record.get("comparability", {})),
+        "notes": (*record["notes"], *([past] if past else [])),
+    }
+    rest |= {key: _read_estimate(record.get(key)) for key in ("estimate", "estimate_after_stopping")}
+    return Decision(**rest)
+
+
+def _select_fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of it: an earlier version's decision has more, and other keys."""
+    names = {field.name for field in fields(kind)}
+    current = {_NEW_KEYS.get(key, key): value for key, value in record.items()}
+    return {key: value for key, value in current.items() if key in names}
+
+
+def _read_estimate(record: Mapping[str, Any] | None) -> GainAfterStopping | None:
+    if record is None:
+        return None
+    from plumbline.stats.after_stopping import GainAfterStopping
+
+    low = -math.inf if record["low"] is None else record["low"]
+    high = math.inf if record["high"] is None else record["high"]
+    return GainAfterStopping(**{**record, "low": low, "high": high})
+
+
+def _read_number(value: float | None) -> float:
+    return math.nan if value is None else value

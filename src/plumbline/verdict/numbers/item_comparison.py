@@ -5,7 +5,7 @@ there are seeds. The statistic is the mean over tasks of the mean difference of 
 differences, so that how hard an item is drops out. Of one task whose values are right or wrong, and without a minimum
 gain, McNemar's exact test of the items on which the models differ decides: it needs no large sample.
 
-Whether both were asked the same is a check of comparability (`plumbline.verdict.comparability.item_questions`).
+Whether both were asked the same is a check of comparability (`plumbline.verdict.comparability.same_questions`).
 """
 
 from __future__ import annotations

@@ -20,10 +20,17 @@ from plumbline.verdict.sources import lm_eval_items, submissions
 from plumbline.verdict.sources.row_files import ColumnNames, FileRows, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table
 from plumbline.verdict.sources.run_statuses import RunStatuses
-from plumbline.verdict.sources.submissions import read_submissions
 
 #: Tries that can be announced: beyond them no p-value is small enough to be told from 0.
 MOST_TRIES = 1_000_000
+#: Kind of path that is a table of methods and seeds -> what finds it, what reads it, and what was read, for the page.
+READERS = {
+    "submissions": (
+        submissions.find_submissions,
+        submissions.read_submissions,
+        "Submissions (submission.json, by their folder) were read",
+    ),
+}
 
 
 def judge_numbers(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lambda _: None) -> VerdictTexts:
@@ -97,17 +104,15 @@ def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draf
     kind, path, terms = request.kind, request.path, request.terms
     if kind is None and lm_eval_items.find_samples(path):
         kind = "items"
-    if kind is None and submissions.find_submissions(path):
-        kind = "submissions"
+    kind = kind or next((name for name, (finds, _, _) in READERS.items() if finds(path)), None)
     if kind == "items":
         _refuse_margin(request, kind)
-    if kind in ("items", "submissions"):
         _refuse_spread_options(request, kind)
-    if kind == "items":
         return items_verdict.draft(request)
-    if kind == "submissions":
-        table = read_submissions(path, request.columns)
-        return table_verdict.draft(request, table, "Submissions (submission.json, by their folder) were read")
+    if kind in READERS:
+        _refuse_spread_options(request, kind)
+        _, read, message = READERS[kind]
+        return table_verdict.draft(request, read(path, request.columns), message)
     if path.is_dir():
         raise PlumblineError(
             f"{path} is a folder without samples_<task>_<date>.jsonl (lm-eval --log_samples) or submission.json; name "

@@ -127,7 +127,7 @@ class SearchJudgement:
         return self.kept[-1].rerun if self.kept else None
 
     @property
-    def lost(self) -> tuple[SearchLogEntry, ...]:
+    def lost_runs(self) -> tuple[SearchLogEntry, ...]:
         """The further runs of the last kept change that diverged or crashed."""
         return self.kept[-1].lost if self.kept else ()
 

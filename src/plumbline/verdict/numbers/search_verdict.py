@@ -153,8 +153,8 @@ def write_search_sentence(judgement: SearchJudgement, metric: str, tries_text: s
     if judgement.outcome is Outcome.CRASHED:
         return (
             f"{name_last_kept(judgement)}, the last kept change, crashed or diverged when it was run again "
-            f"({format_count(len(judgement.lost), 'run')}, line {judgement.lost[0].line}), more often than the start "
-            f"{quote(start)}."
+            f"({format_count(len(judgement.lost_runs), 'run')}, line {judgement.lost_runs[0].line}), more often than "
+            f"the start {quote(start)}."
         )
     if judgement.decided_by is not None:
         return "The last kept change, by its runs after it was kept: " + write_sentence(

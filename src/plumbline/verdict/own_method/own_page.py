@@ -125,7 +125,7 @@ def _write_study_targets(result: VerdictContents) -> list[str]:
     sections = ["### By other metrics, not deciding", tables.write_measures(reader), *tables.write_tasks(reader)]
     sections += ["### The larger scale", tables.write_larger(reader)]
     for group in result.groups().values():
-        sections += ["### Power", pages.write_power(list(group.values())), tables.write_hours(reader, group)]
+        sections += ["### Power", pages.write_power(list(group.values())), tables.write_needed_hours(reader, group)]
     sections += ["### What such a verdict is worth at another scale", tables.write_orders(result.orders)]
     return [*sections, *tables.write_published(reader)]
 

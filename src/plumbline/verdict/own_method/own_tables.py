@@ -118,7 +118,7 @@ def write_cost(reader: FinishedRunReader) -> str:
     )
 
 
-def write_hours(reader: FinishedRunReader, comparisons: dict[str, BaselineComparison]) -> str:
+def write_needed_hours(reader: FinishedRunReader, comparisons: dict[str, BaselineComparison]) -> str:
     """What the seeds that would find the seen gain take, by what a run took here."""
     lines = []
     for method, each in comparisons.items():

@@ -98,6 +98,10 @@ class CommandTrainer:
                 "code, or give flags after --"
             )
 
+    def at_budget(self, budget: RunBudget) -> CommandTrainer:
+        """The same trainer at another budget, which knows no runs yet."""
+        return replace(self, budget=budget, _results_by_method={}, _touched=set())
+
     @cached_property
     def group(self) -> str:
         """Trainer and budget: the command, how it is given its seed, and its metric."""

@@ -116,7 +116,7 @@ def read(
     return ends
 
 
-def join_ends(ends: Collection[str]) -> str:
+def describe_failed_processes(ends: Collection[str]) -> str:
     """Name processes that failed: ``2 processes of it failed (train.py: exit code 1; ...)``."""
     distinct = list(dict.fromkeys(ends))
     more = "; ..." if len(distinct) > _COMMANDS else ""

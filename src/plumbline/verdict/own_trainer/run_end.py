@@ -343,9 +343,9 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
     theirs = {process_ends.kind(end) for other in complete for end in (*(other.failed or ()), *other.failed_beside)}
     alike = [end for end in result.failed or () if process_ends.kind(end) in theirs]
     if alike:
-        remarks.append(f"{process_ends.join_ends(alike)}, as runs of the baseline have it")
+        remarks.append(f"{process_ends.describe_failed_processes(alike)}, as runs of the baseline have it")
     if unmatched := [end for end in result.failed or () if end not in alike]:
-        whys.append(f"{process_ends.join_ends(unmatched)}, and {has}")
+        whys.append(f"{process_ends.describe_failed_processes(unmatched)}, and {has}")
     for kind, sign in result.signs.items():
         text = f"at its end it printed {sign}"
         if any(kind in other.signs for other in others):
@@ -360,7 +360,7 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
 
 def tell_of_baseline(result: Result) -> ComparedEnd:
     """List the remarks on the end of a run of the baseline, which is compared with none."""
-    failed = [process_ends.join_ends(result.failed)] if result.failed else []
+    failed = [process_ends.describe_failed_processes(result.failed)] if result.failed else []
     signs = [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
 

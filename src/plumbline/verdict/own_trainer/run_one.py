@@ -274,7 +274,9 @@ class _Run:
             parts=self.parts,
             shell=self.shell,
         )
-        beside = [f"{process_ends.join_ends(ends.others)}, which counts for nothing"] if ends.others else []
+        beside = (
+            [f"{process_ends.describe_failed_processes(ends.others)}, which counts for nothing"] if ends.others else []
+        )
         outside = watched_files.read_outside_files(self.reports, self.began)
         return Result(
             run_id=request.run_id,

@@ -244,7 +244,7 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (OnlyWhileCompiled, "causality", "while it is compiled"),
         (OnlyAtTheTrainedContext, "causality", "of the 80 tokens"),
         (OnlyInTheTrainedBatch, "causality", "in a batch of 10"),
-        (TooSmallToBeSeenInLogits, "causality", "have a gradient by token"),
+        (TooSmallToBeSeenInLogits, "causality", "gradient by token"),
         (WithoutAGradient, "causality", "in training mode"),
         (InTheFifthLayer, "causality", "6 layers"),
         (InADeepLayerFromFourRows, "causality", "6 layers"),

@@ -222,21 +222,21 @@ def test_every_component_of_ours_holds(parts: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("mixer", "check", "message"),
     [
-        (Leaky, "causality", "token 1 of the 2 tokens (72, 3) changed to 51 moves the logits at token 0, which comes"),
-        (ByCall, "prefill = decode", "the 2 tokens (72, 3), decoded one at a time, have other logits at token 0 than"),
-        (SeesPadding, "padding", "1 of padding on the left of the 2 tokens"),
+        (Leaky, "causality", "token 1 of the 2 tokens (72, 3) changed to 51"),
+        (ByCall, "prefill = decode", "the 2 tokens (72, 3), decoded one"),
+        (SeesPadding, "padding", "1 of padding on"),
         (Unused, "gradients", "parameter blocks.0.attention.mixer.idle gets no gradient"),
-        (Drawn, "init identity", "two models of one seed give the 9 tokens"),
+        (Drawn, "init identity", "one seed give the 9 tokens"),
         (OverFifty, "causality", "token 52 of the 53 tokens"),
         (LongCalls, "prefill = decode", "the 64 tokens"),
         (InTraining, "causality", "token 1 of the 2 tokens"),
-        (Noisy, "repeatable", "read twice in training mode, the 2 tokens"),
+        (Noisy, "repeatable", "training mode, the 2 tokens"),
         (Remembers, "repeatable", "read twice, the 2 tokens"),
         (RemembersTraining, "repeatable", "the 2 tokens"),
         (MixesRows, "rows", "row 0 of a batch of 3, one token"),
-        (DrawnBuffer, "init identity", "two models of one seed have a different blocks.0.attention.mixer.drawn"),
-        (DrawnByNumpy, "init identity", "two models of one seed give the 9 tokens"),
-        (ZeroGradient, "gradients", "the gradient of the parameter blocks.0.attention.mixer.idle is zero"),
+        (DrawnBuffer, "init identity", "a different blocks.0.attention.mixer.drawn"),
+        (DrawnByNumpy, "init identity", "one seed give the 9 tokens"),
+        (ZeroGradient, "gradients", "blocks.0.attention.mixer.idle is zero"),
         (Frozen, "gradients", "the parameter blocks.0.attention.mixer.idle is frozen"),
     ],
 )
@@ -307,7 +307,7 @@ def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch)
     looped = cost_parity.count_cost(spec)
     assert (looped.parameters, looped.operations) == (baseline.parameters, baseline.operations)
     parity = cost_parity.CostParity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
-    assert parity.flagged and parity.run > 100 and "as they run: a weight is used more than once" in parity.text
+    assert parity.flagged and parity.run > 100 and "used more than once" in parity.text
 
 
 @pytest.mark.parametrize(
