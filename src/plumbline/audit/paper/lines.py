@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from statistics import median
 
 from plumbline.audit.paper.line_types import LEVELS, YEAR, LineType, find_type, find_unit
@@ -26,6 +26,12 @@ LINES, PLACES = 60, 400
 
 def ends_of(number: PrintedNumber) -> Ends:
     """The ends of a printed number, with its printed value between them."""
+    return _compute_ends(number.text, number.relation, number.exact)
+
+
+@lru_cache(50_000)
+def _compute_ends(text: str, relation: str, exact: bool) -> Ends:
+    number = PrintedNumber(text=text, relation=relation, exact=exact)
     interval = number.interval()
     return low(interval), number.value, high(interval)
 
