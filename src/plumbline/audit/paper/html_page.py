@@ -64,7 +64,7 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     other = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] not in audit.names]
     if other:
         parts += ["<h2>In the text</h2>", *_list_rows(other, audit, anchors)]
-    if broken:
+    if broken or audit.doubted:
         parts += [
             f"<h2>To the author</h2><pre>{_escape(write_author_text(audit))}</pre>",
             f"<h2>For a review</h2><pre>{_escape(write_review_sentence(audit))}</pre>",
