@@ -24,8 +24,8 @@ from plumbline.core.files import atomic_write_json, atomic_write_text, make_fold
 #: Most places that are named as not read, and characters of a line that is kept, and of a cell that is no sentence.
 NOT_READ, LINE, SHORT = 1_000, 300, 60
 
-#: A cell that begins with a number, also one in a macro that is not known; "gpt-4o" and "Falcon 7B" are names.
-_BEGINS = re.compile(r"(?:\\[A-Za-z]+)?\W*\d")
+#: A number that is no part of a name, as those of "gpt-4o" and "Falcon 7B" are; or one in a macro that is not known.
+_ALONE = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])|\\[A-Za-z]+\W?\d")
 
 
 def write_tables(path: Path, folder: Path) -> None:
@@ -128,7 +128,7 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
     if len(grid) <= head or width < 2 or not any(map(_prints_number, body)):
         short = [text for text in body if text and len(text) < SHORT]
-        if 3 * sum(_BEGINS.match(text) is not None for text in short) > len(short) and width > 1:
+        if 3 * sum(_ALONE.search(text) is not None for text in short) > len(short) and width > 1:
             table.problem = f"a tabular of {size} in which no cell is a number in full"
         return "", [] if table.problem else [f"{table.where}: a tabular of {size} without numbers to compare"]
     names = _name_columns(grid[:head], width)
