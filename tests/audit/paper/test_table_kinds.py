@@ -32,8 +32,8 @@ KINDS = {
         'Data,Train,Test|WMT,4.5M,"3,003"|IWSLT,160K,"6,750"',
     ),
     "longtable with heads and feet": (
-        r"""\begin{longtable}{lrr} \caption{Per task.}\label{tab:l}\\ \toprule Task & Base & Ours \\ \midrule \endfirsthead
-        \multicolumn{3}{c}{\tablename\ \thetable{} continued} \\ \toprule Task & Base & Ours \\ \midrule \endhead
+        r"""\begin{longtable}{lrr} \caption{Per task.}\label{tab:l}\\ \toprule Task & Base & Ours \\ \midrule
+        \endfirsthead \multicolumn{3}{c}{\tablename\ \thetable{} continued} \\ \toprule Task & Base & Ours \\ \midrule \endhead
         \midrule \multicolumn{3}{r}{continued below} \\ \endfoot \bottomrule \endlastfoot A & 1.5 & 1.7 \\
         B & 2.5 & 2.9 \\ \end{longtable}""",
         "Task,Base,Ours|A,1.5,1.7|B,2.5,2.9",
@@ -84,3 +84,20 @@ def test_a_table_counts_as_unread_where_numbers_stand_in_it(tmp_path: Path, cell
     rows = f"a & {cell} & of {cell}-x \\\\ b & {cell} & {cell} \\\\"
     _, source = read(tmp_path, f"{other}\\begin{{tabular}}{{lll}} M & A & B \\\\ \\hline {rows} \\end{{tabular}}")
     assert (source.tables_there, len(source.unread)) == (1 + counts, counts)
+
+
+def test_a_table_of_too_many_rows_leaves_the_others_to_be_read(tmp_path: Path) -> None:
+    small = "\\begin{tabular}{lr} A & B \\\\ \\hline x & 1.5 \\\\ \\end{tabular}\n"
+    rows = "a & 1.5 \\\\\n" * 2_100
+    tables, source = read(tmp_path, f"\\begin{{longtable}}{{lr}} A & B \\\\ \\hline {rows} \\end{{longtable}}{small}")
+    assert len(tables) == 1 and source.tables_there == 2
+    assert "2101 rows" in source.unread[0].why
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_a_file_in_another_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "part.tex").write_text(
+        "\\begin{tabular}{lr} Für & B \\\\ \\hline x & 1.5 \\\\ \\end{tabular}", encoding=encoding
+    )
+    tables, _ = read(tmp_path, "\\input{part}")
+    assert tables == {"tabular1": [["Für", "B"], ["x", "1.5"]]}

@@ -83,7 +83,8 @@ def describe_coverage(audit: PaperAudit) -> str:
     if audit.sentences:
         read += f"; {audit.sentences_read} of {_count(audit.sentences, 'sentence')} with a number"
     if audit.rows_after:
-        read += f"; no relation is looked for in {_count(sum(audit.rows_after.values()), 'row')} after the {PLACES}th of a table"
+        rows = _count(sum(audit.rows_after.values()), "row")
+        read += f"; no relation is looked for in {rows} after the {PLACES}th of a table"
     return f"{read}."
 
 

@@ -12,8 +12,9 @@ from plumbline.audit.paper.latex.source_files import Source
 #: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
 TOKENS, DEPTH, BODY = 600_000, 20, 2_000
 
-#: Most tokens of an environment's name.
-NAME = 40
+#: Most tokens of an environment's name, and of what stands in [...]; commands that do not stand in it.
+NAME, OPTION = 40, 500
+_PARTING = frozenset(("begin", "end", "\\", "section", "subsection", "paragraph", "item", "par"))
 
 #: Most tokens of a macro with its arguments.
 FILLED = 100_000
@@ -99,10 +100,12 @@ def option(tokens: Sequence[Token], start: int) -> tuple[list[Token] | None, int
     if begin >= len(tokens) or tokens[begin].kind != "text" or not tokens[begin].text.startswith("["):
         return None, start
     depth, inner = 0, []
-    for place in range(begin, min(len(tokens), begin + BODY)):
+    for place in range(begin, min(len(tokens), begin + OPTION)):
         token = tokens[place]
         if token.kind == "sign":
             depth += {"{": 1, "}": -1}.get(token.text, 0)
+        if depth < 0 or (depth == 0 and token.kind == "command" and token.text in _PARTING):
+            break
         text = token.text[1:] if place == begin else token.text
         if token.kind == "text" and depth == 0 and "]" in text:
             before, _, rest = text.partition("]")

@@ -16,7 +16,8 @@ from plumbline.audit.paper.latex.table_cells import ReadCell
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import read_tokens
 from plumbline.audit.paper.paper_source import SOURCES, PaperSource, Passage, TableSource, UnreadTable
-from plumbline.audit.paper.paper_table import TABLES
+from plumbline.audit.paper.paper_table import CELLS as ALL_CELLS
+from plumbline.audit.paper.paper_table import COLUMNS, ROWS, TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
@@ -43,9 +44,11 @@ def write_tables(path: Path, folder: Path) -> None:
     numbers = {table.label: table.floating for table in tables if table.label and table.floating}
     captions: list[Passage] = []
     passages, not_read = read_passages(tokens, source, sections, numbers), list(source.not_read)
+    cells = 0
     for name, table in zip(_name_tables(tables), tables, strict=True):
-        if len(texts) == TABLES:
-            table.problem = f"after {TABLES} tables nothing more is read"
+        cells += sum(cell.columns for row in table.rows for cell in row)
+        if len(texts) == TABLES or cells > ALL_CELLS:
+            table.problem = f"after {TABLES} tables, or {ALL_CELLS} cells, nothing more is read"
         entry = TableSource(where=table.where, caption=table.caption[:500], label=table.label[:100])
         text, problems = ("", []) if table.problem else _write_csv(table, entry)
         not_read += [f"{name}, {problem}" for problem in problems]
@@ -114,8 +117,8 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     """
     width = max((sum(cell.columns for cell in row) for row in table.rows), default=0)
     size = f"{len(table.rows)} rows and {width} columns"
-    if len(table.rows) * width > CELLS:
-        table.problem = f"a tabular of {size}; at most {CELLS} cells are read"
+    if len(table.rows) * width > CELLS or len(table.rows) > ROWS or width > COLUMNS:
+        table.problem = f"a tabular of {size}; at most {ROWS} rows, {COLUMNS} columns and {CELLS} cells are read"
         return "", []
     grid = [_place_cells(row, width) for row in table.rows]
     _repeat(grid)
