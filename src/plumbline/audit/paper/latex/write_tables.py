@@ -46,13 +46,14 @@ def write_tables(path: Path, folder: Path) -> None:
     passages, not_read = read_passages(tokens, source, sections, numbers), list(source.not_read)
     cells = 0
     for name, table in zip(_name_tables(tables), tables, strict=True):
-        cells += sum(cell.columns for row in table.rows for cell in row)
-        if len(texts) == TABLES or cells > ALL_CELLS:
+        size = len(table.rows) * max((sum(cell.columns for cell in row) for row in table.rows), default=0)
+        if len(texts) == TABLES or cells + min(size, CELLS) > ALL_CELLS:
             table.problem = f"after {TABLES} tables, or {ALL_CELLS} cells, nothing more is read"
         entry = TableSource(where=table.where, caption=table.caption[:500], label=table.label[:100])
         text, problems = ("", []) if table.problem else _write_csv(table, entry)
         not_read += [f"{name}, {problem}" for problem in problems]
         if text:
+            cells += size
             captions.append(Passage("caption", table.section[:200], table.where, table.caption[:4_000], name))
             entry.section, entry.sha256 = table.section[:200], sha256_text(text)
             texts[name], paper_source.tables[name] = text, entry
