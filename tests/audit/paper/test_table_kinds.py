@@ -34,8 +34,8 @@ KINDS = {
     "longtable with heads and feet": (
         r"""\begin{longtable}{lrr} \caption{Per task.}\label{tab:l}\\ \toprule Task & Base & Ours \\ \midrule
         \endfirsthead \multicolumn{3}{c}{\tablename\ \thetable{} continued} \\ \toprule Task & Base & Ours \\
-        \midrule \endhead \midrule \multicolumn{3}{r}{continued below} \\ \endfoot \bottomrule \endlastfoot A & 1.5 & 1.7 \\
-        B & 2.5 & 2.9 \\ \end{longtable}""",
+        \midrule \endhead \midrule \multicolumn{3}{r}{continued below} \\ \endfoot \bottomrule \endlastfoot
+        A & 1.5 & 1.7 \\ B & 2.5 & 2.9 \\ \end{longtable}""",
         "Task,Base,Ours|A,1.5,1.7|B,2.5,2.9",
     ),
     "longtable as pandoc writes it": (
