@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from plumbline.audit.paper.latex.write_tables import write_tables
 from tests.audit.paper.test_latex_tables import read
 
 KINDS = {
@@ -101,3 +103,15 @@ def test_a_file_in_another_encoding_is_read(tmp_path: Path, encoding: str) -> No
     )
     tables, _ = read(tmp_path, "\\input{part}")
     assert tables == {"tabular1": [["Für", "B"], ["x", "1.5"]]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\\begin{tabular}{l}" * 3_000 + "1" + "\\end{tabular}" * 3_000, "\\section[\n" * 40_000 + "\\\\[\n" * 40_000],
+    ids=["tabulars in tabulars", "brackets that do not close"],
+)
+def test_what_is_begun_again_and_again_takes_no_time(tmp_path: Path, text: str) -> None:
+    (tmp_path / "paper.tex").write_text("\\begin{tabular}{lr} A & B \\\\ x & 1.5 \\end{tabular}\n" + text)
+    begin = time.process_time()
+    write_tables(tmp_path / "paper.tex", tmp_path / "out")
+    assert time.process_time() - begin < 2 and (tmp_path / "out/tabular1.csv").is_file()
