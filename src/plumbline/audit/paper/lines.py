@@ -125,6 +125,25 @@ class Lines:
         )
 
     @cached_property
+    def _shared(self) -> dict[int, tuple[str, ...]]:
+        """Linear keys by the bits of those that are among them, as far as they were asked for."""
+        return {}
+
+    @cached_property
+    def _bits(self) -> dict[int, int]:
+        """For each line, by its place, a bit for each linear key at which it prints a number."""
+        return {line.place: sum(1 << n for n, key in enumerate(self.linear) if key in line.ends) for line in self.lines}
+
+    def list_shared(self, lines: Sequence[Line]) -> tuple[str, ...]:
+        """The linear keys at which each of these lines prints a number."""
+        bits = -1
+        for line in lines:
+            bits &= self._bits[line.place]
+        if bits not in self._shared:
+            self._shared[bits] = tuple(key for n, key in enumerate(self.linear) if bits >> n & 1)
+        return self._shared[bits]
+
+    @cached_property
     def types(self) -> dict[str, LineType]:
         """The type of each key, which is a line across these."""
         cells = {key: [line.cells[key] for line in self.lines if key in line.numbers] for key in self.keys}
