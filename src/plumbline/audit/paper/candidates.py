@@ -37,7 +37,8 @@ SCALE = 50
 class Candidate:
     """A relation that is tried: its target, what it computes for each key, and the lines it is of.
 
-    `baseline`: what its first operand is, if no line; `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
+    `baseline`: what its first operand is, if no line.
+    `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
     `plain`: where it has one row or two, of which none need agree: it is what the target's name most plainly states;
     `whole`: a sum of all lines before the target; `complete`: a mean or sum of all other lines, or of all on one side.
     """
