@@ -32,7 +32,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as clone:
             try:
                 files = _fetch(paper, options.base, Path(clone), options.folder / paper.name)
-                print(f"{paper.name}: {files} files")
+                there = paper.main(options.folder).is_file()
+                missing += not there
+                print(f"{paper.name}: {f'{files} files' if there else f'could not be had: no {paper.file} there'}")
             except subprocess.CalledProcessError as error:
                 missing += 1
                 print(f"{paper.name}: could not be had: {error.stderr.decode(errors='replace').strip()[-200:]}")

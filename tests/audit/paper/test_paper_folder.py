@@ -225,4 +225,15 @@ def test_the_html_page_begins_with_a_relation_that_may_not_hold(tmp_path: Path) 
     page = (folder / "audit/audit.html").read_text(encoding="utf-8")
     before, _, after = page.partition('<span class="key likely">likely</span>')
     assert "<h2>" not in before and "hi (printed 2.7, gives 1.7)" in after.partition("<h2>")[0]
-    assert page.count("gives 1.7") == 1
+    found = audit_folder(folder)
+    for text in (paper_page.write_author_text(found), paper_page.write_review_sentence(found)):
+        assert text.count("hi (printed 2.7, gives 1.7)") == 1 and "contradicts each" not in text
+        assert page.count(text.splitlines()[-1]) == 1
+
+
+def test_rows_in_which_no_relation_is_looked_for_are_counted_first(tmp_path: Path) -> None:
+    rows = "\n".join(f"r{n},{10 + n}.5,{20 + n}.5,{15 + n}.5" for n in range(450))
+    folder = folder_of(tmp_path / "paper", {"t.csv": f"m,A,B,Avg.\n{rows}\n"})
+    found = audit(folder)
+    assert "50 rows after the 400th" in found.stdout.splitlines()[0] and found.returncode == 0
+    assert json.loads(audit(folder, "--json").stdout)["rows_after"] == {"t": 50}

@@ -43,6 +43,8 @@ from plumbline.audit.paper.printed_cell import apply_unit, mark_text, read_cell
         ("~10^3", "1e3", {"relation": "~"}),
         ("$5.328M", "5.328", {"unit": "M", "currency": "$"}),
         ("60 million", "60", {"unit": "M"}),
+        ("60 Million", "60", {"unit": "M"}),
+        ("US$ 990", "990", {"currency": "$"}),
         ("12 345", "12345", {}),
         ("3.5 hours", "3.5", {"unit": "hours"}),
         ("54.5 (+19.0%)", "54.5", {"bracket": "19.0", "bracket_unit": "%", "bracket_signed": True}),

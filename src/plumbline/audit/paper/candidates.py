@@ -27,21 +27,25 @@ FEWEST, CLOSE = 3, 0.05
 #: Words of a name whose number is a part of the one above it, and no part of a total beside it.
 PART_OF = "subset|of which|thereof|including"
 
+#: Rows that are read first, of which two must agree.
+SAMPLE = 6
+
 #: How many times larger than another a number may be that a mean is of.
 SCALE = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
+    """A relation that is tried: its target, what it computes for each key, and the lines it is of.
 
+    `baseline`: what its first operand is, if no line.
     `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
     `plain`: where it has one row or two, of which none need agree: it is what the target's name most plainly states;
     `whole`: a sum of all lines before the target; `complete`: a mean or sum of all other lines, or of all on one side.
     """
 
     target: Line
-    sentence: str
+    lines: Lines
     spoken: bool
     small: bool
     plain: bool
@@ -50,14 +54,23 @@ class Candidate:
     formula: Callable[[str], Given]
     of: Formula
     operands: tuple[Line, ...] = ()
+    baseline: str = ""
     whole: bool = False
     complete: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What it says, with names."""
+        names = [self.baseline] * bool(self.baseline) + [line.name for line in self.operands]
+        return self.of.sentence(self.target.name, names, self.lines.along)
 
     def measure(self) -> Agreement:
         """How many rows agree."""
         keys = list(self.computed)
         printed, computed = [self.target.ends[key] for key in keys], [self.computed[key] for key in keys]
         agreement = rate_agreement(printed, computed)
+        if agreement.agree < 2:
+            return agreement
         if self.of is MEANS and 2 * sum(map(rounds_to, printed, computed)) < agreement.agree:
             return replace(agreement, chance=1.0)  # near in most rows, and the rounded mean in few: a weighted one
         if self.of is MEANS and len(keys) >= 2 and MEANS.says(self.target):
@@ -134,7 +147,7 @@ def list_candidates(target: Line, lines: Lines, part: TablePart, budget: Budget,
         if formula.says(target) != stated or not (stated or formula.unsaid) or (formula.unsigned and target.signed):
             continue
         for first in others if formula.pairs and budget.left >= 0 else ():
-            for second in others:
+            for second in others if budget.left >= 0 else ():
                 near = abs(first.place - target.place) <= 3 and abs(second.place - target.place) <= 3
                 if first is not second and (stated or near) and (formula.ordered or first.place < second.place):
                     yield from _relate_lines(target, formula, (first, second), lines, budget)
@@ -186,44 +199,53 @@ def _list_windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Lin
 def _relate_lines(
     target: Line, formula: Formula, operands: Sequence[Line], lines: Lines, budget: Budget
 ) -> Iterator[Candidate]:
-    budget.left -= len(lines.linear) // 4 + 6 * len(operands)
+    budget.left -= len(lines.linear) // 4 + SAMPLE * len(operands)
     if budget.left < 0:
         return
-    keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in operands)]
+    keys: Sequence[str] = lines.list_shared((target, *operands))
+    off = 0
     if formula.linear:
         keys = _keep_one_kind(target, formula, operands, keys)
     if not keys:
         return
-    sample = keys[:6]
-    first = {key: formula.ends([line.ends[key] for line in operands]) for key in sample}
-    if len(keys) >= 6 and sum(first[key] is not None and meets(target.ends[key], first[key]) for key in sample) < 2:  # type: ignore[arg-type]
-        return
-    if formula.linear and formula in FORMULAS:
-        keys = [key for key in keys if not _is_nothing(operands[0].ends[key], operands[1].ends[key])]
+    printed, parts = target.ends, [line.ends for line in operands]
+    first: dict[str, Ends | None] = {}
+    for key in keys[:SAMPLE] if len(keys) >= SAMPLE else ():
+        first[key] = ends = formula.ends([each[key] for each in parts])
+        off += ends is None or not meets(printed[key], ends)
+        if off > SAMPLE - 2:
+            return
+    if formula.linear and formula not in (MEANS, SUMS):
+        keys = [key for key in keys if not _is_nothing(parts[0][key], parts[1][key])]
         if not keys:
             return
-    computed = {key: ends for key in keys if (ends := formula.ends([line.ends[key] for line in operands])) is not None}
+    values = {key: first[key] if key in first else formula.ends([ends[key] for ends in parts]) for key in keys}
+    computed = {key: ends for key, ends in values.items() if ends is not None}
     places = [line.place for line in operands]
-    left = [line.place for line in lines.lines if line is not target and line.place not in places]
+    several = formula in (MEANS, SUMS)
+    before = _list_before(target, lines) if several else []
     yield Candidate(
         target=target,
-        sentence=formula.sentence(target.name, [line.name for line in operands], lines.along),
+        lines=lines,
         spoken=formula in (FORMULAS[0], MEANS, SUMS),
         small=formula is MEANS,
-        plain=formula is MEANS and places == _list_before(target, lines) and _are_alike(operands, keys),
+        plain=formula is MEANS and places == before and _are_alike(operands, keys),
         parts=frozenset((target.place, *places)),
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in operands]),
         of=formula,
         operands=tuple(operands),
-        whole=formula is SUMS and places == _list_before(target, lines),
-        complete=formula in (MEANS, SUMS)
-        and (
-            all(place < target.place for place in left)
-            if places[0] > target.place
-            else not left or min(left) > target.place
-        ),
+        whole=formula is SUMS and places == before,
+        complete=several and _is_complete(target, places, lines),
     )
+
+
+def _is_complete(target: Line, places: Sequence[int], lines: Lines) -> bool:
+    """Whether lines at these places are all others than the target, or all on one side of it."""
+    left = [line.place for line in lines.lines if line is not target and line.place not in places]
+    if places[0] > target.place:
+        return all(place < target.place for place in left)
+    return not left or min(left) > target.place
 
 
 def _keep_one_kind(target: Line, formula: Formula, operands: Sequence[Line], keys: Sequence[str]) -> list[str]:
@@ -265,23 +287,29 @@ def _is_nothing(a: Ends, b: Ends) -> bool:
 def _relate_to_baseline(
     target: Line, others: Sequence[Line], lines: Lines, part: TablePart, budget: Budget, stated: bool
 ) -> Iterator[Candidate]:
-    for line in others:
+    formulas = [
+        formula
+        for formula in FORMULAS
+        if formula.baseline
+        and formula.says(target) == stated
+        and not (formula.unsigned and target.signed)
+        and (stated or formula.unsaid)
+    ]
+    for line in others if formulas else ():
+        if not stated and not part.baseline and abs(line.place - target.place) > 3:
+            continue
         for name in _list_baselines(target, line, lines, part):
-            for formula in FORMULAS:
-                if not formula.baseline or budget.left < 0 or formula.says(target) != stated:
+            first = {} if name else _find_group_firsts(line, lines)
+            base = {key: name or first[key] for key in lines.keys}
+            both = [
+                key
+                for key in lines.keys
+                if key in target.ends and key in line.ends and base[key] in line.ends and base[key] != key
+            ]
+            for formula in formulas:
+                if budget.left < 0:
                     continue
-                if formula.unsigned and target.signed:
-                    continue
-                if not stated and not formula.unsaid:
-                    continue
-                if not stated and not part.baseline and abs(line.place - target.place) > 3:
-                    continue
-                base = {key: name or _find_group_first(key, line, lines) for key in lines.keys}
-                keys = [
-                    key
-                    for key in lines.keys
-                    if key in target.ends and key in line.ends and base[key] in line.ends and base[key] != key
-                ]
+                keys: Sequence[str] = both
                 budget.left -= 2 * len(keys)
                 if formula.linear:
                     keys = [
@@ -294,9 +322,8 @@ def _relate_to_baseline(
                 computed = {key: ends for key in keys if (ends := formula.ends([line.ends[base[key]], line.ends[key]]))}
                 yield Candidate(
                     target=target,
-                    sentence=formula.sentence(
-                        target.name, [BASELINE.format(name) if name else GROUP_FIRST, line.name], lines.along
-                    ),
+                    lines=lines,
+                    baseline=BASELINE.format(name) if name else GROUP_FIRST,
                     spoken=formula in DIFFERENCES,
                     small=formula in DIFFERENCES and bool(name) and line.name not in lines.table.counts,
                     plain=formula is FORMULAS[0] and bool(name) and [line.place] == _list_before(target, lines)[-1:],
@@ -324,5 +351,10 @@ def _list_baselines(target: Line, other: Line, lines: Lines, part: TablePart) ->
         yield ""
 
 
-def _find_group_first(key: str, line: Line, lines: Lines) -> str:
-    return next(other for other in lines.keys if lines.groups[other] == lines.groups[key] and other in line.cells)
+def _find_group_firsts(line: Line, lines: Lines) -> dict[str, str]:
+    """For each key the first one of its group that the line has."""
+    firsts: dict[int, str] = {}
+    for key in lines.keys:
+        if key in line.cells:
+            firsts.setdefault(lines.groups[key], key)
+    return {key: firsts[lines.groups[key]] for key in lines.keys}

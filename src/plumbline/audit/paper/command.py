@@ -7,6 +7,7 @@ Exit codes: 0 nothing contradicts, 10 something does, 15 something may (a relati
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 from pathlib import Path
 
@@ -27,6 +28,17 @@ def run_audit(options: argparse.Namespace) -> int:
     Raises:
         UsageError: the folder, a table, the audit file or the LaTeX is not valid, or no number could be read.
     """
+    # A paper is a million small tuples without a cycle: looking for one takes a tenth of the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _audit(options)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _audit(options: argparse.Namespace) -> int:
     folder = options.folder
     if options.latex is not None:
         from plumbline.audit.paper.latex.write_tables import write_tables

@@ -156,18 +156,14 @@ def _is_ratio(lines: Sequence[Line], key: str, above: str, below: str) -> bool:
     if len(whole) < 3 or whole[0] is not lines[0]:
         return False
     for scale in _SCALES:
-        agree = [
-            meets(
-                line.ends[key],
-                (
-                    10.0**scale * line.ends[above][0] / line.ends[below][2],
-                    10.0**scale * line.ends[above][1] / line.ends[below][1],
-                    10.0**scale * line.ends[above][2] / line.ends[below][0],
-                ),
-            )
-            for line in whole
-        ]
-        if agree[0] and 3 * sum(agree) >= 2 * len(agree):
+        agree = 0
+        for line in whole:
+            a, b = line.ends[above], line.ends[below]
+            ratio = 10.0**scale * a[0] / b[2], 10.0**scale * a[1] / b[1], 10.0**scale * a[2] / b[0]
+            agree += meets(line.ends[key], ratio)
+            if not agree:
+                break  # the first of them must
+        if agree and 3 * agree >= 2 * len(whole):
             return True
     return False
 

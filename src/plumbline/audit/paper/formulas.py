@@ -18,7 +18,7 @@ _RATIO = "ratio|speedup|speed up|×|x|factor|times|rel|relative|normalized|compr
 _SUM = "total|sum|all"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Formula:
     """A formula of two numbers or more.
 
@@ -30,6 +30,7 @@ class Formula:
         unsaid: whether it is tried where no name states it.
         unsigned: it is tried only where the target prints no sign, which then may be in a colour or a word.
         divides: the place of the number that it divides by.
+        falls: of one that rises or falls throughout, the place of the number with which it falls; -1: with neither.
         linear: it adds or subtracts what must be of one kind; `adds`: it gives a total.
     """
 
@@ -44,6 +45,7 @@ class Formula:
     unsaid: bool = False
     unsigned: bool = False
     divides: int | None = None
+    falls: int | None = None
     linear: bool = False
     adds: bool = False
 
@@ -53,16 +55,28 @@ class Formula:
 
     def ends(self, operands: Sequence[Ends]) -> Ends | None:
         """Ends of its value, from those of what it is given; None if it has none."""
+        compute = self.compute
         try:
-            if self.compute is _mean or self.compute is _sum:
-                lowest, middle, highest = (self.compute([ends[n] for ends in operands]) for n in (0, 1, 2))
+            if compute is _mean or compute is _sum:
+                lowest, middle, highest = map(compute, zip(*operands, strict=True))
                 return lowest, middle, highest
-            first, second = operands
+            (low, first, high), (other_low, second, other_high) = operands
+            if self.falls is not None:
+                if self.falls == 0:
+                    low, high = high, low
+                elif self.falls == 1:
+                    other_low, other_high = other_high, other_low
+                return compute(low, other_low), compute(first, second), compute(high, other_high)
             if self.divides is not None and operands[self.divides][0] <= 0 <= operands[self.divides][2]:
                 return None
-            values = [self.compute(a, b) for a in (first[0], first[2]) for b in (second[0], second[2])]
-            least = 0.0 if self.unsigned and first[0] <= second[2] and second[0] <= first[2] else min(values)
-            return least, self.compute(first[1], second[1]), max(values)
+            values = (
+                compute(low, other_low),
+                compute(low, other_high),
+                compute(high, other_low),
+                compute(high, other_high),
+            )
+            least = 0.0 if self.unsigned and low <= other_high and other_low <= high else min(values)
+            return least, compute(first, second), max(values)
         except (ZeroDivisionError, OverflowError):
             return None
 
@@ -93,6 +107,7 @@ FORMULAS = (
     Formula(
         text="{0} is {2} less {1}",
         pattern=CHANGE,
+        falls=0,
         compute=lambda a, b: b - a,
         express=lambda a, b: b - a,
         unsaid=True,
@@ -101,6 +116,7 @@ FORMULAS = (
     Formula(
         text="{0} is {2} less {1}, in points of a hundred",
         pattern=f"{CHANGE}|pp|points|%",
+        falls=0,
         compute=lambda a, b: 100 * (b - a),
         express=lambda a, b: 100 * (b - a),
         linear=True,
@@ -156,6 +172,7 @@ FORMULAS = (
     Formula(
         text="{0} is {1} and {2} together",
         pattern=f"{_SUM}|overall",
+        falls=-1,
         compute=lambda a, b: a + b,
         express=lambda a, b: a + b,
         ordered=False,
@@ -167,6 +184,7 @@ FORMULAS = (
     Formula(
         text="{0} is {1} less {2}",
         pattern=CHANGE,
+        falls=1,
         compute=lambda a, b: a - b,
         express=lambda a, b: a - b,
         pairs=False,

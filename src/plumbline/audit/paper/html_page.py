@@ -58,13 +58,14 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     parts += ["<ul>", *doubted, "</ul>"] if doubted else []
     cells = dict.fromkeys(_find_cell(row, audit) for row, _ in broken)
     anchors = {cell: f"cell{number}" for number, cell in enumerate(cells, start=1) if cell[0] in audit.names}
-    for table in audit.tables:
+    contradicting = {_find_cell(row, audit)[0] for row in audit.contradictions}
+    for table in sorted(audit.tables, key=lambda table: (table.name not in contradicting, len(table.name), table.name)):
         own = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] == table.name]
         parts += _write_table(table, own, audit, anchors) if own else []
     other = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] not in audit.names]
     if other:
         parts += ["<h2>In the text</h2>", *_list_rows(other, audit, anchors)]
-    if broken:
+    if broken or audit.doubted:
         parts += [
             f"<h2>To the author</h2><pre>{_escape(write_author_text(audit))}</pre>",
             f"<h2>For a review</h2><pre>{_escape(write_review_sentence(audit))}</pre>",

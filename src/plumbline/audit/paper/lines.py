@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from statistics import median
 
 from plumbline.audit.paper.line_types import LEVELS, YEAR, LineType, find_type, find_unit
@@ -26,6 +26,12 @@ LINES, PLACES = 60, 400
 
 def ends_of(number: PrintedNumber) -> Ends:
     """The ends of a printed number, with its printed value between them."""
+    return _compute_ends(number.text, number.relation, number.exact)
+
+
+@lru_cache(50_000)
+def _compute_ends(text: str, relation: str, exact: bool) -> Ends:
+    number = PrintedNumber(text=text, relation=relation, exact=exact)
     interval = number.interval()
     return low(interval), number.value, high(interval)
 
@@ -120,6 +126,25 @@ class Lines:
             if not (self._is(is_spread, key) or kind_of(key) == "date")
             and not (self.along == "row" and says(key, NONLINEAR))
         )
+
+    @cached_property
+    def _shared(self) -> dict[int, tuple[str, ...]]:
+        """Linear keys by the bits of those that are among them, as far as they were asked for."""
+        return {}
+
+    @cached_property
+    def _bits(self) -> dict[int, int]:
+        """For each line, by its place, a bit for each linear key at which it prints a number."""
+        return {line.place: sum(1 << n for n, key in enumerate(self.linear) if key in line.ends) for line in self.lines}
+
+    def list_shared(self, lines: Sequence[Line]) -> tuple[str, ...]:
+        """The linear keys at which each of these lines prints a number."""
+        bits = -1
+        for line in lines:
+            bits &= self._bits[line.place]
+        if bits not in self._shared:
+            self._shared[bits] = tuple(key for n, key in enumerate(self.linear) if bits >> n & 1)
+        return self._shared[bits]
 
     @cached_property
     def types(self) -> dict[str, LineType]:

@@ -14,6 +14,7 @@ from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.lines import PLACES
 from plumbline.audit.paper.named_cells import check_named_cells
 from plumbline.audit.paper.paper_source import PaperSource, read_paper_source
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
@@ -41,6 +42,7 @@ class PaperAudit:
         relations: a sentence for each relation that was found, and one for each that was examined and dropped.
         doubted: those of the dropped that a name states, where so many rows agree that the others may be wrong.
         printed, read: numbers of the tables, and how many of them some row reads.
+        rows_after: table -> rows after the last in which relations are looked for.
         unread: table -> column -> how many of its numbers no row reads.
         types: table -> row or column -> its type and what shows it, of those that are more than values.
         cells: id of a row -> the cell that it checks: table, row, column.
@@ -59,6 +61,7 @@ class PaperAudit:
     doubted: list[str]
     printed: int
     read: int
+    rows_after: dict[str, int]
     unread: dict[str, dict[str, int]]
     types: dict[str, dict[str, list[str]]]
     cells: dict[str, Cell]
@@ -155,6 +158,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         doubted=ledger.doubted,
         printed=len(cells),
         read=sum(cell in ledger.rows.read for cell in cells),
+        rows_after={name: len(table.rows) - PLACES for name, table in tables.items() if len(table.rows) > PLACES},
         unread={name: _count_unread(table, ledger) for name, table in tables.items()},
         types=types,
         cells=ledger.cells,

@@ -16,13 +16,17 @@ from plumbline.audit.audit_page import format_recomputed, item, to_markdown
 from plumbline.audit.audit_rows import VERDICTS
 from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.findings import Finding
-from plumbline.audit.paper.paper_audit import NOTHING_CHECKED, PaperAudit
+from plumbline.audit.paper.lines import PLACES
+from plumbline.audit.paper.paper_audit import CONTRADICTS, LIKELY, NOTHING_CHECKED, PaperAudit
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.core.errors import visible
 from plumbline.specs.paper import Paper
 
 #: Most contradictions and sentences that the console shows; the page has all.
 SHOWN = 12
+
+#: Most numbers that a sentence for a review names.
+NAMED = 3
 
 RUNNING_TEXT = (
     "Of running text only what a sentence says by itself, or of a cell that it names, is read; "
@@ -78,32 +82,41 @@ def describe_coverage(audit: PaperAudit) -> str:
     read = f"{there or _count(tables, 'table')} read; {audit.read} of {_count(audit.printed, 'number')} are in a check"
     if audit.sentences:
         read += f"; {audit.sentences_read} of {_count(audit.sentences, 'sentence')} with a number"
+    if audit.rows_after:
+        rows = _count(sum(audit.rows_after.values()), "row")
+        read += f"; no relation is looked for in {rows} after the {PLACES}th of a table"
     return f"{read}."
 
 
 def write_author_text(audit: PaperAudit) -> str:
-    """A text to send to an author: each number that contradicts, or may, with its place and what gives another."""
+    """A text to send to an author: each number that contradicts, or may, with its place and what gives another.
+
+    Nothing where the audit has nothing to ask.
+    """
+    if audit.answer not in (CONTRADICTS, LIKELY):
+        return ""
     lines = [f"On the printed numbers of {audit.title or 'your paper'}:", ""]
     for rows, head in ((audit.contradictions, ""), (audit.likely, "Perhaps meant otherwise: ")):
         for row in rows:
             reason = re.sub(r"(?<=: )(\d+ of \d+ \w+)\..*", r"\1", str(row.get("explanation", ""))).rstrip(".")
             lines.append(f"- {head}{row['quantity']} ({row['source']}): printed {row['printed']}, "
                          f"{format_recomputed(row)}; {reason}.")  # fmt: skip
+    lines += [f"- A question: {entry}. Is something else meant there?" for entry in audit.doubted]
     end = "A printed number is taken for all that rounds to it. Which of the numbers is wrong the audit does not know."
     return "\n".join([*lines, "", end])
 
 
 def write_review_sentence(audit: PaperAudit) -> str:
-    """A sentence for a review; nothing where nothing contradicts."""
-    rows = audit.contradictions
-    if not rows:
-        return "No printed number contradicts the others; those marked as likely deserve a look."
-    named = "; ".join(
+    """A sentence for a review: what contradicts, or else what is asked; nothing where there is neither."""
+    broken = [
         f"{row['quantity']} is printed as {row['printed']} ({format_recomputed(row)} from the others)"
-        for row in rows[:3]
-    )
-    more = f"; {len(rows) - 3} more" if len(rows) > 3 else ""
-    return f"Some printed numbers contradict each other: {named}{more}; please correct or explain them."
+        for row in audit.contradictions or audit.likely
+    ]
+    named = broken or audit.doubted
+    text = "; ".join(named[:NAMED]) + (f"; {len(named) - NAMED} more" if len(named) > NAMED else "")
+    if audit.contradictions:
+        return f"Some printed numbers contradict each other: {text}; please correct or explain them."
+    return f"No printed number contradicts the others; please say what is meant by these: {text}." if named else ""
 
 
 def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
@@ -193,6 +206,7 @@ def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], cod
         "checks": {"told": audit.stated, "found": len(audit.rows) - audit.stated},
         "verdicts": {name: sum(row["verdict"] == name for row in audit.rows) for name in VERDICTS},
         "answer": audit.answer,
+        "rows_after": audit.rows_after,
         "tables_there": audit.source.tables_there,
         "tables_unread": [{"where": table.where, "why": table.why} for table in audit.source.unread],
         "sentences": audit.sentences,
@@ -204,8 +218,8 @@ def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], cod
         "dropped": audit.dropped,
         "doubted": audit.doubted,
         "not_read": not_read,
-        "to_the_author": write_author_text(audit) if audit.contradictions or audit.likely else "",
-        "for_a_review": write_review_sentence(audit) if audit.contradictions or audit.likely else "",
+        "to_the_author": write_author_text(audit),
+        "for_a_review": write_review_sentence(audit),
         "printed": audit.printed,
         "read": audit.read,
         "files": files,

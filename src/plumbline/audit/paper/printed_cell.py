@@ -26,6 +26,7 @@ _POWER = r"(?:[eE][+-]?\d{1,2}|\s?[x×·*]\s?10\^\{?[+-]?\d{1,2}\}?)"
 _NUMBER = rf"(?:10\^\{{?[+-]?\d{{1,2}}\}}?|{_DIGITS}{_POWER}?)"
 #: Units that are words, as the letters that multiply.
 _MULTIPLES = {"thousand": "K", "million": "M", "billion": "B", "bn": "B", "trillion": "T"}
+_MULTIPLES |= {word.capitalize(): letter for word, letter in _MULTIPLES.items()}
 _UNIT = (
     r"(?:%|pp|pts?|points|x|×|[KkMGBT](?![a-zA-Z])|[KMGT]i?B|[mµμn]?s|sec|min|h|hours?|hrs?|days?|"
     + "|".join(_MULTIPLES)
@@ -34,7 +35,7 @@ _UNIT = (
 _UP, _DOWN = "↑▲△▴▵↗⬆⇑", "↓▼▽▾▿↘⬇⇓"
 _ARROW = f"[{_UP}{_DOWN}]"
 _CELL = re.compile(
-    rf"(?:p\s?(?=[<≤=>≥]))?(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?P<currency>[$€£]?)(?P<number>{_NUMBER})"
+    rf"(?:p\s?(?=[<≤=>≥]))?(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?P<currency>(?:US\s?)?[$€£]\s?)?(?P<number>{_NUMBER})"
     rf"\s?(?P<unit>{_UNIT}?)(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?"
     rf"(?:\s?(?P<after>{_ARROW}))?(?:\s?\(\s?(?:(?:±|\+/-|\+-|std\.?|sd)\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?"
     rf"(?P<bracket>[+-]?{_NUMBER}))\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
@@ -158,7 +159,7 @@ def read_cell(text: str) -> PrintedCell:
         text=plain,
         number=number,
         unit=_MULTIPLES.get(unit := parts["unit"] or parts["sd_unit"], unit),
-        currency=parts["currency"],
+        currency=parts["currency"].strip()[-1:],
         relation=_RELATIONS[parts["relation"].strip()],
         sd=_parse_decimal(sd) if sd else None,
         bracket=_parse_decimal(_replace_arrow(bracket)) if bracket else None,

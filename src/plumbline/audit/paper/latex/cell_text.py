@@ -33,6 +33,7 @@ SIGNS = {
 PLAIN = frozenset((
     "textit", "emph", "text", "mathrm", "textrm", "textsc", "texttt", "textsf", "mbox", "hbox", "mathit", "mathsf",
     "mathtt", "mathcal", "mathbb", "operatorname", "textnormal", "textup", "textmd", "textsl", "ensuremath", "num",
+    "numprint",
     "unit", "tablenum", "centering", "raggedright", "raggedleft", "normalfont", "rmfamily", "sffamily", "ttfamily",
     "itshape", "scshape", "si", "upshape", "mdseries", "em", "it", "rm", "sc", "tt", "sl", "tiny", "scriptsize",
     "footnotesize",
@@ -230,7 +231,7 @@ def _render(tokens: list[Token], state: _State, out: list[_Piece], unknown: list
             name, place = group(tokens, place)
             if text == "begin":
                 _, place = option(tokens, place)
-                if "".join(token.text for token in name).startswith(("tabular", "array")):
+                if "".join(token.text for token in name).startswith(("tabular", "array", "minipage", "varwidth")):
                     _, place = group(tokens, place)
             put(" ")
         else:
@@ -259,7 +260,7 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
             inner, place = group(tokens, place)
             inside(inner, bold=text in BOLD, underlined=text in UNDERLINED)
     elif text in PLAIN:
-        pass
+        _, place = option(tokens, place) if text in ("num", "numprint") else (None, place)
     elif text in ("color", "textcolor"):
         place = _skip_options(tokens, place)
         colour, place = group(tokens, place)
@@ -299,7 +300,7 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
     elif text in ("'", "`", '"', "^", "~", "=", ".", "c", "v", "u", "H", "k"):
         inner, place = group(tokens, place)
         inside(inner)
-    elif text in ("num", "qty"):
+    elif text == "qty":
         _, place = option(tokens, place)
     elif text.startswith("cite"):
         place = _skip_options(tokens, place)

@@ -5,6 +5,7 @@ Number of files, their size and how deep they input each other are bounded. What
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass, field
 from itertools import product
@@ -81,7 +82,7 @@ def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> No
         source.not_read.append(f"{relative}: with the files before it more than {BYTES // 10**6} MB or {FILES} files")
         return
     skipped = ""
-    for number, raw in enumerate(content.decode("utf-8", errors="replace").splitlines(), start=1):
+    for number, raw in enumerate(_decode(content).splitlines(), start=1):
         if len(raw) > LINE:
             source.not_read.append(f"{relative}:{number}: a line of {len(raw)} characters")
             continue
@@ -98,6 +99,16 @@ def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> No
             skipped = begun
             text = text.partition(f"\\begin{{{begun}}}")[0] + "\n"
         _keep_line(text, SourceLine(relative, number, text), path, root, source, above)
+
+
+def _decode(content: bytes) -> str:
+    """The text of a file: UTF-8, or what is written where it is not, UTF-16 with its mark or else Western Latin."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")
 
 
 def _without_comment(raw: str) -> str:

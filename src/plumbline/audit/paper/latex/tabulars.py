@@ -89,7 +89,7 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
             refuse(each, "it does not end" if each.end is None else "this kind of table is not known")
             continue
         work += each.end - each.begin
-        if work < 4 * TOKENS and _holds_tables(tokens, environments, place):
+        if work < 2 * TOKENS and _holds_tables(tokens, environments, place):
             continue
         end = each.end
         table = _read_table(tokens[each.inner : end], each.name, source.lines[tokens[each.begin].line].where, source)
@@ -117,8 +117,13 @@ def _holds_tables(tokens: list[Token], environments: Sequence[Environment], plac
     """Whether the tabular at that place lays out other ones: one of those inside of it has cells of its own."""
     end = environments[place].end or 0
     following = (environments[n] for n in range(place + 1, len(environments)))
-    inside = (each for each in takewhile(lambda each: each.begin < end, following) if each.name in ENVIRONMENTS)
-    return any(token[:2] == ("sign", "&") for each in inside for token in tokens[each.inner : each.end or end])
+    read = 0
+    for each in takewhile(lambda each: each.begin < end, following):
+        if each.name in ENVIRONMENTS and each.begin >= read:  # those inside of it are read with it
+            read = each.end or end
+            if any(token[:2] == ("sign", "&") for token in tokens[each.inner : read]):
+                return True
+    return False
 
 
 def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> ReadTable:

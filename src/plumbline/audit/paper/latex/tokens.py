@@ -12,15 +12,14 @@ from plumbline.audit.paper.latex.source_files import Source
 #: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
 TOKENS, DEPTH, BODY = 600_000, 20, 2_000
 
-#: Most tokens of an environment's name.
-NAME = 40
+#: Most tokens of an environment's name, and of what stands in [...]; commands that do not stand in it.
+NAME, OPTION = 40, 500
+_PARTING = frozenset(("begin", "end", "\\", "section", "subsection", "paragraph", "item", "par"))
 
 #: Most tokens of a macro with its arguments.
 FILLED = 100_000
 
-_TOKEN = re.compile(r"\\([a-zA-Z@]+\*?)[ \t]*\n?|\\(.|\n)|([{}&$^_~#])|([^\\{}&$^_~#\s]+)|(\s+)", re.DOTALL)
-#: Kind of a token, by the group of the pattern.
-_KINDS = ("", "command", "command", "sign", "text", "space")
+_TOKEN = re.compile(r"\\[a-zA-Z@]+\*?[ \t]*\n?|\\.|[{}&$^_~#]|[^\\{}&$^_~#\s]+|\s+", re.DOTALL)
 _DEFINES = (
     "newcommand",
     "renewcommand",
@@ -56,16 +55,27 @@ class _Macro:
 def read_tokens(source: Source) -> list[Token]:
     """The tokens of a paper, with its own macros replaced. What is not replaced is listed in `source.not_read`."""
     tokens: list[Token] = []
+    parts: dict[str, tuple[str, str]] = {}
+    make = tuple.__new__  # as Token(...) does, which takes twice the time
     for number, line in enumerate(source.lines):
-        for match in _TOKEN.finditer(line.text):
-            place = match.lastindex or 0
-            tokens.append(Token(_KINDS[place], match[place], number))
+        for piece in _TOKEN.findall(line.text):
+            if piece not in parts:
+                parts[piece] = _name_kind(piece)
+            kind, text = parts[piece]
+            tokens.append(make(Token, (kind, text, number)))
         if len(tokens) > TOKENS:
             source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
             break
     if any("\\iffalse" in line.text for line in source.lines):
         tokens = _without_false(tokens)
     return _expand_macros(tokens, source)
+
+
+def _name_kind(piece: str) -> tuple[str, str]:
+    """The kind of a token and its text: a command is without its backslash and the blanks after it."""
+    if piece[0] == "\\":
+        return "command", piece[1:].rstrip(" \t\n") if piece[1].isalpha() or piece[1] == "@" else piece[1]
+    return "sign" if piece in "{}&$^_~#" else "space" if piece[0].isspace() else "text", piece
 
 
 def group(tokens: Sequence[Token], start: int) -> tuple[list[Token], int]:
@@ -90,10 +100,12 @@ def option(tokens: Sequence[Token], start: int) -> tuple[list[Token] | None, int
     if begin >= len(tokens) or tokens[begin].kind != "text" or not tokens[begin].text.startswith("["):
         return None, start
     depth, inner = 0, []
-    for place in range(begin, min(len(tokens), begin + BODY)):
+    for place in range(begin, min(len(tokens), begin + OPTION)):
         token = tokens[place]
         if token.kind == "sign":
             depth += {"{": 1, "}": -1}.get(token.text, 0)
+        if depth < 0 or (depth == 0 and token.kind == "command" and token.text in _PARTING):
+            break
         text = token.text[1:] if place == begin else token.text
         if token.kind == "text" and depth == 0 and "]" in text:
             before, _, rest = text.partition("]")
@@ -148,6 +160,10 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
     work = 0
     while stack:
         current, place = stack[-1]
+        while place < len(current) and current[place][0] != "command" and len(out) <= TOKENS:
+            out.append(current[place])
+            place, work = place + 1, work + 1
+        stack[-1][1] = place
         if place >= len(current):
             stack.pop()
             continue
@@ -158,10 +174,7 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
                 f"{source.lines[token.line].where}: macros make the paper too long; the rest is not read"
             )
             break
-        if token.kind != "command":
-            out.append(token)
-            stack[-1][1] = place + 1
-        elif token.text in _DEFINES:
+        if token.text in _DEFINES:
             stack[-1][1] = _define(current, place, macros)
         elif token.text in macros and token.text not in refused:
             macro = macros[token.text]

@@ -16,13 +16,17 @@ from plumbline.audit.paper.latex.table_cells import ReadCell
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import read_tokens
 from plumbline.audit.paper.paper_source import SOURCES, PaperSource, Passage, TableSource, UnreadTable
-from plumbline.audit.paper.paper_table import TABLES
+from plumbline.audit.paper.paper_table import CELLS as ALL_CELLS
+from plumbline.audit.paper.paper_table import COLUMNS, ROWS, TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
 
 #: Most places that are named as not read, and characters of a line that is kept, and of a cell that is no sentence.
 NOT_READ, LINE, SHORT = 1_000, 300, 60
+
+#: A number that is no part of a name, as those of "gpt-4o" and "Falcon 7B" are; or one in a macro that is not known.
+_ALONE = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])|\\[A-Za-z]+\W?\d")
 
 
 def write_tables(path: Path, folder: Path) -> None:
@@ -40,13 +44,16 @@ def write_tables(path: Path, folder: Path) -> None:
     numbers = {table.label: table.floating for table in tables if table.label and table.floating}
     captions: list[Passage] = []
     passages, not_read = read_passages(tokens, source, sections, numbers), list(source.not_read)
+    cells = 0
     for name, table in zip(_name_tables(tables), tables, strict=True):
-        if len(texts) == TABLES:
-            table.problem = f"after {TABLES} tables nothing more is read"
+        size = len(table.rows) * max((sum(cell.columns for cell in row) for row in table.rows), default=0)
+        if len(texts) == TABLES or cells + min(size, CELLS) > ALL_CELLS:
+            table.problem = f"after {TABLES} tables, or {ALL_CELLS} cells, nothing more is read"
         entry = TableSource(where=table.where, caption=table.caption[:500], label=table.label[:100])
         text, problems = ("", []) if table.problem else _write_csv(table, entry)
         not_read += [f"{name}, {problem}" for problem in problems]
         if text:
+            cells += size
             captions.append(Passage("caption", table.section[:200], table.where, table.caption[:4_000], name))
             entry.section, entry.sha256 = table.section[:200], sha256_text(text)
             texts[name], paper_source.tables[name] = text, entry
@@ -111,8 +118,8 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     """
     width = max((sum(cell.columns for cell in row) for row in table.rows), default=0)
     size = f"{len(table.rows)} rows and {width} columns"
-    if len(table.rows) * width > CELLS:
-        table.problem = f"a tabular of {size}; at most {CELLS} cells are read"
+    if len(table.rows) * width > CELLS or len(table.rows) > ROWS or width > COLUMNS:
+        table.problem = f"a tabular of {size}; at most {ROWS} rows, {COLUMNS} columns and {CELLS} cells are read"
         return "", []
     grid = [_place_cells(row, width) for row in table.rows]
     _repeat(grid)
@@ -125,7 +132,7 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
     if len(grid) <= head or width < 2 or not any(map(_prints_number, body)):
         short = [text for text in body if text and len(text) < SHORT]
-        if 3 * sum(any(map(str.isdigit, text)) for text in short) > len(short) and width > 1:
+        if 3 * sum(_ALONE.search(text) is not None for text in short) > len(short) and width > 1:
             table.problem = f"a tabular of {size} in which no cell is a number in full"
         return "", [] if table.problem else [f"{table.where}: a tabular of {size} without numbers to compare"]
     names = _name_columns(grid[:head], width)
