@@ -191,6 +191,12 @@ def test_a_page_shows_sentences_of_ours_on_request() -> None:
     assert heads["Run"].short
 
 
+def test_ours_begin_behind_a_line_whether_few_columns_are_shown_or_all() -> None:
+    heads = on_page(make_table("transfer", "table1")[0]).heads
+    lines = [(head.text, head.short) for head in heads if head.first_of_ours]
+    assert lines == [("id", False), ("soft/hard", True)]
+
+
 def test_a_wide_terminal_keeps_names_of_rows_whole() -> None:
     assert "MLA QK-clip 100 " in in_terminal(make_table("quack", "table1")[0], 120)
 

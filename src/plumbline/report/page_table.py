@@ -39,7 +39,7 @@ class ColumnHead:
     """A column's head. `kind`: a word that stands small below the name; `wide`: the column holds sentences.
 
     `printed`: the column's numbers are the paper's; `short`: it is shown where there is room for few columns;
-    `first_of_ours`: the columns of the paper's table end before it.
+    `first_of_ours`: the columns of the paper's table end before it, of all columns or of the few.
     """
 
     text: str

@@ -59,7 +59,8 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
     # Sentences far to the right would make rows high of which little is seen.
     short = [c for c in columns if c.of_paper or c.narrow or (c.label and (c not in sentences or c is columns[0]))]
     short = columns if all(column.label for column in short) else short
-    own = next((column for column in columns if not column.of_paper and not column.label), None)
+    own = [column for column in columns if not column.of_paper and not column.label]
+    firsts = [*own[:1], *[column for column in own if column in short][:1]]
     return PageTable(
         id=f"table-{table.name}",
         name=table.name,
@@ -70,7 +71,7 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
                 numeric=column.numeric,
                 wide=column in sentences,
                 short=column in short,
-                first_of_ours=bool(table.paper_columns) and column is own,
+                first_of_ours=bool(table.paper_columns) and column in firsts,
             )
             for column in columns
         ],
