@@ -6,8 +6,8 @@ import pytest
 
 from plumbline.verdict.comparability import carried_state
 from plumbline.verdict.comparability.check_answer import Answer
-from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.evidence import RunEvidence
+from tests.verdict.comparability.arms import compare
 
 #: When the baseline's run begins, which takes 10 seconds; the candidate's begins 20 seconds later.
 BEGAN = 1_700_000_000.0
@@ -39,9 +39,7 @@ def test_a_file_is_carried_that_another_run_left(
     answer: Answer,
 ) -> None:
     first, second = run("1", 0, {}, *written_by_first), run("2", 20, read_by_second, *written_by_second)
-    evidence = Evidence(metric="loss", runs={"baseline": {"1": first}, "new": {"2": second}})
-    arms = ComparedArms(evidence=evidence, baseline="baseline", candidate="new", labels={"new": "half"})
-    checked = carried_state.check(arms)
+    checked = carried_state.check(compare([first], [second], labels={"new": "half"}))
     assert checked.answer == answer, checked
     if answer == Answer.REFUSES:
         assert "seed 2 of half read /d/x" in checked.text

@@ -11,14 +11,12 @@ from plumbline.verdict.comparability import equal_budget
 from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import Evidence, RunEvidence, parse_measures
+from tests.verdict.comparability.arms import compare
 
 
 def compared(theirs: Sequence[dict[str, float]], ours: Sequence[dict[str, float]], *equal: str) -> ComparedArms:
-    runs = {
-        arm: {str(seed): RunEvidence(value=1.0, **each) for seed, each in enumerate(side)}  # type: ignore[arg-type]
-        for arm, side in (("base", theirs), ("new", ours))
-    }
-    return ComparedArms(evidence=Evidence(metric="loss", runs=runs), baseline="base", candidate="new", equal=equal)
+    base, new = ([RunEvidence(value=1.0, **each) for each in side] for side in (theirs, ours))  # type: ignore[arg-type]
+    return compare(base, new, equal=equal)
 
 
 def test_four_times_steps_and_longer_runs_are_told() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from plumbline.verdict.comparability import finished
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
-from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.evidence import RunEvidence
+from tests.verdict.comparability.arms import compare
 
 
 def answer(theirs: list[RunEvidence], ours: list[RunEvidence]) -> CheckAnswer:
-    runs = {"base": dict(zip("123", theirs)), "new": dict(zip("123", ours))}
-    return finished.check(ComparedArms(evidence=Evidence(metric="loss", runs=runs), baseline="base", candidate="new"))
+    return finished.check(compare(theirs, ours))
 
 
 def at(step: float | None, planned: int | None = None) -> RunEvidence:

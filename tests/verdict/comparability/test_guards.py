@@ -9,21 +9,19 @@ import pytest
 from plumbline.verdict.comparability import every_check, guards
 from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.evidence import RunEvidence
+from tests.verdict.comparability.arms import compare
 
 Amounts = Sequence[float | None]
 
 
 def compared(limits: Mapping[str, str], theirs: Amounts, ours: Amounts) -> ComparedArms:
     """Arms whose runs state the one that is guarded, be it their memory or the metric `acc`."""
-    runs = {
-        arm: {
-            str(seed): RunEvidence(value=1.0, memory_bytes=each, others={} if each is None else {"acc": each})
-            for seed, each in enumerate(side)
-        }
-        for arm, side in (("base", theirs), ("new", ours))
-    }
-    return ComparedArms(evidence=Evidence(metric="loss", runs=runs), baseline="base", candidate="new", guards=limits)
+    base, new = (
+        [RunEvidence(value=1.0, memory_bytes=each, others={} if each is None else {"acc": each}) for each in side]
+        for side in (theirs, ours)
+    )
+    return compare(base, new, guards=limits)
 
 
 MEMORY = {"memory_bytes": "<= 1.05x"}

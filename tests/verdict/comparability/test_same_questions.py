@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from plumbline.verdict.comparability import same_questions
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
-from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import Evidence, ItemEvidence, RunEvidence
+from tests.verdict.comparability.arms import compare
 
 LR = {"lr": ("0.1",)}
 TOKENS = {"val_tokens": ("10,485,760",)}
 
 
 def of_runs(theirs: RunEvidence, ours: RunEvidence) -> CheckAnswer:
-    evidence = Evidence(metric="loss", runs={"base": {"1": theirs}, "new": {"1": ours}})
-    return same_questions.check(ComparedArms(evidence=evidence, baseline="base", candidate="new"))
+    return same_questions.check(compare([theirs], [ours]))
 
 
 def test_a_shorter_evaluation_is_refused() -> None:
@@ -33,8 +32,7 @@ def test_other_prompts_are_refused() -> None:
             arm: Evidence(metric="acc", items={"t": {"1": ItemEvidence(1.0, "d", each, "y")}})
             for arm, each in (("base", "prompt:a"), ("new", prompt))
         }
-        evidence = Evidence(metric="acc")
-        return same_questions.check(ComparedArms(evidence=evidence, baseline="base", candidate="new", models=models))
+        return same_questions.check(compare([], [], models=models))
 
     other = of_items("prompt:b")
     assert other.answer == Answer.REFUSES and "asked the same in `t`" in other.text

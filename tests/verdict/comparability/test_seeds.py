@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import pytest
 
@@ -11,6 +12,7 @@ from plumbline.verdict.comparability import seeds
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import Evidence, RunEvidence
+from tests.verdict.comparability.arms import compare
 
 BASE = (3.281237, 3.279914, 3.284402)
 
@@ -21,15 +23,9 @@ def answer(
     first: Sequence[tuple[str, ...]] = (),
     seed: str | None = None,
 ) -> CheckAnswer:
-    beginnings = [*first, *[None] * len(ours)]
-    runs = {
-        "base": {str(place): RunEvidence(value=value) for place, value in enumerate(theirs)},
-        "new": {
-            str(place): RunEvidence(value=value, printed_first=beginnings[place], seed=seed)
-            for place, value in enumerate(ours)
-        },
-    }
-    return seeds.check(ComparedArms(evidence=Evidence(metric="loss", runs=runs), baseline="base", candidate="new"))
+    base = [RunEvidence(value=value) for value in theirs]
+    new = [RunEvidence(value=value, printed_first=lines, seed=seed) for value, lines in zip_longest(ours, first)]
+    return seeds.check(compare(base, new))
 
 
 def test_equal_values_of_many_digits_are_one_run() -> None:

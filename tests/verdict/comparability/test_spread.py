@@ -8,15 +8,12 @@ from plumbline.verdict.comparability import spread
 from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import Evidence, RunEvidence, RunsSummary
+from tests.verdict.comparability.arms import compare
 
 
 def answer(theirs: list[float], ours: list[float], *, paired: bool = False) -> CheckAnswer:
-    runs = {
-        arm: {str(seed): RunEvidence(value=value) for seed, value in enumerate(values)}
-        for arm, values in (("base", theirs), ("new", ours))
-    }
-    evidence = Evidence(metric="loss", runs=runs)
-    return spread.check(ComparedArms(evidence=evidence, baseline="base", candidate="new", paired=paired))
+    base, new = ([RunEvidence(value=value) for value in values] for values in (theirs, ours))
+    return spread.check(compare(base, new, paired=paired))
 
 
 def test_a_wider_arm_is_told_with_both_deviations() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from plumbline.verdict.comparability import whole_model
 from plumbline.verdict.comparability.check_answer import Answer
-from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.evidence import RunEvidence
+from tests.verdict.comparability.arms import compare
 
 
 @pytest.mark.parametrize(
@@ -22,17 +22,12 @@ from plumbline.verdict.evidence import Evidence, RunEvidence
 def test_each_run_of_an_arm_is_looked_at(
     sizes: tuple[int, ...], whole: tuple[bool | None, ...], answer: Answer
 ) -> None:
-    new = {
-        str(seed): RunEvidence(value=1.0, parameters=size, whole_model=each)
-        for seed, (size, each) in enumerate(zip(sizes, whole, strict=True))
-    }
+    new = [RunEvidence(value=1.0, parameters=size, whole_model=each) for size, each in zip(sizes, whole, strict=True)]
     lost = RunEvidence(value=None)  # has no model to be asked about
-    base = {"0": RunEvidence(value=1.0, parameters=100, whole_model=True), "1": lost}
-    evidence = Evidence(metric="loss", runs={"baseline": base, "new": new})
-    assert whole_model.check(ComparedArms(evidence=evidence, baseline="baseline", candidate="new")).answer == answer
+    base = [RunEvidence(value=1.0, parameters=100, whole_model=True), lost]
+    assert whole_model.check(compare(base, new)).answer == answer
 
 
 def test_no_run_with_a_value_is_not_known() -> None:
-    evidence = Evidence(metric="loss", runs={"baseline": {}, "new": {"1": RunEvidence(value=None, whole_model=True)}})
-    arms = ComparedArms(evidence=evidence, baseline="baseline", candidate="new")
+    arms = compare([], [RunEvidence(value=None, whole_model=True)])
     assert whole_model.check(arms).answer == Answer.NOT_KNOWN
