@@ -1,6 +1,7 @@
 """Seconds and memory of a dry run at `paper` size, jobs by rule, and whether torch was imported; then the same, and a
 plan, of the transfer study with so many seeds of every method that it has two thousand runs, and ten thousand (copies
-of it, in a temporary folder). With `--beside`, in turn with another clone at another commit.
+of it, in a temporary folder). With `--beside`, in turn with another clone at another commit. The page keeps the last
+section of each machine.
 
 python benchmarks/dry_run.py                         # writes benchmarks/dry_run.md
 python benchmarks/dry_run.py --beside ../earlier
@@ -19,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine_description import command, describe
+from machine_description import command, describe, processor, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 #: What a project has in addition to its configuration.
@@ -45,25 +46,18 @@ def main() -> None:
     clones = [REPOSITORY, *([options.beside.resolve()] if options.beside else [])]
     rounds = options.repetitions
     rows = [row(name, arguments, rounds, {clone: clone for clone in clones}) for name, arguments in COMMANDS.items()]
-    text = "\n".join(
-        [
-            "# Dry runs at `paper` size",
-            "",
-            f"{describe(with_torch=False)}. Median of {rounds}. `{command()}`",
-            "",
-            *(
-                f"Beside: commit {read_commit(clone)}, in turn; its figures stand after the stroke."
-                for clone in clones[1:]
-            ),
-            "",
-            "| target | CPU s | wall s | most MB | imports torch | jobs |",
-            "|---|---:|---:|---:|---|---|",
-            *rows,
-            *(line for seeds in options.seeds for line in many(clones, seeds, rounds)),
-        ]
-    )
-    options.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    lines = [
+        f"{describe(with_torch=False)}. Median of {rounds}. `{command()}`",
+        "",
+        *(f"Beside: commit {read_commit(clone)}, in turn; its figures stand after the stroke." for clone in clones[1:]),
+        "",
+        "| target | CPU s | wall s | most MB | imports torch | jobs |",
+        "|---|---:|---:|---:|---|---|",
+        *rows,
+        *(line for seeds in options.seeds for line in many(clones, seeds, rounds)),
+    ]
+    write_section(options.out, ["# Dry runs at `paper` size"], processor(), lines)
+    print("\n".join(lines))
 
 
 def read_commit(clone: Path) -> str:

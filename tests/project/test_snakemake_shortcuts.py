@@ -12,7 +12,7 @@ import snakemake.cli  # noqa: F401  (its modules import one another, in this ord
 import snakemake.common as common
 from snakemake.dag import DAG
 from snakemake.exceptions import ChildIOException
-from snakemake.io import AnnotatedString, _IOFile, is_flagged
+from snakemake.io import AnnotatedString, _IOFile, ancient, is_flagged
 
 from plumbline.project import snakemake_shortcuts
 
@@ -69,3 +69,17 @@ def test_a_file_lies_elsewhere_where_its_flag_says_so() -> None:
             is bool(flags.get("storage_object"))
         )
     assert not _IOFile.is_storage.fget(SimpleNamespace(_file="file"))
+
+
+def test_a_file_without_flags_is_one_string_until_it_has_one() -> None:
+    plain, flagged = _IOFile("{name}.csv", None), _IOFile(ancient("{name}.md"), None)
+    table, page = (file.apply_wildcards({"name": "table2"}) for file in (plain, flagged))
+    assert (table, type(table.file), dict(table.flags)) == ("table2.csv", str, {})
+    assert (page, dict(page.flags)) == ("table2.md", {"ancient": True})
+    assert not is_flagged(table, "ancient") and is_flagged(page, "ancient")
+    table.flags["ancient"] = True
+    assert dict(table.flags) == {"ancient": True} and not is_flagged(plain, "ancient")
+    other = _IOFile("other.csv", None)
+    other.clone_flags(table)
+    table.flags["report"] = "page"
+    assert dict(other.flags) == {"ancient": True}

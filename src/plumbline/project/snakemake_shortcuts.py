@@ -29,6 +29,14 @@ def spare_repetitions() -> None:
         return
     common.get_function_params = rules.get_function_params = lru_cache(FUNCTIONS)(common.get_function_params)
     _IOFile.is_storage = property(_is_storage)
+    _IOFile.flags = property(_flags)
+    copy_flags = _IOFile.clone_flags
+
+    def clone_flags(file: Any, other: Any, skip_storage_object: bool = False) -> None:
+        if _flags(file) or _flags(other):
+            copy_flags(file, other, skip_storage_object)
+
+    _IOFile.clone_flags = clone_flags
     compare_all = DAG.check_directory_outputs
 
     def check_directory_outputs(dag: Any) -> None:
@@ -38,6 +46,25 @@ def spare_repetitions() -> None:
     DAG.check_directory_outputs = check_directory_outputs
     # Jobs, and all that is made for them, stay to the end: to look for garbage among them takes a tenth of the time.
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])
+
+
+class _NoFlags(dict[str, Any]):
+    """The flags of a file that has none and is a plain string: the second string, which can have some, is made for the
+    first flag that is set. It is most of what is kept of a file, and few have flags."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.file.set_flags({name: value})
+
+
+def _flags(file: Any) -> Any:
+    """The flags of a file of a rule."""
+    flags = getattr(file._file, "flags", None)
+    return _NoFlags(file) if flags is None else flags
 
 
 def _is_storage(file: Any) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
 from plumbline.specs import corpus, study_folders, study_names, suites, sweep
@@ -246,11 +248,12 @@ def make_study(
                 # Names are checked under every preset.
                 if not study_names.is_wanted(definition, method, preset, where) or not here:
                     continue
-                for seed in entry["seeds"]:
-                    run = _run(definition, parent, read, preset, entry["scale"], method, seed, path)
-                    before = runs.get(run.key)
+                first = _run(definition, parent, read, preset, entry["scale"], method, entry["seeds"][0], path)
+                for seed in entry["seeds"]:  # runs of one method share all that is the same
+                    spec = msgspec.structs.replace(first.spec, init_seed=seed)
+                    before = runs.get(spec.key)
                     groups = (*before.groups, group) if before else (group,)
-                    runs[run.key] = dataclasses.replace(run, groups=groups)
+                    runs[spec.key] = dataclasses.replace(first, spec=spec, groups=groups)
     requested = study_names.list_requested_groups(definition)
     usual = {key: run for key, run in runs.items() if not requested.issuperset(run.groups)}
     on_request = {key: run for key, run in runs.items() if key not in usual}

@@ -158,6 +158,10 @@ def _configure_compiler(cache: Path | None, layers: int) -> str | None:
     import torch._inductor.config
 
     torch._inductor.config.fx_graph_cache = True
+    # Else what the processor says of its vectors is tried by compiling three programs in each new folder, as for a
+    # torch that an old compiler has made.
+    if torch._inductor.config.cpp.vec_isa_ok is None:
+        torch._inductor.config.cpp.vec_isa_ok = True
     torch._functorch.config.enable_autograd_cache = True
     # Ours are functions of their inputs alone.
     torch._functorch.config.autograd_cache_allow_custom_autograd_functions = True
