@@ -1,16 +1,15 @@
 """Carries out `plumbline screen`: runs many changes in one design, whoever trains them, and confirms what they gain
 together.
 
-A folder's ideas and the methods of a study are two sources, which supply what differs (`screen_source.ScreenSource`). Design and seeds
-stand on the disk before the first run; a screen that was stopped is replayed from its runs in the bank, those without a
-value among them, and goes on.
+A folder's ideas and the methods of a study are two sources, which supply what differs (`ScreenSource`). Design and
+seeds stand on the disk before the first run; a screen that was stopped is replayed from its runs in the bank, those
+without a value among them, and goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -34,7 +33,7 @@ from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.evidence import Evidence
-from plumbline.verdict.ledger import SCREEN, LedgerEntry
+from plumbline.verdict.ledger import IN_SCREEN, SCREEN, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page
 from plumbline.verdict.screen.screen_course import (
@@ -165,13 +164,13 @@ class Screening:
     def conduct(self) -> ScreenDecision:
         """Write the design, enter the tries, run until it is decided, and write the decision with its page."""
         source, terms = self.source, self.terms
-        trainer = source.trainer(dict(map(self._name_row, self.design.rows)))  # what cannot be merged shows here
+        source.trainer(dict(map(self._name_row, self.design.rows)))  # what cannot be merged shows here
         atomic_write_json(
             _design_file(source.place, terms.name),
             {"first_seed": terms.first_seed, "design": msgspec.to_builtins(self.design), "asked": source.record},
         )
         screen_page.write_plan(terms, self.design, self.page)
-        ledgers.append(source.place.ledger, list(self._list_entries(trainer)))
+        ledgers.append(source.place.ledger, list(self._list_entries()))
         tell(f"the design is {shorten_path(self.page)}")
         past = source.take_bank()
         if lost := [run for run in past if not run.has_value]:
@@ -240,7 +239,58 @@ class Screening:
         """The baseline's levels, but for these."""
         return {factor.name: factor.levels[0] for factor in self.design.factors} | dict(levels)
 
-    def _list_entries(self, trainer: Trainer, decision: ScreenDecision | None = None) -> Iterator[LedgerEntry]:
+    def _hold_to_evidence(self, decision: ScreenDecision, past: Sequence[ArmRun]) -> ScreenDecision:
+        """Examine what a decision stands on, and withhold it where a check refuses."""
+        source, terms = self.source, self.terms
+        of_design = [each for each in decision.runs if each.request.part == DESIGN]
+        fresh = [each for each in decision.runs if each.request.part == FRESH]
+        arms = {self._name(each.request.settings): each.request.settings for each in decision.runs}
+        trainer = source.trainer(arms)
+        answers = examine_design(
+            source,
+            trainer,
+            terms,
+            past,
+            [(each.request.settings, each.run) for each in of_design],
+            decision.effects.residuals if decision.effects else [None] * len(of_design),
+            decision.chosen,
+        )
+        decision = replace(decision, comparability=answers)
+        if fresh and all(each.run.has_value for each in fresh):
+            settings = self._make_settings(decision.chosen)
+            own = examine_fresh_runs(source, trainer, terms, settings, [each.run for each in fresh])
+            evidence = source.arm_evidence(settings)
+            decision = replace(decision, fresh_comparability=own, changed_files=evidence.changed_files)
+            answers = {**answers, **{f"fresh: {name}": answer for name, answer in own.items()}}
+        refusal = every_check.describe_refusal(answers)
+        if not refusal or decision.verdict == Outcome.CANNOT_BE_JUDGED:
+            return decision
+        return withhold(decision, refusal)
+
+    def _write(self, decision: ScreenDecision) -> ScreenDecision:
+        """Enter what was decided, of the whole and of each idea, and write the page with it."""
+        source, terms = self.source, self.terms
+        keep = source.describe_set(self._make_settings(decision.chosen)) if decision.verdict.is_kept else ""
+        decision = replace(decision, asked=source.record, to_keep=keep, at=process_record.now())
+        entries = list(self._list_entries(decision))
+        with ledgers.append_provisionally(source.place.ledger, entries) as ledger:
+            decision = replace(
+                decision,
+                ledger=ledgers.write_statement(ledger, source.place.pages),
+                tries=ledger.count_tries(source.baseline_name, terms.metric),
+            )
+            screen_page.write(decision, self.page)
+        return decision
+
+    def print_decision(self, decision: ScreenDecision) -> int:
+        """Print what was decided, and return its exit code."""
+        if self.source.options.json:
+            print(json.dumps(screen_page.decision_to_json(decision) | {"page": str(self.page)}), flush=True)
+        else:
+            screen_page.print_decision(decision, shorten_path(self.page))
+        return decision.verdict.exit_code
+
+    def _list_entries(self, decision: ScreenDecision | None = None) -> Iterator[LedgerEntry]:
         """Each idea as a try; with a decision, what was decided of it."""
         source, terms = self.source, self.terms
         arms = {source.name_level(level): self._make_settings([level]) for level in self._list_levels()}
@@ -250,7 +300,7 @@ class Screening:
             name = source.name_level(level)
             entry = LedgerEntry(
                 kind=SCREEN,
-                name=f"{name} in {terms.name}",
+                name=f"{name}{IN_SCREEN}{terms.name}",
                 fingerprint=sha256_text(canonical_json([trainer.method(BASELINE), trainer.method(name)])),
                 baseline=source.baseline_name,
                 metric=terms.metric,
@@ -265,3 +315,8 @@ class Screening:
                     runs=len(source.bank.runs),
                 )
             yield entry
+
+
+def _design_file(place: ExperimentFolders, name: str) -> Path:
+    """Where the design of a screen is kept, with its first seed."""
+    return place.work / "screens" / f"{name}.json"
