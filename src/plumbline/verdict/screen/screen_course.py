@@ -177,8 +177,10 @@ class _Course:
         """Let levels whose runs crash leave the rows that are still to be made, and make up for those that did."""
         crashed = [not run.run.has_value for run in self.made]
         known = {*self.dropped}
-        levels = [level for level in blame_crashes(self.design, crashed) if level not in known]
-        pairs = [] if levels else [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
+        # A pair is named only where it explains every crash, which neither of its levels does then.
+        pairs = [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
+        blamed = [] if pairs or self.clashing else blame_crashes(self.design, crashed)
+        levels = [level for level in blamed if level not in known]
         if not levels and not pairs:
             return False
         for level in levels:
