@@ -255,8 +255,8 @@ def _write_interactions(decision: ScreenDecision) -> str:
         return "These runs leave nothing by which interactions could be seen: whether two add up is not known here."
     if not decision.effects.interactions:
         return (
-            f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): nothing here says "
-            "that effects do not add up."
+            f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): nothing here "
+            "says that effects do not add up."
         )
     rows = []
     for each in decision.effects.interactions:
