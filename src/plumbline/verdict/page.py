@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
     from plumbline.verdict.budget_picture import BudgetPicture
     from plumbline.verdict.picture import DecisionPicture
-    from plumbline.verdict.screen.screen_picture import ScreenPicture
+    from plumbline.verdict.screen_picture import ScreenPicture
 
 #: The sections of a page on trained runs, in their order.
 SECTIONS = (

@@ -34,9 +34,9 @@ from plumbline.verdict.picture import PicturedGain
 from plumbline.verdict.screen.screen_course import DESIGN, FRESH, LEFT_OUT, ScreenDecision
 from plumbline.verdict.screen.screen_design import Level, name_level
 from plumbline.verdict.screen.screen_effects import INTERVAL, Effect, ScreenEffects
-from plumbline.verdict.screen.screen_picture import MOST, ScreenPicture
 from plumbline.verdict.screen.screen_plan import are_ideas, describe_rule, write_design
 from plumbline.verdict.screen.screen_terms import ScreenTerms
+from plumbline.verdict.screen_picture import MOST, ScreenPicture
 
 #: Effects that a terminal lists.
 MOST_PRINTED = 12
