@@ -5,7 +5,6 @@ Shapes: S sessions, N ideas, R runs, B runs of the baseline, K of a proposal. Mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +17,7 @@ from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.sentinel import EVERY
 from plumbline.verdict.decision.experiment import CRASHED, DIVERGED, ArmRun
-from plumbline.verdict.screen.screen_course import FRESH, ScreenRun, Step, advance
+from plumbline.verdict.screen.screen_course import ScreenRun, Step, advance
 from plumbline.verdict.screen.screen_design import WITH, Factor, ScreenDesign, make_design
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
@@ -55,6 +54,11 @@ class IdeaWorld:
     drift: float = 0.0
     crash: float = 0.0
     diverge: int = 0
+
+    @property
+    def loses_runs(self) -> bool:
+        """Whether runs may end without a value."""
+        return bool(self.crash or self.diverge)
 
     def draw(self, sessions: int) -> IdeaSessions:
         """Draw the truth of sessions."""
@@ -273,10 +277,6 @@ def run_course(sessions: IdeaSessions) -> IdeaEnds:
     return IdeaEnds(sessions, kept_SN, confirmed_S, runs_S)
 
 
-#: How a screen is run, by whether runs may be lost.
-SCREENS: dict[bool, Callable[[IdeaSessions], IdeaEnds]] = {False: run_screen, True: run_course}
-
-
 def screen_ideas(sessions: IdeaSessions) -> IdeaEnds:
     """Judge all ideas of each session in one design."""
-    return SCREENS[bool(sessions.world.crash or sessions.world.diverge)](sessions)
+    return run_course(sessions) if sessions.world.loses_runs else run_screen(sessions)
