@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-#: Residuals that spread wider than past runs at this p are not pooled with them. A laxer level protects from little and
-#: costs much where a design leaves few residuals: at .25, 60 ideas of 1 sigma in 64 runs are found in .55 in place of .74.
+#: Residuals that spread wider than past runs at this p are not pooled with them. A laxer level protects from little,
+#: and costs much where a design leaves few residuals: .25 finds 3.4 of six gains of 1 sigma where .01 finds 4.4 (60
+#: ideas, 64 runs).
 WIDER_LEVEL = 0.01
 
 
