@@ -1,1 +1,1 @@
-"""Judges many changes in one design of runs: the design, its effects, its course and its page."""
+"""Judges many changes in one design: factors and rows, effects, the course of the runs, the page."""
