@@ -106,6 +106,11 @@ class ArmsOfStudy(ABC):
         specs = [run.spec for run in self._runs.values()]
         return describe_size(self.study.scale_label(self.settings["scale"]), self.study.preset, specs)
 
+    @property
+    def varies(self) -> str:
+        """What a seed changes, as text."""
+        return "initialisation and data order" if self.settings.get("vary") == BOTH else "initialisation"
+
     def method(self, arm: str) -> str:
         """Name what an arm trains: other code of the same name is another method."""
         spec = self._runs[arm].spec

@@ -61,6 +61,17 @@ def name_level(slot: str, method: str, spec: RunSpec, baseline: RunSpec) -> str:
     return method if find_changed_slots(spec, baseline) == [slot] else f"{method}.{slot}"
 
 
+def describe_choice(choice: Any, baseline: Any) -> str:
+    """Describe a choice for a slot by its component, with the options in which it differs from the baseline's of the
+    same component.
+    """
+    if isinstance(choice, list):
+        return " and ".join(describe_choice(each, {}) for each in choice) or "none"
+    differing = [f"{key} {value}" for key, value in choice.items() if baseline.get(key, value) != value]
+    same = choice["name"] == baseline.get("name")
+    return f"{choice['name']} ({', '.join(differing)})" if same and differing else str(choice["name"])
+
+
 def combine(baseline: RunSpec, choices: Mapping[str, RunSpec]) -> RunSpec:
     """Make the spec that has in each slot of `choices` what that spec has there, and else what the baseline has.
 

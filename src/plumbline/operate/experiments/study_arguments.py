@@ -182,13 +182,12 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
 
 def describe_arms(arms: StudyArms) -> dict[str, Any]:
     """The fields of a question that its arms give."""
-    both = arms.settings.get("vary") == experiment_runs.BOTH
     return {
         "unit": UNIT,
         "trainer": arms.trainer,
         "budget": arms.budget,
         "size": arms.size,
-        "varies": "initialisation and data order" if both else "initialisation",
+        "varies": arms.varies,
         "scope": "Results at one size and budget say nothing about others.",
         "differs": arms.differs,
     }
