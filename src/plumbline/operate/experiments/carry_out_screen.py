@@ -7,16 +7,21 @@ A folder's ideas and the methods of a study are two sources, which supply what d
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from plumbline.core.errors import UsageError
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.evidence import Evidence
-from plumbline.verdict.screen.screen_design import Factor, Level
+from plumbline.verdict.screen.screen_design import Factor, Level, count_parameters
 from plumbline.verdict.screen.screen_terms import ScreenTerms
+
+#: Runs of a design beyond its parameters, from which sigma is told, at least.
+SPARE = 3
 
 
 class ScreenSource(Protocol):
@@ -44,7 +49,9 @@ class ScreenSource(Protocol):
 
     @property
     def terms(self) -> ScreenTerms:
-        """What is settled before the first run; its name is without the digest of `record`."""
+        """What is settled before the first run; its name is without the digest of `record`, and its seed is the lowest
+        that the first run may have.
+        """
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -66,10 +73,44 @@ class ScreenSource(Protocol):
         """Name a level as the ledger and a page name its try: the idea, or the method."""
 
     def arm_evidence(self, settings: Mapping[str, str]) -> Evidence:
-        """What is known of an arm beside its runs: the files that differ from the baseline's, and those that measure."""
+        """What is known of an arm beside its runs: the files that differ from the baseline, and those that measure."""
 
     def list_refusals(self) -> list[str]:
         """List why nothing may be run; empty if it may."""
 
+    def take_bank(self) -> list[ArmRun]:
+        """Have the baseline's runs made that are not there, and return them: the same ones each time, however many are
+        made later.
+        """
+
+    def remark(self) -> None:
+        """Report what a user may not expect, before the first run."""
+
     def list_past_seconds(self) -> list[float]:
         """List how long each run of the baseline took that has a value."""
+
+
+def read_rule(options: argparse.Namespace, factors: Sequence[Factor]) -> dict[str, Any]:
+    """Read the rule and the numbers of runs, as fields of the terms.
+
+    Raises:
+        UsageError: a number of runs or a level cannot be meant.
+    """
+    parameters = count_parameters(factors)
+    runs = options.runs or 4 * -(-(parameters + SPARE) // 4)
+    if runs <= parameters:
+        raise UsageError(
+            f"--runs {runs}: {len(factors)} ideas need {parameters + 1} runs at least, and {parameters + SPARE} "
+            "to tell sigma from them well; ask for more runs, or take ideas out"
+        )
+    if not 0 < options.level < 0.5:
+        raise UsageError(f"--level {options.level:g} must lie between 0 and 0.5")
+    if options.fresh_runs < 2:
+        raise UsageError("--fresh-runs 1: one run has no spread; ask for two or more")
+    return {
+        "rule": options.rule,
+        "level": options.level,
+        "runs": runs,
+        "fresh_runs": options.fresh_runs,
+        "leave_one_out": options.leave_one_out,
+    }

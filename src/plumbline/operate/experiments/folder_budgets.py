@@ -59,7 +59,10 @@ class FolderBudgets(BudgetSource):
     @cached_property
     def trainers(self) -> list[CommandTrainer]:
         """What trains the arms at each budget."""
-        return [replace(self.source.trainer, budget=budget, _results_by_method={}, _touched=set()) for budget in self.budgets]
+        return [
+            replace(self.source.trainer, budget=budget, _results_by_method={}, _touched=set())
+            for budget in self.budgets
+        ]
 
     @cached_property
     def record(self) -> dict[str, Any]:

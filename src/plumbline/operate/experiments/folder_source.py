@@ -100,7 +100,7 @@ class FolderSource:
     @cached_property
     def arm_evidence(self) -> Evidence:
         """What is known of the arms beside their runs: the files that differ, and those that measure."""
-        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question, self.options.verb)
+        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question.metric, self.options.verb)
 
     def print_plan(self) -> int:
         """Print what would be run."""

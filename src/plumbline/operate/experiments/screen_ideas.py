@@ -60,7 +60,7 @@ class Idea(ClosedStruct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """What it changes, as a page says it."""
-        return ", ".join(filter(None, (self.patch or self.branch and f"branch {self.branch}", self.flags.strip())))
+        return ", ".join(filter(None, (self.patch or (self.branch and f"branch {self.branch}"), self.flags.strip())))
 
 
 class IdeasFile(ClosedStruct, frozen=True, kw_only=True):
@@ -72,7 +72,8 @@ class IdeasFile(ClosedStruct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 2 <= len(self.ideas) <= MOST_IDEAS:
             raise Fault(
-                f"{len(self.ideas)} of them, and a screen has 2 to {MOST_IDEAS}; for one, plumbline try -m WORDS", "ideas"
+                f"{len(self.ideas)} of them, and a screen has 2 to {MOST_IDEAS}; for one, plumbline try -m WORDS",
+                "ideas",
             )
         for number, group in enumerate(self.never_together):
             if len(set(group)) < 2:

@@ -33,9 +33,7 @@ class Change:
 
     def may_meet(self, other: Change) -> bool:
         """Whether both touch one file, or one has a folder where the other has a file."""
-        return bool(
-            self.files & other.files or self.files & _list_parents(other) or other.files & _list_parents(self)
-        )
+        return bool(self.files & other.files or self.files & _list_parents(other) or other.files & _list_parents(self))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""Declares the options of `plumbline screen`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plumbline.core import command_line
+from plumbline.verdict.screen.screen_terms import FRESH_RUNS, LEVEL
+
+DESCRIPTION = """\
+Judges many ideas in one design of runs. Each run has about half of them, so that every run tells of every idea, and
+what is chosen is run again with fresh seeds against the baseline. In a folder with a plumbline.toml, FILE names the
+ideas, each flags of the command, a patch or a branch:
+
+    [ideas]
+    warmup = { flags = "--warmup 200" }
+    relu2 = { patch = "ideas/relu2.patch" }
+
+Nothing moves a baseline. Exit codes: 0 what was chosen is confirmed, 10
+nothing was chosen, or its fresh runs are not better, 11 undecided, 13 cannot be judged; 1 an error of Plumbline's own,
+2 usage, 75 stopped on request, 130 interrupted. The same command continues what was stopped.
+"""
+
+
+def add_screen(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to a parser's verbs."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "screen", help="many ideas in one design of runs, and what they gain together", description=DESCRIPTION
+    )
+    add = parser.add_argument
+    add("ideas", nargs="?", metavar="FILE.toml", help="the ideas; in a folder with plumbline.toml")
+    design = parser.add_argument_group("what decides; settled before the first run")
+    text = "runs of the design (default: the next multiple of four with three runs or more to tell sigma from)"
+    design.add_argument("--runs", type=command_line.positive, metavar="N", help=text)
+    text = "what level holds for: the share of false ones among what is chosen, or any false one (default: bh)"
+    design.add_argument("--rule", choices=("bh", "bonferroni"), default="bh", help=text)
+    design.add_argument("--level", type=float, default=LEVEL, help=f"of the rule (default: {LEVEL:g})")
+    text = f"of what was chosen and of the baseline, with fresh seeds, for one t test at .025 (default: {FRESH_RUNS})"
+    design.add_argument("--fresh-runs", type=command_line.positive, default=FRESH_RUNS, metavar="M", help=text)
+    text = "run what was chosen without each of its parts too"
+    design.add_argument("--leave-one-out", action="store_true", help=text)
+    text = "measures of a run in which no idea may differ, or there is no verdict: seconds, step, tokens, ..."
+    design.add_argument("--equal", type=command_line.comma_list, default=[], metavar="MEASURE[,MEASURE]", help=text)
+    text = "of the design's first run, or the next that no run has; another one is another screen"
+    design.add_argument("--first-seed", type=command_line.not_negative, metavar="SEED", help=text)
+    add("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
+    add("--json", action="store_true", help="print one object instead of words")
+    add("-n", "--dry-run", action="store_true", help="print the design and its standard errors, and run nothing")
+    return parser
