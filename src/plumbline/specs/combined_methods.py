@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.components import SLOTS
 from plumbline.specs.spec import RunSpec
 
@@ -63,10 +64,10 @@ def name_level(slot: str, method: str, spec: RunSpec, baseline: RunSpec) -> str:
 
 def describe_choice(choice: Any, baseline: Any) -> str:
     """Describe a choice for a slot by its component, with the options in which it differs from the baseline's of the
-    same component.
+    same component; of interventions those that the baseline has not.
     """
     if isinstance(choice, list):
-        return " and ".join(describe_choice(each, {}) for each in choice) or "none"
+        return " and ".join(each["name"] for each in choice if each not in baseline) or "as the baseline"
     differing = [f"{key} {value}" for key, value in choice.items() if baseline.get(key, value) != value]
     same = choice["name"] == baseline.get("name")
     return f"{choice['name']} ({', '.join(differing)})" if same and differing else str(choice["name"])
@@ -78,11 +79,14 @@ def combine(baseline: RunSpec, choices: Mapping[str, RunSpec]) -> RunSpec:
     It is named after its levels, in the order of the slots, and is read by no probe.
 
     Raises:
-        PlumblineError: there is no such run.
+        PlumblineError: there is no such slot, or no such run.
     """
+    slots = list(list_choices(baseline))
+    if unknown := [slot for slot in choices if slot not in slots]:
+        raise PlumblineError(f"there is no slot {unknown[0]!r}{nearest(unknown[0], slots)} (there are {slots})")
     content = {key: value for key, value in baseline.to_dict().items() if key not in ("components", "probes")}
     parts = []
-    for slot in (slot for slot in list_choices(baseline) if slot in choices):
+    for slot in sorted(choices, key=slots.index):
         (content["model"] if slot in SLOTS else content)[slot] = list_choices(choices[slot])[slot]
         parts.append(name_level(slot, choices[slot].method, choices[slot], baseline))
     # What a study that extends another one brings is its own.
@@ -105,7 +109,5 @@ def _list_others(spec: RunSpec) -> dict[str, Any]:
     """Everything of a spec that is trained by and is in no slot, by its key."""
     content = _list_trained(spec)
     model = {f"model.{key}": value for key, value in content.pop("model").items() if key not in SLOTS}
-    nested = {
-        f"{part}.{key}": value for part in ("train", "data") for key, value in content.pop(part).items()
-    }
+    nested = {f"{part}.{key}": value for part in ("train", "data") for key, value in content.pop(part).items()}
     return model | nested | {key: value for key, value in content.items() if key not in _PARTS}

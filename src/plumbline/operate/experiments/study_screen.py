@@ -21,7 +21,6 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import carry_out_screen, study_arguments
 from plumbline.operate.experiments.carry_out_experiment import tell
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
-from plumbline.operate.experiments.screen_arguments import read_rule
 from plumbline.operate.experiments.study_verbs import check_own_method, make_place
 from plumbline.plan import fit_to_time, machines
 from plumbline.project import Project
@@ -52,7 +51,9 @@ def open_source(options: argparse.Namespace) -> StudyScreen:
     config, words = study_arguments.configuration_of(options)
     project = study_arguments.load_project(options.study, config)
     study = project.study(options.study)
-    scale, against = (choose(options, study) for choose in (study_arguments.choose_scale, study_arguments.choose_baseline))
+    scale, against = (
+        choose(options, study) for choose in (study_arguments.choose_scale, study_arguments.choose_baseline)
+    )
     settings: dict[str, Any] = {"study": study.name, "scale": scale, "against": against}
     settings |= study_arguments.choose_budget(options, project, study, scale)
     words = [*words, *study_arguments.profile_words(options)]
@@ -172,9 +173,7 @@ class StudyScreen:
     def trainer(self, arms: Mapping[str, Mapping[str, str]]) -> ScreenArms:
         """Make what trains these arms: a combination that a method of the study has too is that method."""
         entries = {BASELINE: {"method": self.against}} | {name: self._make_arm(each) for name, each in arms.items()}
-        trainer = ScreenArms(
-            project=self.project, settings=self.settings, arms=entries, snakemake_options=self.words
-        )
+        trainer = ScreenArms(project=self.project, settings=self.settings, arms=entries, snakemake_options=self.words)
         runs = [trainer.run_of(arm) for arm in entries]
         return replace(trainer, at_once=machines.load(self.project.config["machine"]).runs_at_once(runs))
 
@@ -206,7 +205,7 @@ class StudyScreen:
             varies=trainer.varies,
             equal=parse_measures(options.equal, "--equal"),
             first_seed=FIRST_SEED if options.first_seed is None else options.first_seed,
-            **read_rule(options, self.factors),
+            **carry_out_screen.read_rule(options, self.factors),
         )
 
     def _describe_factor(self, factor: Factor) -> str:
@@ -269,10 +268,18 @@ class StudyScreen:
         for name, keys in self.left_out.items():
             tell(f"{name} is left out: it changes {keys[0]}, which is in no slot")
 
+    def list_past_seconds(self) -> list[float]:
+        """List how long each run of the baseline took that has a value."""
+        trainer = self.trainer({})
+        runs = self.bank.list_runs(trainer.group, trainer.method(BASELINE))
+        return [run.seconds for run in runs if run.seconds and run.has_value]
+
     def describe_expected(self, arms: Mapping[str, Mapping[str, str]], seeds: Mapping[str, Sequence[int]]) -> str:
         """State how long runs take, by the plan."""
         trainer = self.trainer(arms)
         runs = [
-            replace(trainer.run_of(arm), spec=trainer.spec_of(arm, seed)) for arm, each in seeds.items() for seed in each
+            replace(trainer.run_of(arm), spec=trainer.spec_of(arm, seed))
+            for arm, each in seeds.items()
+            for seed in each
         ]
         return fit_to_time.describe_expected(self.project, self.study, runs)
