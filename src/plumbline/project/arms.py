@@ -1,4 +1,4 @@
-"""Trains the arms of an experiment or a screen as runs of the DAG: an interim analysis makes Snakemake run those that are missing.
+"""Trains the arms of an experiment or a screen as runs of the DAG: Snakemake is asked for those that are missing.
 
 What an arm gives is read from the finished run: its last validation loss, what it took, and on what it was made.
 """

@@ -16,7 +16,6 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
-from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import carry_out_screen, study_arguments
 from plumbline.operate.experiments.carry_out_experiment import tell
@@ -109,8 +108,8 @@ class StudyScreen:
         for name in names:
             if name in self.left_out:
                 raise PlumblineError(
-                    f"--methods: {name!r} changes {self.left_out[name][0]} ({self.study.file}), which is in no slot, so "
-                    f"that it cannot be combined; leave it out, or compare it alone: plumbline try {name}"
+                    f"--methods: {name!r} changes {self.left_out[name][0]} ({self.study.file}), which is in no slot, "
+                    f"so that it cannot be combined; leave it out, or compare it alone: plumbline try {name}"
                 )
         return {name: self.every_method[name] for name in dict.fromkeys([self.against, *names])}
 
