@@ -131,8 +131,8 @@ def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> st
     to_do = [run for run in runs if not prices.is_trained(run)]
     if not to_do:
         return "Nothing is to be trained: all runs are there."
-    rounds = math.ceil(len(to_do) / prices.machine.runs_at_once(to_do))
-    training = rounds * max(prices.pretrain_seconds(run) for run in to_do)
+    at_once, seconds = prices.machine.runs_at_once(to_do), [prices.pretrain_seconds(run) for run in to_do]
+    training = sum(max(seconds[first : first + at_once]) for first in range(0, len(to_do), at_once))
     stage = data_stage.seconds(project, to_do)
     data = "; the data before them take a time that is not known" if stage is None else ""
     about, are = "" if prices.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
