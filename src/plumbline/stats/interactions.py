@@ -88,7 +88,7 @@ class InteractionTests:
     p_values: np.ndarray
 
 
-def test_interactions(columns: InteractionColumns, residuals_N: np.ndarray, df: int) -> InteractionTests:
+def estimate_interactions(columns: InteractionColumns, residuals_N: np.ndarray, df: int) -> InteractionTests:
     """Test each interaction as one more column of the model; nothing is tested with fewer than two residuals."""
     groups = columns.group_equal() if df > 1 else []
     if not groups:

@@ -252,6 +252,14 @@ class FolderScreen:
                 "is in no run, unless an idea has it"
             )
 
+    def describe_set(self, settings: Mapping[str, str]) -> str:
+        """State how the ideas that were chosen are kept: `try` keeps them as one change, with runs of its own."""
+        names = self._list_ideas(settings)
+        arm = self.make_arm(names)
+        takes = f"git cherry-pick --no-commit {arm.commit[:12]} && " if arm.tree != self.base.tree else ""
+        flags = shlex.join(arm.flags[len(self.base.flags) :])
+        return f"{takes}plumbline try -m {shlex.quote(arm.words)}{f' -- {flags}' if flags else ''}"
+
     def list_past_seconds(self) -> list[float]:
         """List how long each run of the baseline took that has a value."""
         runs = self.bank.list_runs(self.baseline.trainer().group, self.base.method)

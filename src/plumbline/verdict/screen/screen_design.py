@@ -1,8 +1,8 @@
 """Makes the design of a screen: which levels each run has, so that every change is judged by all runs.
 
-A factor is what can be changed; its first level is the baseline's. An idea is a factor of two levels. Two levels without
-forbidden pairs: a standard design (`plumbline.stats.two_level_designs`); all else is D-optimal
-(`plumbline.stats.d_optimal_design`). Any number of runs will do that is not below the number of effects and one.
+A factor is what can be changed; its first level is the baseline's. An idea is a factor of two levels. Two levels
+without forbidden pairs: a standard design (`plumbline.stats.two_level_designs`); all else is D-optimal
+(`plumbline.stats.d_optimal_design`). Any number of runs will do that is above the number of effects.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def describe_aliases(design: ScreenDesign) -> list[str]:
     leans_QI = np.abs(columns.alias_PI[1:])
     leans_QI[columns.pairs.T, np.arange(len(labels))] = 0.0
     most, groups = float(leans_QI.max()), len(columns.group_equal())
-    apart = f"Of {len(labels):,} interactions of two, {groups:,} can be told apart by these runs."
+    apart = f"Of {len(labels):,} interactions of two, {groups:,} can be tested next to the effects, one at a time."
     if most < 1e-9:
         return ["Every effect is clear of what any two others gain together beyond their sum.", apart]
     lines = [

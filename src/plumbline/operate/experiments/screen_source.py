@@ -1,0 +1,88 @@
+"""Declares what a screen asks of whoever trains its runs: a folder's command, or the rules of a study."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.experiment import ArmRun
+from plumbline.verdict.decision.loop import Trainer
+from plumbline.verdict.evidence import Evidence
+from plumbline.verdict.screen.screen_design import Factor, Level
+from plumbline.verdict.screen.screen_terms import ScreenTerms
+
+#: Factor -> the level that a run has of it.
+Settings = Mapping[str, str]
+
+
+class ScreenSource(Protocol):
+    """Factors and the runs of their combinations, whoever trains them."""
+
+    @property
+    def options(self) -> argparse.Namespace:
+        """The command line."""
+
+    @property
+    def place(self) -> ExperimentFolders:
+        """Where the experiments lie that this one is compared with."""
+
+    @property
+    def bank(self) -> Bank:
+        """The runs that are known, as they are when this is first read."""
+
+    @property
+    def baseline_name(self) -> str:
+        """What the ledger calls what candidates are compared with."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The request, to be repeated: equal ones are one screen."""
+
+    @property
+    def terms(self) -> ScreenTerms:
+        """What is settled before the first run; its name is without the digest of `record`, and its seed is the lowest
+        that the first run may have.
+        """
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """What is varied; the first level of each is the baseline's."""
+
+    @property
+    def forbidden(self) -> tuple[tuple[Level, Level], ...]:
+        """Levels that are never in one run."""
+
+    def hold(self) -> AbstractContextManager[object]:
+        """Hold the folder of the runs, where it is not held yet."""
+
+    def trainer(self, arms: Mapping[str, Settings]) -> Trainer:
+        """Make what trains these arms, each by its name: factor -> level. `BASELINE` is one of them, whether or not it
+        is named, with the first level of every factor.
+        """
+
+    def name_level(self, level: Level) -> str:
+        """Name a level as the ledger and a page name its try: the idea, or the method."""
+
+    def arm_evidence(self, settings: Settings) -> Evidence:
+        """What is known of an arm beside its runs: the files that differ from the baseline, and those that measure."""
+
+    def list_refusals(self) -> list[str]:
+        """List why nothing may be run; empty if it may."""
+
+    def take_bank(self) -> list[ArmRun]:
+        """Have the baseline's runs made that are not there, and return them: the same ones each time, however many are
+        made later.
+        """
+
+    def remark(self) -> None:
+        """Report what a user may not expect, before the first run."""
+
+    def describe_set(self, settings: Settings) -> str:
+        """State how the levels that were chosen can be kept; nothing here moves a baseline."""
+
+    def list_past_seconds(self) -> list[float]:
+        """List how long each run of the baseline took that has a value."""
