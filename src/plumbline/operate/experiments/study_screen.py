@@ -8,7 +8,9 @@ methods' specs (`plumbline.specs.combined_methods`).
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -25,6 +27,7 @@ from plumbline.plan import fit_to_time, machines
 from plumbline.project import Project
 from plumbline.project.arms import METRIC, UNIT, ScreenArms, StudyArms
 from plumbline.specs import combined_methods, experiment_runs
+from plumbline.specs.components import SLOTS
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.verdict.decision import bank as banks
@@ -267,18 +270,30 @@ class StudyScreen:
         for name, keys in self.left_out.items():
             tell(f"{name} is left out: it changes {keys[0]}, which is in no slot")
 
-    def list_past_seconds(self) -> list[float]:
-        """List how long each run of the baseline took that has a value."""
-        trainer = self.trainer({})
-        runs = self.bank.list_runs(trainer.group, trainer.method(BASELINE))
-        return [run.seconds for run in runs if run.seconds and run.has_value]
+    def describe_set(self, settings: Mapping[str, str]) -> str:
+        """State how the levels that were chosen can be kept: as a method of a file of the user's own."""
+        levels = {slot: method for slot, method in settings.items() if method != self.against}
+        spec = self._combine(levels)
+        parts: dict[str, Any] = {}
+        for slot in levels:
+            place = parts.setdefault("model", {}) if slot in SLOTS else parts
+            place[slot] = combined_methods.list_choices(spec)[slot]
+        return f"as a method of a file that extends {self.study.code} (docs/own-verdict.md): {json.dumps(parts)}"
 
-    def describe_expected(self, arms: Mapping[str, Mapping[str, str]], seeds: Mapping[str, Sequence[int]]) -> str:
-        """State how long runs take, by the plan."""
-        trainer = self.trainer(arms)
+    @property
+    def most_at_once(self) -> int:
+        """All that are missing: each call of Snakemake takes seconds to begin, and makes no finished run again."""
+        return sys.maxsize
+
+    def estimate_time(
+        self, rows: Sequence[Mapping[str, str]], first_seed: int, missing: int
+    ) -> tuple[str, float | None]:
+        """Estimate by the plan how long the design's runs take; those that confirm what is chosen as its runs do."""
+        trainer = self.trainer({str(number): row for number, row in enumerate(rows)})
         runs = [
-            replace(trainer.run_of(arm), spec=trainer.spec_of(arm, seed))
-            for arm, each in seeds.items()
-            for seed in each
+            replace(trainer.run_of(str(number)), spec=trainer.spec_of(str(number), first_seed + number))
+            for number in range(len(rows))
         ]
-        return fit_to_time.describe_expected(self.project, self.study, runs)
+        expected = fit_to_time.estimate_time(self.project, self.study, runs)
+        message = f"{expected.message[0].lower()}{expected.message[1:].removesuffix('.')}"
+        return message, expected.seconds * missing / expected.runs if expected.runs else None
