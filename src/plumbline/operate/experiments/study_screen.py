@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
@@ -30,6 +31,7 @@ from plumbline.specs import combined_methods, experiment_runs
 from plumbline.specs.components import SLOTS
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
+from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, refuse
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, FIRST_SEED, ArmRun
@@ -279,6 +281,29 @@ class StudyScreen:
             place = parts.setdefault("model", {}) if slot in SLOTS else parts
             place[slot] = combined_methods.list_choices(spec)[slot]
         return f"as a method of a file that extends {self.study.code} (docs/own-verdict.md): {json.dumps(parts)}"
+
+    def look_again(self, trainer: ScreenArms, runs: Sequence[ArmRun]) -> CheckAnswer:
+        """Check causality and the loss of what was chosen and of the baseline with the weights of their fresh runs.
+
+        Raises:
+            PlumblineError: weights of a run cannot be read.
+        """
+        from plumbline.operate.preflight.method_checks import finished_run_checks
+
+        work, texts = Path(self.project.paths.work), list[str]()
+        trained: dict[str, list[finished_run_checks.TrainedRun]] = {}
+        for run in sorted(runs, key=lambda run: run.arm != BASELINE):
+            folder, spec = trainer.folder(run.arm, run.seed), trainer.spec_of(run.arm, run.seed)
+            trained.setdefault(run.arm, []).append(finished_run_checks.TrainedRun(folder=folder, spec=spec))
+        for arm, each in trained.items():
+            check = finished_run_checks.check_arm(each, work, None if arm == BASELINE else trained[BASELINE][0])
+            if check.leak is not None:
+                return refuse(
+                    f"with the weights that {arm} was trained to ({check.key}), {check.leak}; what was gained may be "
+                    "the tokens that it was to predict: leave out with --methods what does that"
+                )
+            texts.append(f"{self.against if arm == BASELINE else arm}: {check.text}")
+        return holds("; ".join(texts))
 
     @property
     def most_at_once(self) -> int:
