@@ -88,7 +88,7 @@ def pool_residuals(squares_W: np.ndarray, df: int, past_WM: np.ndarray) -> Poole
     return PooledSigma(sigma_W, df_W, crosses_W)
 
 
-def p_of_gains(effects_W: np.ndarray, errors_W: np.ndarray, df_W: np.ndarray) -> np.ndarray:
+def p_of_gains(effects_W: np.ndarray, errors_W: np.ndarray, df_W: np.ndarray | float) -> np.ndarray:
     """One-sided p that effects are above 0, by t; NaN stays NaN, and without any spread the sign decides."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t_W = np.where(effects_W == 0, 0.0, effects_W / errors_W)

@@ -164,6 +164,51 @@ def augment_design(
     return replace(design, rows=rows, looks=(*early, len(rows)))
 
 
+def drop_levels(
+    design: ScreenDesign,
+    *,
+    dropped: Collection[Level],
+    clashing: Collection[tuple[Level, Level]] = (),
+    after: int,
+    again: Collection[int],
+    seed: int,
+) -> ScreenDesign:
+    """Let levels leave the rows that are still to be made, and repeat rows that were lost without them.
+
+    A row keeps its other levels, so that what was orthogonal stays so; of two that clash it keeps the one or the other
+    in turn. A row that would have a forbidden pair by that is drawn anew.
+
+    Args:
+        dropped: levels that make their runs crash.
+        clashing: pairs that do so together; forbidden from now on.
+        after: the number of rows that were made.
+        again: rows that were made and lost, which are added again.
+        seed: draws what is drawn anew.
+    """
+    changed = replace(
+        design, forbidden=(*design.forbidden, *(pair for pair in clashing if pair not in design.forbidden))
+    )
+    space, rng = changed.space, np.random.default_rng(seed)
+    places = {(f.name, level): (place, p) for place, f in enumerate(design.factors) for p, level in enumerate(f.levels)}
+    most = {place: set(range(size)) for place, size in enumerate(space.sizes)}
+    for level in dropped:
+        most[places[level][0]].discard(places[level][1])
+    levels_NF = design.levels_NF
+    open_NF = levels_NF[[*range(after, len(levels_NF)), *sorted(again)]]
+    for factor, level in map(places.__getitem__, dropped):
+        open_NF[open_NF[:, factor] == level, factor] = 0
+    for pair in clashing:
+        both = np.flatnonzero([all(row[f] == level for f, level in map(places.__getitem__, pair)) for row in open_NF])
+        for number, row in enumerate(both):
+            open_NF[row, places[pair[number % 2]][0]] = 0
+    for row in np.flatnonzero(~space.allows(open_NF)):
+        drawn = space.draw_row(rng, most=most)
+        open_NF[row] = 0 if drawn is None else drawn
+    rows = (*design.rows[:after], *_name_rows(design.factors, open_NF))
+    early = tuple(look for look in design.looks if look < len(design.rows))
+    return replace(changed, rows=rows, looks=(*early, len(rows)))
+
+
 def predict_errors(design: ScreenDesign) -> Mapping[Level, float]:
     """Compute the standard error of each effect, in sigma of a run."""
     x_NP = design.space.model_matrix(design.levels_NF)

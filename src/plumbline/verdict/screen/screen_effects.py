@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 
@@ -28,14 +27,14 @@ from plumbline.stats.half_normal import LenthMargins, compute_lenth_margins, hal
 from plumbline.stats.interactions import estimate_interactions, make_interactions
 from plumbline.stats.multiplicity import adjust
 from plumbline.verdict.screen.screen_design import Level, ScreenDesign
+from plumbline.verdict.screen.screen_terms import Rule
 
-Rule = Literal["bh", "bonferroni"]
 #: Where sigma is from: the residuals of the design, past runs of the baseline, or both.
 RESIDUALS, PAST, POOLED = "residuals", "past runs", "residuals and past runs"
 #: The level of the intervals on the page.
 INTERVAL = 0.9
 #: Interactions that stand out, and levels that crash, are told at this error over all of them together.
-INTERACTION_LEVEL, CRASH_LEVEL = 0.05, 0.01
+INTERACTION_LEVEL, CRASH_LEVEL = 0.05, 0.03
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +94,7 @@ class ScreenEffects:
         half_normal: for each effect that is estimated its quantile and its absolute gain over its unit error, the
             smallest first.
         interactions: those that stand out, and `interactions_tested` how many could.
+        residuals: of each row what its effects leave of its value, upwards is better; None without a value.
         trend_p: chance that residuals follow the order of the runs so closely where nothing drifts.
         runs: with values.
     """
@@ -112,6 +112,7 @@ class ScreenEffects:
     half_normal: tuple[tuple[Level, float, float], ...]
     interactions: tuple[Interaction, ...]
     interactions_tested: int
+    residuals: tuple[float | None, ...]
     trend_p: float
     runs: int
 
@@ -155,6 +156,7 @@ def estimate_effects(
     sigma, df = float(pooled.sigma_W[0]), float(pooled.df_W[0])
     source = POOLED if pooled.with_past_W[0] and fit.df else PAST if pooled.with_past_W[0] else RESIDUALS
     gains_Q, units_Q = fit.effects_WP[0, 1:], fit.unit_errors_P[1:]
+    residuals = dict(zip(used, fit.residuals_WN[0].tolist(), strict=True))
     interactions, tested = _find_interactions(design, used, fit)
     return ScreenEffects(
         effects=tuple(_judge_effects(design, gains_Q, units_Q * sigma, df, rule, level)),
@@ -170,6 +172,7 @@ def estimate_effects(
         half_normal=_place_half_normal(design, gains_Q / units_Q),
         interactions=interactions,
         interactions_tested=tested,
+        residuals=tuple(residuals.get(place) for place in range(len(values))),
         trend_p=trend_p(x_NP, fit.residuals_WN[0], fit.df, used),
         runs=len(used),
     )

@@ -26,6 +26,8 @@ class ScreenTerms(Terms):
         rule: what chooses, at `level`.
         runs: of the design.
         fresh_runs: of what was chosen and of the baseline each, with fresh seeds.
+        halfway: whether the effects are looked at after the first half of the design too, which spends half of
+            `level`, and stops the design where what is chosen is clear.
         leave_one_out: whether each level that was chosen is taken out of what was chosen.
         first_seed: the seed of the first run of the design; no two runs have one seed.
         changes: factor -> what its levels change, as a page says it (`--warmup 200`, `ideas/relu2.patch`).
@@ -41,6 +43,7 @@ class ScreenTerms(Terms):
     level: float = LEVEL
     runs: int
     fresh_runs: int = FRESH_RUNS
+    halfway: bool = False
     leave_one_out: bool = False
     first_seed: int
     changes: Mapping[str, str] = field(default_factory=dict)
