@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +18,13 @@ from plumbline.model.decoder import on_meta
 from plumbline.operate.experiments import __main__ as experiment_verbs
 from plumbline.operate.experiments import study_screen
 from plumbline.operate.experiments.study_screen import StudyScreen
+from plumbline.project.arms import ScreenArms
 from plumbline.project.config_arguments import change_config
 from plumbline.specs.yaml_files import load_config
-from plumbline.verdict.decision.experiment import BASELINE
+from plumbline.verdict import ledger
+from plumbline.verdict.decision.experiment import BASELINE, DIVERGED, FINISHED, ArmRun
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def source_of(study: str, *words: str, work: Path = Path("work")) -> StudyScreen:
@@ -122,3 +130,107 @@ def test_a_method_that_changes_more_than_slots_is_left_out_and_named(capsys: pyt
     source.left_out["two"] = ["train.steps"]
     source.remark()
     assert "two" in (notes := capsys.readouterr().err) and "train.steps" in notes
+
+
+#: What levels gain beyond noise, and what two of them lose together.
+GAINS = {"softpick": 0.5, "relu_squared": 0.3, "qknorm": -0.2}
+
+
+def made_up_runs(trainer: ScreenArms, pairs: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+    """Runs of about 5 nats, less what their levels gain; nothing is trained."""
+    for arm, seed in pairs:
+        entry = trainer.arms[arm]
+        methods = entry["levels"].values() if "levels" in entry else [entry["method"]]
+        gain = sum(GAINS.get(method, 0.0) for method in methods)
+        noise = (seed * 41 % 101 - 50) / 2000
+        run_id = trainer.run_id(arm, seed)
+        yield ArmRun(arm=arm, seed=seed, value=5 - gain + noise, outcome=FINISHED, seconds=2.0, run_id=run_id)
+
+
+@pytest.fixture
+def own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("studies", "config", "workflow", "profiles", "Snakefile"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ScreenArms, "run", made_up_runs)
+    monkeypatch.setattr(StudyScreen, "look_again", lambda self, trainer, runs: None)
+    return tmp_path
+
+
+def screen(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any], str]:
+    line = ["screen", "--study", "transfer", "--preset", "smoke", "--json", *words]
+    code = study_screen.run(experiment_verbs.parse_line(line))
+    printed = capsys.readouterr()
+    return code, json.loads(printed.out), printed.err
+
+
+def test_what_gains_is_chosen_and_confirmed(own_project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--methods", "softpick,ssmax,relu_squared,qknorm,qknorm_geglu", "--runs", "24", "--leave-one-out")
+    code, decision, _ = screen(capsys, *words)
+    assert (code, decision["exit_code"]) == (0, 0)
+    assert sorted(map(tuple, decision["chosen"])) == [("ffn", "relu_squared"), ("mixer", "softpick")]
+    effects = {each["level"][1]: each for each in decision["effects"]["effects"]}
+    assert effects.keys() == {"softpick", "ssmax", "relu_squared", "qknorm", "qknorm_geglu"}
+    for method, effect in effects.items():
+        assert abs(effect["gain"] - GAINS.get(method, 0.0)) < 4 * effect["error"] < 0.1
+    assert abs(decision["confirmation"]["gain"] - 0.8) < 0.05
+    assert {each["level"][1] for each in decision["left_out"]} == {"softpick", "relu_squared"}
+    page = (own_project / decision["page"]).read_text()
+    assert "`relu_squared`" in page and "squared" in decision["to_keep"] and "own-verdict.md" in decision["to_keep"]
+    entries = ledger.read(own_project / "results/smoke/verdict/ledger.jsonl").entries
+    assert len(entries) == 2 * len(effects) and all(entry.verdict for entry in entries[len(effects) :])
+
+
+def test_the_same_command_goes_on_and_then_repeats_what_was_decided(
+    own_project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--methods", "softpick,relu_squared", "--runs", "12")
+    asked: list[tuple[str, int]] = []
+
+    def run_a_part(trainer: ScreenArms, pairs: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        for number, run in enumerate(made_up_runs(trainer, pairs)):
+            if not asked and number == 5:
+                raise KeyboardInterrupt
+            yield run
+
+    monkeypatch.setattr(ScreenArms, "run", run_a_part)
+    with pytest.raises(KeyboardInterrupt):
+        screen(capsys, *words)
+
+    def run_the_rest(trainer: ScreenArms, pairs: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        asked.extend(pairs)
+        return made_up_runs(trainer, pairs)
+
+    monkeypatch.setattr(ScreenArms, "run", run_the_rest)
+    code, decision, _ = screen(capsys, *words)
+    of_design = [each for each in decision["runs"] if each["request"]["part"] == "design"]
+    assert code == 0 and len(of_design) == 12
+    assert len(asked) == len(decision["runs"]) - 5, "what was made is used"
+    asked.clear()
+    again, same, notes = screen(capsys, *words)
+    assert (again, same, asked) == (0, decision, []) and "decided already" in notes
+
+
+def test_a_level_that_diverges_leaves_the_design(
+    own_project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(trainer: ScreenArms, pairs: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        for made in made_up_runs(trainer, pairs):
+            if "ssmax" in trainer.run_of(made.arm).spec.method:
+                made = replace(made, value=None, outcome=DIVERGED, why="loss is NaN")
+            yield made
+
+    monkeypatch.setattr(ScreenArms, "run", run)
+    code, decision, _ = screen(capsys, "--methods", "softpick,ssmax,relu_squared,qknorm", "--runs", "24")
+    assert code == 0 and decision["dropped"] == [["mixer", "ssmax"]]
+    assert ["mixer", "softpick"] in decision["chosen"]
+
+
+def test_a_dry_run_prints_design_and_hours_and_makes_nothing(
+    own_project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScreenArms, "run", lambda *_: pytest.fail("a run was made"))
+    code, plan, _ = screen(capsys, "--runs", "40", "-n")
+    assert code == 0 and plan["dry_run"] and len(plan["design"]["rows"]) == 40
+    assert plan["seconds_at_most"] > 0 and "At most 40 runs" in plan["plan"].replace("at most", "At most")
+    assert not (own_project / "results").exists()
