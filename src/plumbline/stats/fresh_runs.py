@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
@@ -23,7 +23,8 @@ def p_of_fresh_runs(baseline_WB: np.ndarray, fresh_WN: np.ndarray) -> np.ndarray
     return np.asarray(special.stdtr(df, -t_W))
 
 
-class MeanDifference(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MeanDifference:
     """By how much the mean of one arm is above another's, by Student's t with one spread for both."""
 
     gain: float

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
 
-class LenthMargins(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LenthMargins:
     """Lenth's pseudo standard error, and the margins of one effect and of all together; NaN without effects.
 
     Attributes:

@@ -17,7 +17,14 @@ from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.formatting import name_some
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_sentences
-from plumbline.verdict.screen.screen_design import Level, ScreenDesign, augment_design, drop_levels, name_level
+from plumbline.verdict.screen.screen_design import (
+    WITH,
+    Level,
+    ScreenDesign,
+    augment_design,
+    drop_levels,
+    name_level,
+)
 from plumbline.verdict.screen.screen_effects import ScreenEffects, blame_crashes, blame_pairs, estimate_effects
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
@@ -177,8 +184,10 @@ class _Course:
         """Let levels whose runs crash leave the rows that are still to be made, and make up for those that did."""
         crashed = [not run.run.has_value for run in self.made]
         known = {*self.dropped}
-        levels = [level for level in blame_crashes(self.design, crashed) if level not in known]
-        pairs = [] if levels else [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
+        # A pair is named only where it explains every crash, which neither of its levels does then.
+        pairs = [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
+        blamed = [] if pairs or self.clashing else blame_crashes(self.design, crashed)
+        levels = [level for level in blamed if level not in known]
         if not levels and not pairs:
             return False
         for level in levels:
@@ -340,7 +349,18 @@ def _count_seeds(course: _Course) -> Iterator[int]:
 
 
 def _finish(decision: ScreenDecision) -> ScreenDecision:
-    return replace(decision, sentence=screen_sentences.write_sentence(decision))
+    assert decision.effects is not None  # as `advance` has made sure
+    ideas = all(factor.levels[1:] == (WITH,) for factor in decision.design.factors)
+    sentence = screen_sentences.write_sentence(
+        decision.terms,
+        decision.effects,
+        decision.chosen,
+        decision.confirmation,
+        decision.verdict,
+        rows=sum(run.request.part == DESIGN for run in decision.runs),
+        noun="idea" if ideas else "level",
+    )
+    return replace(decision, sentence=sentence)
 
 
 def withhold(decision: ScreenDecision, reason: str) -> ScreenDecision:

@@ -195,8 +195,8 @@ def drop_levels(
         most[places[level][0]].discard(places[level][1])
     levels_NF = design.levels_NF
     open_NF = levels_NF[[*range(after, len(levels_NF)), *sorted(again)]]
-    for factor, level in map(places.__getitem__, dropped):
-        open_NF[open_NF[:, factor] == level, factor] = 0
+    for place, number in map(places.__getitem__, dropped):
+        open_NF[open_NF[:, place] == number, place] = 0
     for pair in clashing:
         both = np.flatnonzero([all(row[f] == level for f, level in map(places.__getitem__, pair)) for row in open_NF])
         for number, row in enumerate(both):
@@ -302,7 +302,7 @@ def _order_rows(
     """Draw the order of the rows; where the first half can be a design by itself, it is, and is looked at."""
     runs = len(levels_NF)
     half = runs // 2
-    if folded:
+    if folded and half > space.parameters:
         order = np.concatenate([rng.permutation(half), half + rng.permutation(half)])
     else:
         tries = ORDERS if half > space.parameters else 1
