@@ -79,9 +79,9 @@ def try_each(session: Session) -> None:
         for look in range(MOST):
             values = np.append(values, session.run([*session.kept, idea]))
             t = statistic(bank.tolist(), values.tolist(), higher=True).t
-            if not edges.discard[look] < t < edges.keep[look]:
+            if t <= edges.discard[look] or t >= edges.keep[look]:  # no look keeps after one run, whose edge is a NaN
                 break
-        if t < edges.keep[look]:
+        if not t >= edges.keep[look]:
             continue
         theirs, fresh = session.run(session.kept, FRESH), session.run([*session.kept, idea], FRESH)
         confirmed = p_of_fresh_runs(theirs[None], fresh[None])[0] <= FRESH_LEVEL

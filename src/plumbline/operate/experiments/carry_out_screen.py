@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -28,20 +27,20 @@ from plumbline.operate.experiments.screen_evidence import examine_design, examin
 from plumbline.operate.experiments.screen_source import ScreenSource, Settings
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
-from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.decision.loop import Trainer
-from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.ledger import IN_SCREEN, SCREEN, LedgerEntry
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.screen import screen_page
+from plumbline.verdict.screen import screen_page, screen_plan
 from plumbline.verdict.screen.screen_course import (
-    Request,
+    DESIGN,
+    FRESH,
     ScreenDecision,
     ScreenRun,
     Step,
     advance,
     end_without_verdict,
+    withhold,
 )
 from plumbline.verdict.screen.screen_design import Factor, Level, ScreenDesign, count_parameters, make_design
 from plumbline.verdict.screen.screen_terms import ScreenTerms
@@ -72,6 +71,7 @@ def read_rule(options: argparse.Namespace, factors: Sequence[Factor]) -> dict[st
         "level": options.level,
         "runs": runs,
         "fresh_runs": options.fresh_runs,
+        "halfway": options.halfway,
         "leave_one_out": options.leave_one_out,
     }
 
@@ -92,10 +92,10 @@ def print_plan(source: ScreenSource) -> int:
     settings = [screening.name_row(row)[1] for row in design.rows]
     how_long, took = source.estimate_time(settings, terms.first_seed, missing)
     text = (
-        f"{screen_page.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
+        f"{screen_plan.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
         f"something is chosen; {format_count(missing, 'run')} to be made: {how_long}."
     )
-    numbers = screen_page.plan_to_json(terms, design)
+    numbers = screen_plan.plan_to_json(terms, design)
     return command_line.print_plan(text, as_json=as_json, runs_at_most=missing, seconds_at_most=took, **numbers)
 
 
@@ -129,7 +129,15 @@ class Screening:
     def settle(cls, source: ScreenSource) -> Screening:
         """Settle terms and design: those on the disk where this was begun, else new ones."""
         terms, options = source.terms, source.options
-        parts = [source.record, terms.rule, terms.level, terms.runs, terms.fresh_runs, terms.leave_one_out]
+        parts = [
+            source.record,
+            terms.rule,
+            terms.level,
+            terms.runs,
+            terms.fresh_runs,
+            terms.halfway,
+            terms.leave_one_out,
+        ]
         parts += [list(terms.equal), options.first_seed]
         terms = replace(terms, name=f"{terms.name}-{sha256_text(canonical_json(parts))[:8]}")
         record = read_json(_design_file(source.place, terms.name))
@@ -162,7 +170,7 @@ class Screening:
             _design_file(source.place, terms.name),
             {"first_seed": terms.first_seed, "design": msgspec.to_builtins(self.design), "asked": source.record},
         )
-        screen_page.write_plan(terms, self.design, self.page)
+        screen_plan.write_plan(terms, self.design, self.page)
         ledgers.append(source.place.ledger, list(self._list_entries()))
         tell(f"the design is {shorten_path(self.page)}")
         past = source.take_bank()
@@ -171,9 +179,11 @@ class Screening:
             return self._write(end_without_verdict(terms, self.design, (), why))
         runs = list[ScreenRun]()
         values = [run.value for run in past if run.value is not None]
+        notes = list[str]()
         while isinstance(step := advance(terms, self.design, values, runs), Step):
-            for note in step.notes:
+            for note in step.notes[len(notes) :]:
                 tell(note)
+            notes = list(step.notes)
             runs += self._take_runs(step, len(runs))
             prints = {run.fingerprint for run in (*past, *(each.run for each in runs)) if run.fingerprint}
             if len(prints) > 1:
@@ -251,8 +261,10 @@ class Screening:
         )
         decision = replace(decision, comparability=answers)
         if fresh and all(each.run.has_value for each in fresh):
-            settings = self._make_settings(decision.chosen)
-            own = examine_fresh_runs(source, trainer, terms, settings, [each.run for each in fresh])
+            settings, fresh_runs = self._make_settings(decision.chosen), [each.run for each in fresh]
+            own = examine_fresh_runs(source, trainer, terms, settings, fresh_runs)
+            if (looked_at := source.look_again(trainer, fresh_runs)) is not None:
+                own["trained weights"] = looked_at
             evidence = source.arm_evidence(settings)
             decision = replace(decision, fresh_comparability=own, changed_files=evidence.changed_files)
             answers = {**answers, **{f"fresh: {name}": answer for name, answer in own.items()}}

@@ -31,6 +31,7 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.screen_ideas import IdeasFile
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
+from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.evidence import Evidence, parse_measures
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import warn_of_own_tree
@@ -160,7 +161,8 @@ class FolderScreen:
             size=asked.size,
             varies=asked.varies,
             equal=parse_measures(options.equal, "--equal") or file.decide.equal,
-            first_seed=baseline.first_seed if options.first_seed is None else options.first_seed,
+            # The seeds before it are those of the baseline's runs, made or not.
+            first_seed=max(options.first_seed or 0, baseline.first_seed + file.decide.baseline_runs),
             **carry_out_screen.read_rule(options, self.factors),
         )
 
@@ -253,6 +255,9 @@ class FolderScreen:
                 f"mind: the working tree is not the baseline ({self.base.words}, {self.base.commit[:7]}): what differs "
                 "is in no run, unless an idea has it"
             )
+
+    def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> None:
+        """Nothing more is known of a folder's runs."""
 
     def describe_set(self, settings: Mapping[str, str]) -> str:
         """State how the ideas that were chosen are kept: `try` keeps them as one change, with runs of its own."""

@@ -39,6 +39,8 @@ def add_screen(verbs: Any) -> command_line.Parser:
     design.add_argument("--level", type=float, default=LEVEL, help=f"of the rule (default: {LEVEL:g})")
     text = f"of what was chosen and of the baseline, with fresh seeds, for one t test at .025 (default: {FRESH_RUNS})"
     design.add_argument("--fresh-runs", type=command_line.positive, default=FRESH_RUNS, metavar="M", help=text)
+    text = "look at the effects after half of the runs too, for half of the level, and stop where that is clear"
+    design.add_argument("--halfway", action="store_true", help=text)
     text = "run what was chosen without each of its parts too"
     design.add_argument("--leave-one-out", action="store_true", help=text)
     text = "measures of a run in which no idea may differ, or there is no verdict: seconds, step, tokens, ..."

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.decision.loop import Trainer
@@ -80,6 +81,9 @@ class ScreenSource(Protocol):
 
     def remark(self) -> None:
         """Report what a user may not expect, before the first run."""
+
+    def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> CheckAnswer | None:
+        """Check the fresh runs of both arms as a try does before a keep; None where nothing more is known of them."""
 
     def describe_set(self, settings: Settings) -> str:
         """State how the levels that were chosen can be kept; nothing here moves a baseline."""
