@@ -1,12 +1,13 @@
 """Do the transfer study's modifications add up at demo size? All of them in one design, beside Table 2's runs of each.
 
-    python benchmarks/screen_transfer.py                     # screen_transfer.md, .svg
+    python benchmarks/screen_transfer.py                     # 72 runs of the design; screen_transfer.md, .svg
+    python benchmarks/screen_transfer.py --runs 40 --fresh-runs 3       # a smaller design, and fewer fresh runs
     python benchmarks/screen_transfer.py --table2 FOLDER     # runs of table 2 elsewhere than in work/demo/runs
     python benchmarks/screen_transfer.py --words --config work=/scratch/me
 
 `plumbline screen --study transfer` makes the runs (with whatever follows --words); what is finished is used, so that
-the same command goes on, and writes the page again once all is there. Table 2's runs have the same budget, and are those
-of `make table2`, or of a kept record (`plumbline rebuild records/demo-9466a36/bundle.tar.xz --into FOLDER`, then
+the same command goes on, and writes the page again once all is there. Table 2's runs have the same budget, and are
+those of `make table2`, or of a kept record (`plumbline rebuild records/demo-9466a36/bundle.tar.xz --into FOLDER`, then
 `--table2 FOLDER/work/demo/runs`).
 """
 
@@ -33,7 +34,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 from plumbline.verdict.formatting import format_value, write_grid
 
-STUDY, PRESET, SCALE, RUNS = "transfer", "demo", "base", 72
+STUDY, PRESET, SCALE = "transfer", "demo", "base"
 #: Of the intervals, as the screen's page has them.
 INTERVAL = 0.9
 PAGE = Path(__file__).with_suffix(".md")
@@ -43,9 +44,12 @@ def main() -> int:
     """Make the screen's runs that are missing, and write the page."""
     parser = command_line.Parser(__doc__)
     parser.add_argument("--table2", type=Path, default=Path("work") / PRESET / "runs", metavar="FOLDER")
+    parser.add_argument("--runs", type=command_line.positive, default=72, help="of the design")
+    parser.add_argument("--fresh-runs", type=command_line.positive, default=5, help="of what is chosen")
     parser.add_argument("--words", nargs=argparse.REMAINDER, default=[], help="for plumbline screen")
     options = parser.parse_args()
-    screen = ["screen", "--study", STUDY, "--preset", PRESET, "--scale", SCALE, "--runs", str(RUNS), "--leave-one-out"]
+    screen = ["screen", "--study", STUDY, "--preset", PRESET, "--scale", SCALE, "--runs", str(options.runs)]
+    screen += ["--fresh-runs", str(options.fresh_runs)]
     done = subprocess.run(
         [sys.executable, "-m", "plumbline", *screen, "--json", *options.words], stdout=subprocess.PIPE, text=True
     )
@@ -60,36 +64,45 @@ def main() -> int:
 
 
 def read_losses(study: Study, folder: Path) -> dict[str, list[float]]:
-    """Method -> final validation losses of its runs at the scale, by seed.
+    """Method -> final validation losses of its runs at the scale: the first of each, and further seeds that are there.
 
     Raises:
-        PlumblineError: a run is missing, or is of another spec than the study's.
+        PlumblineError: a method's first run is missing, or one is of another spec than the study's.
     """
     losses: dict[str, list[float]] = {}
     for run in study.group("base", "noise_floor"):
         path = folder / run.key / "outcome.json"
+        if not path.is_file() and "base" not in run.groups:
+            continue
         try:
             outcome = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise PlumblineError(f"{path} is missing; make table2, or name the folder of its runs: --table2") from None
         if outcome["run_id"] != run.spec.run_id:
             raise PlumblineError(f"{path} is of another spec ({outcome['run_id']}, not {run.spec.run_id})")
-        if run.spec.scale == SCALE:
-            losses.setdefault(run.spec.method, []).append(outcome["validation_loss"])
+        losses.setdefault(run.spec.method, []).append(outcome["validation_loss"])
     return losses
+
+
+def pool_spread(losses: dict[str, list[float]]) -> tuple[float, int]:
+    """Sigma of a run by the methods that have several, and its degrees of freedom."""
+    several = [each for each in losses.values() if len(each) > 1]
+    df = sum(len(each) - 1 for each in several)
+    return math.sqrt(sum(statistics.variance(each) * (len(each) - 1) for each in several) / df), df
 
 
 def compare_alone(losses: dict[str, list[float]], method: str, baseline: str) -> tuple[float, float]:
     """A method's gain over the baseline by table 2's runs, and half of its interval."""
     theirs, ours = losses[baseline], losses[method]
-    error = statistics.stdev(theirs) * math.sqrt(1 / len(ours) + 1 / len(theirs))
-    half = float(special.stdtrit(len(theirs) - 1, (1 + INTERVAL) / 2)) * error
+    sigma, df = pool_spread(losses)
+    half = float(special.stdtrit(df, (1 + INTERVAL) / 2)) * sigma * math.sqrt(1 / len(ours) + 1 / len(theirs))
     return statistics.fmean(theirs) - statistics.fmean(ours), half
 
 
 def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: list[str]) -> str:
     """Write the page: every effect beside the method alone, the study's own combinations, what stands out."""
     losses, effects = read_losses(study, table2), decision["effects"]
+    sigma, df = pool_spread(losses)
     specs = {run.spec.method: run.spec for run in study.group("base") if run.spec.scale == SCALE}
     baseline, by_level = decision["terms"]["baseline"], {tuple(each["level"]): each for each in effects["effects"]}
     rows = []
@@ -111,10 +124,10 @@ def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: lis
     text = (
         f"{format_count(len(decision['design']['rows']), 'run')} of the design, {decision['terms']['size']}. "
         "A gain is in nats a token of validation loss, better upwards. In the screen it is what a level gains over the "
-        "baseline's in its slot, as an average over what other slots have; alone it is the study's one run (QK-Norm "
-        f"and Softpick: three) against {len(losses[baseline])} of the baseline. Sigma of a run is "
-        f"{effects['sigma']:.3g} in the screen ({effects['df']:g} degrees of freedom; what does not add up is in it), "
-        f"{statistics.stdev(losses[baseline]):.3g} by the baseline's seeds."
+        "baseline's in its slot, as an average over what other slots have; alone it is a run or three of the method "
+        f"against {len(losses[baseline])} of the baseline. Sigma of a run is {effects['sigma']:.3g} in the screen "
+        f"({effects['df']:g} degrees of freedom; what does not add up is in it), {sigma:.3g} by seeds ({df} degrees of "
+        "freedom)."
     )
     parts = [
         "# Do the modifications of the transfer study add up? (demo size)",
@@ -187,8 +200,8 @@ def write_set(decision: dict[str, Any]) -> str:
     text = (
         f"{', '.join(f'`{method}`' for _, method in decision['chosen'])} together gain "
         f"{format_value(difference['gain'], error)} ({format_value(difference['low'], error)} to "
-        f"{format_value(difference['high'], error)}) by {decision['terms']['fresh_runs']} fresh runs against as many of "
-        f"the baseline; the sum of their effects is {format_value(total, error)}."
+        f"{format_value(difference['high'], error)}) by {decision['terms']['fresh_runs']} fresh runs against as many "
+        f"of the baseline; the sum of their effects is {format_value(total, error)}."
     )
     rows = []
     for each in decision["left_out"]:
