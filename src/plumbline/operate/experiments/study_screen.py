@@ -129,7 +129,7 @@ class StudyScreen:
         if not levels:
             raise PlumblineError(
                 f"no method of the study {self.study.name!r} differs from {self.against!r} in a slot; name some with "
-                "--methods (plumbline ls methods --variants), or another study"
+                "--methods (plumbline ls variants), or another study"
             )
         return tuple(Factor(slot, methods) for slot, methods in levels.items())
 
