@@ -32,7 +32,7 @@ from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.ledger import IN_SCREEN, SCREEN, LedgerEntry
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.screen import screen_page
+from plumbline.verdict.screen import screen_page, screen_plan
 from plumbline.verdict.screen.screen_course import (
     DESIGN,
     FRESH,
@@ -99,10 +99,10 @@ def print_plan(source: ScreenSource) -> int:
         else f"{format_rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline"
     )
     text = (
-        f"{screen_page.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
+        f"{screen_plan.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
         f"something is chosen; {format_count(missing, 'run')} to be made: {how_long}."
     )
-    numbers = screen_page.plan_to_json(terms, design)
+    numbers = screen_plan.plan_to_json(terms, design)
     return command_line.print_plan(text, as_json=as_json, runs_at_most=missing, seconds_at_most=took, **numbers)
 
 
@@ -177,7 +177,7 @@ class Screening:
             _design_file(source.place, terms.name),
             {"first_seed": terms.first_seed, "design": msgspec.to_builtins(self.design), "asked": source.record},
         )
-        screen_page.write_plan(terms, self.design, self.page)
+        screen_plan.write_plan(terms, self.design, self.page)
         ledgers.append(source.place.ledger, list(self._list_entries()))
         tell(f"the design is {shorten_path(self.page)}")
         past = source.take_bank()
