@@ -95,7 +95,9 @@ def test_ideas_that_gain_are_chosen_and_confirmed(folder: Path) -> None:
 
     planned = json.loads(screen(folder, "-n", "--json").stdout)
     assert planned["runs_at_most"] == 12 + 10 and planned["seconds_at_most"] is None
-    assert {name for name in ("warmup", "patched") if name in planned["plan"]} == {"warmup", "patched"}
+    names = ["warmup", "none", "worse", "patched", "branched"]
+    assert [name for name, _, error in planned["standard_errors"] if 0.5 < error < 0.8] == names
+    assert "12 runs of 5 factors" in planned["plan"] and planned["aliases"]
     assert not (folder / ".plumbline").exists()
 
     report = report_of(done := screen(folder, "--json", "--leave-one-out"))
@@ -114,23 +116,12 @@ def test_ideas_that_gain_are_chosen_and_confirmed(folder: Path) -> None:
     again = report_of(screen(folder, "--json", "--leave-one-out"))
     assert again == report and len(banked(folder)) == len(runs), "decided already"
     page = Path(report["page"])
-    assert report["sentence"] in page.read_text() and (page.with_suffix(".html")).exists()
+    assert report["sentence"] in page.read_text() and page.with_suffix(".svg").exists()
     entries = ledger.read(folder / ".plumbline/decisions.jsonl").entries
-    assert [entry.name.partition(" in ")[0] for entry in entries if entry.is_try] == [
-        "warmup",
-        "none",
-        "worse",
-        "patched",
-        "branched",
-    ]
+    assert [entry.name.partition(" in ")[0] for entry in entries if entry.is_try] == names
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
-    assert [(row["tried"], row["verdict"]) for row in log] == [
-        ("warmup", "keep"),
-        ("none", "discard"),
-        ("worse", "discard"),
-        ("patched", "keep"),
-        ("branched", "keep"),
-    ]
+    verdicts = ["keep", "discard", "discard", "keep", "keep"]
+    assert [(row["tried"], row["verdict"]) for row in log] == list(zip(names, verdicts))
     for name in ("2", page.stem):
         assert report["sentence"] in plumbline(folder, "page", name).stdout.replace("\n", " ")
     assert json.loads(plumbline(folder, "page", "--json").stdout)["sentence"] == report["sentence"]
@@ -157,7 +148,7 @@ def test_what_makes_its_runs_crash_leaves_the_design(folder: Path) -> None:
     write_ideas(folder, *names, patched=PATCH)
     report = report_of(screen(folder, "--json", "--runs", "16"))
     assert report["verdict"] == "keep" and report["dropped"] == [["broken", "with"]]
-    assert {name for name, _ in report["chosen"]} == {"warmup", "patched"}
+    assert {"warmup", "patched"} <= {name for name, _ in report["chosen"]} <= {"warmup", "patched", "none"}
     crashed = [run for run in banked(folder) if run["run"]["outcome"] == "crashed"]
     assert crashed and all("broken" in run["run"]["arm"] for run in crashed)
     assert "broken" in Path(report["page"]).read_text()

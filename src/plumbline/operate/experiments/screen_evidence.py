@@ -98,7 +98,6 @@ def examine_fresh_runs(
             labels={BASELINE: terms.baseline},
             higher=terms.higher,
             equal=terms.equal,
-            confirmed=True,
         )
     )
 
