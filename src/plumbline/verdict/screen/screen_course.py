@@ -23,6 +23,7 @@ from plumbline.verdict.screen.screen_design import (
     ScreenDesign,
     augment_design,
     drop_levels,
+    insert_single_levels,
     name_level,
 )
 from plumbline.verdict.screen.screen_effects import ScreenEffects, blame_crashes, blame_pairs, estimate_effects
@@ -140,7 +141,12 @@ class ScreenDecision:
 
 @dataclass
 class _Course:
-    """The runs of a design as they are gone through, and what became of the design."""
+    """The runs of a design as they are gone through, and what became of the design.
+
+    Attributes:
+        probes: rows that were put in to find out whether a level crashes by itself.
+        made_up: rows that were lost, and for which there is another one.
+    """
 
     terms: ScreenTerms
     design: ScreenDesign
@@ -150,6 +156,8 @@ class _Course:
     dropped: list[Level] = field(default_factory=list)
     clashing: list[tuple[Level, Level]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    probes: dict[int, Level] = field(default_factory=dict)
+    made_up: set[int] = field(default_factory=set)
 
     def take(self, requests: Sequence[Request]) -> Step | list[ScreenRun]:
         """The runs of these requests; a step where one of them is to be made."""
@@ -180,16 +188,21 @@ class _Course:
             rows, values, higher=self.terms.higher, past=self.past, rule=self.terms.rule, level=level
         )
 
-    def drop_what_crashes(self) -> bool:
+    def drop_what_crashes(self) -> None:
         """Let levels whose runs crash leave the rows that are still to be made, and make up for those that did."""
         crashed = [not run.run.has_value for run in self.made]
-        known = {*self.dropped}
         # A pair is named only where it explains every crash, which neither of its levels does then.
         pairs = [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
-        blamed = [] if pairs or self.clashing else blame_crashes(self.design, crashed)
-        levels = [level for level in blamed if level not in known]
-        if not levels and not pairs:
-            return False
+        blamed = [level for row, level in self.probes.items() if row < len(crashed) and crashed[row]]
+        if not pairs and not self.clashing:
+            blamed += blame_crashes(self.design, crashed)
+        levels = [level for level in dict.fromkeys(blamed) if level not in self.dropped]
+        if levels or pairs:
+            self._drop(levels, pairs)
+        elif crashed and 2 * sum(crashed) > len(crashed):
+            self._probe(crashed)
+
+    def _drop(self, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> None:
         for level in levels:
             self.notes.append(
                 f"{name_level(level)} makes its runs crash, and leaves the design: its rows are made without it"
@@ -200,34 +213,55 @@ class _Course:
             )
         self.dropped += levels
         self.clashing += pairs
+        again = [row for row in self.lost if row not in self.made_up and self._is_explained(row, levels, pairs)]
+        again = [row for row in again if row not in self.probes]
+        self.made_up.update(again)
         self.design = drop_levels(
             self.design,
             dropped=self.dropped,
             clashing=self.clashing,
             after=len(self.made),
-            again=[row for row in self.lost if self._is_explained(row, levels, pairs)],
+            again=again,
             seed=self.terms.first_seed + len(self.design.rows),
         )
-        return True
 
     def _is_explained(self, row: int, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> bool:
         run = set(self.design.settings(row).items())
         return any(level in run for level in levels) or any(first in run and second in run for first, second in pairs)
 
+    def _probe(self, crashed: Sequence[bool]) -> None:
+        """Where most runs crash and no level explains it alone, put in a run of each level that no other run clears."""
+        cleared = {level for row, lost in enumerate(crashed) if not lost for level in self.design.settings(row).items()}
+        suspects = [
+            level
+            for level in self.design.effects
+            if level not in cleared and level not in self.dropped and level not in self.probes.values()
+        ]
+        if not suspects or 2 * len(suspects) > len(self.design.effects):
+            return
+        self.notes.append(
+            f"most runs crash: {format_count(len(suspects), 'level')} that no finished run has "
+            f"{'is' if len(suspects) == 1 else 'are'} run alone"
+        )
+        self.design = insert_single_levels(self.design, suspects, after=len(self.made))
+        self.probes |= {len(self.made) + place: level for place, level in enumerate(suspects)}
+
     def replace_lost(self, rounds: int) -> bool:
         """Add a run for each that was lost by chance, so that the effects can be told apart as well as before."""
-        made_up = len(self.design.rows) - self.terms.runs
-        missing = min(len(self.lost) - made_up, MOST_TIMES * self.terms.runs - len(self.design.rows))
-        if missing <= 0 or rounds >= MOST_ROUNDS:
+        missing = [row for row in self.lost if row not in self.made_up and row not in self.probes]
+        missing = missing[: max(0, MOST_TIMES * self.terms.runs - len(self.design.rows))]
+        if not missing or rounds >= MOST_ROUNDS:
             return False
+        self.made_up.update(missing)
         self.notes.append(
-            f"{format_count(missing, 'run')} without a value: {missing} more {'is' if missing == 1 else 'are'} made"
+            f"{format_count(len(missing), 'run')} without a value: {len(missing)} more "
+            f"{'is' if len(missing) == 1 else 'are'} made"
         )
         self.design = augment_design(
             self.design,
             dropped=self.dropped,
             lost=self.lost,
-            runs=missing,
+            runs=len(missing),
             seed=self.terms.first_seed + len(self.design.rows),
         )
         return True
@@ -250,7 +284,7 @@ def advance(
     level /= 1 + len(looks)
     effects, rounds = None, 0
     while len(course.made) < len(course.design.rows):
-        until = _next_stop(len(course.made), len(course.design.rows), looks)
+        until = _next_stop(len(course.made), len(course.design.rows), looks, list(course.probes))
         taken = course.take(course.request_rows(until))
         if isinstance(taken, Step):
             return taken
@@ -285,8 +319,10 @@ def advance(
     return _prove(course, replace(decision, chosen=chosen))
 
 
-def _next_stop(made: int, rows: int, looks: Sequence[int]) -> int:
+def _next_stop(made: int, rows: int, looks: Sequence[int], probes: Sequence[int]) -> int:
     """The number of rows after which something is looked at next: crashes, or the effects halfway."""
+    if ahead := [row for row in probes if row >= made]:
+        return max(ahead) + 1
     stop = FIRST_LOOK_AT_CRASHES
     while stop <= made:
         stop *= 2
