@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.specs import combined_methods, experiment_runs
+from plumbline.specs import combined_methods, experiment_runs, study_config
 from plumbline.specs.spec import RunSpec
-from plumbline.specs.yaml_files import load_config
+from plumbline.specs.yaml_files import ROOT, load_config
 
 #: Study -> the method that the others are compared with.
 BASELINES = {"transfer": "baseline", "key_norms": "as_published", "premature": "gpt", "quack": "default.eta_0.003"}
@@ -162,3 +165,19 @@ def test_a_slot_that_is_not_there_is_refused() -> None:
     specs = specs_of("transfer")
     with pytest.raises(PlumblineError, match="'mixr'; did you mean 'mixer'"):
         combined_methods.combine(specs["baseline"], {"mixr": specs["ssmax"]})
+
+
+def test_what_a_study_brings_is_combined_as_its_own(tmp_path: Path) -> None:
+    """And what it takes from the study that it extends remains that one's."""
+    own = {"study": "mine", "title": "One of my own", "extends": "transfer"}
+    own |= {"methods": {"capped": {"label": "Capped", "model": {"mixer": {"name": "softmax_cap", "cap": 30.0}}}}}
+    for part in ("config/corpora", "studies/transfer"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    (tmp_path / "studies/mine").mkdir()
+    (tmp_path / "studies/mine/study.yaml").write_text(yaml.safe_dump(own))
+    levels = [{"mixer": "capped", "ffn": "relu_squared"}, {"query_key": "qknorm", "ffn": "relu_squared"}]
+    arms = [{"levels": each, "seeds": [7]} for each in levels]
+    settings = {"study": "mine", "scale": "base", "against": "baseline", "arms": arms}
+    runs = experiment_runs.load(settings, study_config.load("mine", "smoke", tmp_path), tmp_path).runs
+    assert list(runs) == ["mine/base/capped+relu_squared/s7", "transfer/base/qknorm+relu_squared/s7"]
+    assert runs["mine/base/capped+relu_squared/s7"].spec.model.slots["mixer"]["cap"] == 30.0
