@@ -265,7 +265,10 @@ def make_d_optimal(
     """
     first = None if fixed_NF is None or not len(fixed_NF) else np.asarray(fixed_NF, dtype=int)
     best_NF, best = np.empty((0, len(space.sizes)), dtype=int), -math.inf
-    for start_NF in [*starts, *_draw_starts(space, runs, rng, most, after=len(starts))]:
+    # Twenty random starts of a small design, one of a large one; what is added to a design starts where it is told to.
+    random = min(20, int(300_000 / (runs * space.parameters**2))) if first is None else 0
+    random = max(random, 0 if starts else 1)
+    for start_NF in [*starts, *_draw_starts(space, runs, rng, most, random)]:
         mended_NF = np.array(start_NF, dtype=int)
         for place in np.flatnonzero(~space.allows(mended_NF)):
             mended_NF[place] = _require_row(space.draw_row(rng, most=most))
@@ -278,11 +281,9 @@ def make_d_optimal(
 
 
 def _draw_starts(
-    space: FactorSpace, runs: int, rng: np.random.Generator, most: dict[int, set[int]] | None, after: int
+    space: FactorSpace, runs: int, rng: np.random.Generator, most: dict[int, set[int]] | None, number: int
 ) -> Iterator[np.ndarray]:
-    """As many random starts as the size allows: twenty of a small design, one of a large one."""
-    effort = runs * space.parameters**2
-    for _ in range(max(0 if after else 1, min(20, int(300_000 / effort)))):
+    for _ in range(number):
         yield np.array([_require_row(space.draw_row(rng, most=most)) for _ in range(runs)])
 
 

@@ -27,12 +27,14 @@ class EffectFit:
         unit_errors_P: standard errors for a sigma of 1; NaN if not estimable.
         residuals_WN: values less what the model says.
         df: runs less what the model took.
+        inverse_PP: of the information.
     """
 
     effects_WP: np.ndarray
     unit_errors_P: np.ndarray
     residuals_WN: np.ndarray
     df: int
+    inverse_PP: np.ndarray
 
     @property
     def squares_W(self) -> np.ndarray:
@@ -40,21 +42,27 @@ class EffectFit:
         return np.asarray(np.einsum("wn,wn->w", self.residuals_WN, self.residuals_WN))
 
 
+def invert_model(x_NP: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """The (pseudo-)inverse of the information X'X, which parameters the runs do not tell apart, and the rank of X."""
+    sizes_P, vectors_PP = np.linalg.eigh(x_NP.T @ x_NP)
+    there_P = sizes_P > max(sizes_P.max(initial=0.0), 1.0) * 1e-10
+    tied_P = (np.abs(vectors_PP[:, ~there_P]) > 1e-6).any(axis=1)
+    inverse_PP = (vectors_PP[:, there_P] / sizes_P[there_P]) @ vectors_PP[:, there_P].T
+    return inverse_PP, tied_P, int(there_P.sum())
+
+
 def fit_effects(x_NP: np.ndarray, values_WN: np.ndarray) -> EffectFit:
     """Fit the model; what the runs do not tell apart is NaN, and does not move what they do."""
     values_WN = np.atleast_2d(np.asarray(values_WN, dtype=float))
-    center_W1 = values_WN.mean(axis=1, keepdims=True) if values_WN.shape[1] else np.zeros((len(values_WN), 1))
-    left_NK, sizes_K, right_KP = np.linalg.svd(x_NP, full_matrices=True)
-    rank = int((sizes_K > sizes_K.max(initial=0.0) * 1e-9).sum())
-    tied_P = (np.abs(right_KP[rank:]) > 1e-7).any(axis=0)
-    inverse_PK = right_KP[:rank].T / sizes_K[:rank]
     # Values about their mean, so that large ones lose no digits; the mean is the model's first column.
-    effects_WP = (values_WN - center_W1) @ left_NK[:, :rank] @ inverse_PK.T
+    center_W1 = values_WN.mean(axis=1, keepdims=True)
+    inverse_PP, tied_P, rank = invert_model(x_NP)
+    effects_WP = (values_WN - center_W1) @ x_NP @ inverse_PP
     residuals_WN = (values_WN - center_W1) - effects_WP @ x_NP.T
     effects_WP[:, :1] += center_W1
     effects_WP[:, tied_P] = math.nan
-    errors_P = np.sqrt((inverse_PK**2).sum(axis=1))
-    return EffectFit(effects_WP, np.where(tied_P, math.nan, errors_P), residuals_WN, len(x_NP) - rank)
+    errors_P = np.sqrt(np.diag(inverse_PP))
+    return EffectFit(effects_WP, np.where(tied_P, math.nan, errors_P), residuals_WN, len(x_NP) - rank, inverse_PP)
 
 
 @dataclass(frozen=True)
@@ -96,13 +104,14 @@ def p_of_gains(effects_W: np.ndarray, errors_W: np.ndarray, df_W: np.ndarray | f
     return np.asarray(np.where(np.isnan(effects_W) | np.isnan(errors_W), math.nan, p_W))
 
 
-def trend_p(x_NP: np.ndarray, residuals_N: np.ndarray, df: int, order: Sequence[int]) -> float:
+def trend_p(x_NP: np.ndarray, fit: EffectFit, order: Sequence[int]) -> float:
     """Two-sided p that residuals rise or fall with the order of the runs: one more column of the model, by t.
 
     NaN where fewer than two degrees of freedom are left, or the model takes the order up wholly.
     """
     time_N = np.asarray(order, dtype=float)
-    rest_N = time_N - x_NP @ (np.linalg.pinv(x_NP) @ time_N)
+    time_N = time_N - time_N.mean()
+    rest_N, residuals_N, df = time_N - x_NP @ (fit.inverse_PP @ (x_NP.T @ time_N)), fit.residuals_WN[0], fit.df
     squares = float(rest_N @ rest_N)
     if df < 2 or squares < 1e-9 * float(time_N @ time_N):
         return math.nan

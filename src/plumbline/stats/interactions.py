@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from plumbline.stats.d_optimal_design import FactorSpace
+from plumbline.stats.factor_effects import invert_model
 
 #: A column of which less than this share is outside the main effects cannot be estimated.
 SEEN = 1e-6
@@ -48,13 +49,14 @@ class InteractionColumns:
 
     def group_equal(self) -> list[list[int]]:
         """Group the interactions that can be seen by those that no run tells apart."""
+        seen = np.flatnonzero(self.seen)
+        directions_NI = self.rest_NI[:, seen] / np.linalg.norm(self.rest_NI[:, seen], axis=0)
+        first_I = (np.abs(directions_NI) > 1e-4).argmax(axis=0)
+        signs_I = np.sign(directions_NI[first_I, np.arange(len(seen))])
+        keys_IN = ((directions_NI * signs_I).round(5) + 0.0).T
         groups: dict[bytes, list[int]] = {}
-        for place in np.flatnonzero(self.seen):
-            column_N = self.rest_NI[:, place]
-            direction_N = column_N / np.linalg.norm(column_N)
-            first = np.flatnonzero(np.abs(direction_N) > 1e-4)[0]
-            key = (direction_N * np.sign(direction_N[first])).round(5) + 0.0
-            groups.setdefault(key.tobytes(), []).append(int(place))
+        for place, key_N in zip(seen.tolist(), keys_IN):
+            groups.setdefault(key_N.tobytes(), []).append(place)
         return list(groups.values())
 
 
@@ -68,7 +70,7 @@ def make_interactions(space: FactorSpace, levels_NF: np.ndarray) -> InteractionC
         dtype=int,
     ).reshape(-1, 2)
     z_NI = centered_NQ[:, pairs[:, 0]] * centered_NQ[:, pairs[:, 1]]
-    alias_PI = np.linalg.pinv(x_NP) @ z_NI
+    alias_PI = invert_model(x_NP)[0] @ (x_NP.T @ z_NI)
     return InteractionColumns(pairs, z_NI, alias_PI, z_NI - x_NP @ alias_PI)
 
 

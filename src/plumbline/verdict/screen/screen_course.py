@@ -6,70 +6,28 @@ on from its runs. Run i of the design has the i-th seed from the first one on; f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import MeanDifference, compare_means
 from plumbline.verdict.comparability.check_answer import CheckAnswer
-from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.formatting import name_some
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_sentences
+from plumbline.verdict.screen.design_runs import DesignRuns
 from plumbline.verdict.screen.screen_design import (
     WITH,
     Level,
     ScreenDesign,
-    augment_design,
-    drop_levels,
     name_level,
 )
-from plumbline.verdict.screen.screen_effects import ScreenEffects, blame_crashes, blame_pairs, estimate_effects
+from plumbline.verdict.screen.screen_effects import ScreenEffects
+from plumbline.verdict.screen.screen_runs import DESIGN, FRESH, LEFT_OUT, Request, ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
-#: What a run is for: the design, the chosen set and the baseline with fresh seeds, the set without one of its levels.
-DESIGN, FRESH, LEFT_OUT = "design", "fresh", "left out"
 #: Runs after which crashes are looked at first; then after twice as many, and so on.
 FIRST_LOOK_AT_CRASHES = 16
-#: How often runs that were lost by chance are made up for by new ones, and rows at most, in those of the design.
-MOST_ROUNDS, MOST_TIMES = 3, 2
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """A run to be made: the level of every factor, its seed, and what it is for (`DESIGN`, `FRESH`, `LEFT_OUT`)."""
-
-    settings: Mapping[str, str]
-    seed: int
-    part: str
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells a run from all others."""
-        return self.part, self.seed, tuple(sorted(self.settings.items()))
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenRun:
-    """What a request gave; a run without a value crashed or diverged."""
-
-    request: Request
-    run: ArmRun
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """What is to be run next, all of it before the next step.
-
-    Attributes:
-        design: as it is now: levels that crash are gone from rows that are still to be made, and rows were added.
-        notes: what happened since the design was made.
-    """
-
-    requests: tuple[Request, ...]
-    design: ScreenDesign
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,101 +96,6 @@ class ScreenDecision:
         )
 
 
-@dataclass
-class _Course:
-    """The runs of a design as they are gone through, and what became of the design."""
-
-    terms: ScreenTerms
-    design: ScreenDesign
-    past: Sequence[float]
-    there: Mapping[tuple[Any, ...], ScreenRun]
-    made: list[ScreenRun] = field(default_factory=list)
-    dropped: list[Level] = field(default_factory=list)
-    clashing: list[tuple[Level, Level]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def take(self, requests: Sequence[Request]) -> Step | list[ScreenRun]:
-        """The runs of these requests; a step where one of them is to be made."""
-        missing = tuple(request for request in requests if request.key not in self.there)
-        if missing:
-            return Step(requests=missing, design=self.design, notes=tuple(self.notes))
-        return [self.there[request.key] for request in requests]
-
-    @property
-    def lost(self) -> list[int]:
-        """The rows that were made and have no value."""
-        return [place for place, run in enumerate(self.made) if not run.run.has_value]
-
-    def request_rows(self, until: int) -> list[Request]:
-        """The next rows of the design, up to a number of rows."""
-        return [
-            Request(settings=self.design.settings(row), seed=self.terms.first_seed + row, part=DESIGN)
-            for row in range(len(self.made), until)
-        ]
-
-    def estimate(self, level: float) -> ScreenEffects | None:
-        """Estimate the effects by the rows that were made; None where no run has a value."""
-        if len(self.lost) == len(self.made):
-            return None
-        values = [run.run.value if run.run.has_value else None for run in self.made]
-        rows = replace(self.design, rows=self.design.rows[: len(self.made)])
-        return estimate_effects(
-            rows, values, higher=self.terms.higher, past=self.past, rule=self.terms.rule, level=level
-        )
-
-    def drop_what_crashes(self) -> bool:
-        """Let levels whose runs crash leave the rows that are still to be made, and make up for those that did."""
-        crashed = [not run.run.has_value for run in self.made]
-        known = {*self.dropped}
-        # A pair is named only where it explains every crash, which neither of its levels does then.
-        pairs = [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
-        blamed = [] if pairs or self.clashing else blame_crashes(self.design, crashed)
-        levels = [level for level in blamed if level not in known]
-        if not levels and not pairs:
-            return False
-        for level in levels:
-            self.notes.append(
-                f"{name_level(level)} makes its runs crash, and leaves the design: its rows are made without it"
-            )
-        for first, second in pairs:
-            self.notes.append(
-                f"{name_level(first)} and {name_level(second)} crash together, and are in one run no more"
-            )
-        self.dropped += levels
-        self.clashing += pairs
-        self.design = drop_levels(
-            self.design,
-            dropped=self.dropped,
-            clashing=self.clashing,
-            after=len(self.made),
-            again=[row for row in self.lost if self._is_explained(row, levels, pairs)],
-            seed=self.terms.first_seed + len(self.design.rows),
-        )
-        return True
-
-    def _is_explained(self, row: int, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> bool:
-        run = set(self.design.settings(row).items())
-        return any(level in run for level in levels) or any(first in run and second in run for first, second in pairs)
-
-    def replace_lost(self, rounds: int) -> bool:
-        """Add a run for each that was lost by chance, so that the effects can be told apart as well as before."""
-        made_up = len(self.design.rows) - self.terms.runs
-        missing = min(len(self.lost) - made_up, MOST_TIMES * self.terms.runs - len(self.design.rows))
-        if missing <= 0 or rounds >= MOST_ROUNDS:
-            return False
-        self.notes.append(
-            f"{format_count(missing, 'run')} without a value: {missing} more {'is' if missing == 1 else 'are'} made"
-        )
-        self.design = augment_design(
-            self.design,
-            dropped=self.dropped,
-            lost=self.lost,
-            runs=missing,
-            seed=self.terms.first_seed + len(self.design.rows),
-        )
-        return True
-
-
 def advance(
     terms: ScreenTerms, design: ScreenDesign, past: Sequence[float], runs: Sequence[ScreenRun]
 ) -> Step | ScreenDecision:
@@ -244,13 +107,13 @@ def advance(
         past: the baseline's other runs, for sigma alone.
         runs: all that were made for this screen so far, in any order.
     """
-    course = _Course(terms, design, past, {run.request.key: run for run in runs})
+    course = DesignRuns(terms, design, past, {run.request.key: run for run in runs})
     level, stopped_at = terms.level, 0
     looks = [look for look in design.looks if look < len(design.rows)] if terms.halfway else []
     level /= 1 + len(looks)
     effects, rounds = None, 0
     while len(course.made) < len(course.design.rows):
-        until = _next_stop(len(course.made), len(course.design.rows), looks)
+        until = _next_stop(len(course.made), len(course.design.rows), looks, list(course.probes))
         taken = course.take(course.request_rows(until))
         if isinstance(taken, Step):
             return taken
@@ -285,8 +148,10 @@ def advance(
     return _prove(course, replace(decision, chosen=chosen))
 
 
-def _next_stop(made: int, rows: int, looks: Sequence[int]) -> int:
+def _next_stop(made: int, rows: int, looks: Sequence[int], probes: Sequence[int]) -> int:
     """The number of rows after which something is looked at next: crashes, or the effects halfway."""
+    if ahead := [row for row in probes if row >= made]:
+        return max(ahead) + 1
     stop = FIRST_LOOK_AT_CRASHES
     while stop <= made:
         stop *= 2
@@ -299,7 +164,7 @@ def is_clear(effects: ScreenEffects) -> bool:
     return all(effect.selected or effect.high < least for effect in effects.effects)
 
 
-def _prove(course: _Course, decision: ScreenDecision) -> Step | ScreenDecision:
+def _prove(course: DesignRuns, decision: ScreenDecision) -> Step | ScreenDecision:
     """Run the set and the baseline with fresh seeds, and each level's set without it where that is asked for."""
     terms, settings = course.terms, {factor.name: factor.levels[0] for factor in course.design.factors}
     chosen, seeds = settings | dict(decision.chosen), _count_seeds(course)
@@ -341,7 +206,7 @@ def _prove(course: _Course, decision: ScreenDecision) -> Step | ScreenDecision:
     return _finish(replace(decision, runs=(*decision.runs, *taken), left_out=tuple(left_out)))
 
 
-def _count_seeds(course: _Course) -> Iterator[int]:
+def _count_seeds(course: DesignRuns) -> Iterator[int]:
     seed = course.terms.first_seed + len(course.design.rows)
     while True:
         yield seed

@@ -15,6 +15,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.d_optimal_design import FactorSpace, d_efficiency, make_d_optimal
+from plumbline.stats.factor_effects import invert_model
 from plumbline.stats.interactions import make_interactions
 from plumbline.stats.two_level_designs import FOLDED, cut_larger_design, list_standard_designs
 from plumbline.verdict.formatting import format_percent, name_some, quote
@@ -209,6 +210,24 @@ def drop_levels(
     return replace(changed, rows=rows, looks=(*early, len(rows)))
 
 
+def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after: int) -> ScreenDesign:
+    """Put in rows that have one of these levels each and are the baseline otherwise; they are made next.
+
+    A level that a forbidden pair keeps from the baseline's other levels is in the first row that may have it.
+    """
+    space, rows, rng = design.space, [], np.random.default_rng(after)
+    for name, level in levels:
+        settings = {factor.name: factor.levels[0] for factor in design.factors} | {name: level}
+        row_F = np.array([[factor.levels.index(settings[factor.name]) for factor in design.factors]])
+        if not space.allows(row_F)[0]:
+            place = next(place for place, factor in enumerate(design.factors) if factor.name == name)
+            row_F = np.array([space.draw_row(rng, [(place, design.factors[place].levels.index(level))])])
+        rows += _name_rows(design.factors, row_F)
+    every = (*design.rows[:after], *rows, *design.rows[after:])
+    early = tuple(look for look in design.looks if look <= after)
+    return replace(design, rows=every, looks=(*early, len(every)))
+
+
 def predict_errors(design: ScreenDesign) -> Mapping[Level, float]:
     """Compute the standard error of each effect, in sigma of a run."""
     x_NP = design.space.model_matrix(design.levels_NF)
@@ -289,10 +308,7 @@ def _choose_standard(space: FactorSpace, runs: int, rng: np.random.Generator) ->
 
 def _find_tied(space: FactorSpace, levels_NF: np.ndarray) -> list[PlacedLevel]:
     """Levels whose effects these runs do not tell apart."""
-    x_NP = space.model_matrix(levels_NF)
-    _, values_P, rows_PP = np.linalg.svd(x_NP)
-    rank = int((values_P > values_P[0] * 1e-9).sum())
-    tied_P = (np.abs(rows_PP[rank:]) > 1e-6).any(axis=0)
+    tied_P = invert_model(space.model_matrix(levels_NF))[1]
     return [level for level, tied in zip(space.columns, tied_P[1:]) if tied]
 
 

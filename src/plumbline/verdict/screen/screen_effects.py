@@ -173,7 +173,7 @@ def estimate_effects(
         interactions=interactions,
         interactions_tested=tested,
         residuals=tuple(residuals.get(place) for place in range(len(values))),
-        trend_p=trend_p(x_NP, fit.residuals_WN[0], fit.df, used),
+        trend_p=trend_p(x_NP, fit, used),
         runs=len(used),
     )
 
