@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ import msgspec
 from plumbline.core import command_line, process_record
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
-from plumbline.core.formats import format_count, format_rough_duration
+from plumbline.core.formats import format_count
 from plumbline.operate.experiments.carry_out_experiment import describe_run, shorten_path, tell
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.screen_evidence import examine_design, examine_fresh_runs
@@ -40,8 +39,6 @@ from plumbline.verdict.screen.screen_terms import ScreenTerms
 
 #: Runs of a design beyond its parameters, from which sigma is told, at least.
 SPARE = 3
-#: Runs that are asked for together, at least: each has a copy of the code meanwhile.
-TOGETHER = 8
 
 
 def read_rule(options: argparse.Namespace, factors: Sequence[Factor]) -> dict[str, Any]:
@@ -83,13 +80,9 @@ def print_plan(source: ScreenSource) -> int:
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     terms, design = screening.terms, screening.design
     fresh = 2 * terms.fresh_runs
-    past, missing = source.list_past_seconds(), terms.runs + fresh - len(screening.list_banked())
-    took = statistics.median(past) * missing / source.trainer({}).at_once if past else None
-    how_long = (
-        "how long one takes is known when the baseline has been run"
-        if took is None
-        else f"{format_rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline"
-    )
+    missing = terms.runs + fresh - len(screening.list_banked())
+    settings = [screening.name_row(row)[1] for row in design.rows]
+    how_long, took = source.estimate_time(settings, terms.first_seed, missing)
     text = (
         f"{screen_plan.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
         f"something is chosen; {format_count(missing, 'run')} to be made: {how_long}."
@@ -164,7 +157,7 @@ class Screening:
     def conduct(self) -> ScreenDecision:
         """Write the design, enter the tries, run until it is decided, and write the decision with its page."""
         source, terms = self.source, self.terms
-        source.trainer(dict(map(self._name_row, self.design.rows)))  # what cannot be merged shows here
+        source.trainer(dict(map(self.name_row, self.design.rows)))  # what cannot be merged shows here
         atomic_write_json(
             _design_file(source.place, terms.name),
             {"first_seed": terms.first_seed, "design": msgspec.to_builtins(self.design), "asked": source.record},
@@ -200,7 +193,7 @@ class Screening:
         if there:
             tell(f"{format_count(len(there), 'run')} {'are' if len(there) > 1 else 'is'} there")
         missing = [pair for pair in pairs if pair not in there]
-        size = max(TOGETHER, trainer.at_once)
+        size = self.source.most_at_once
         for start in range(0, len(missing), size):
             for run in trainer.run(missing[start : start + size]):
                 bank.append(trainer.group, trainer.method(run.arm), run, self._role)
@@ -229,7 +222,8 @@ class Screening:
         own = [(f.name, settings[f.name]) for f in self.design.factors if settings[f.name] != f.levels[0]]
         return " + ".join(map(self.source.name_level, own)) or BASELINE
 
-    def _name_row(self, row: Sequence[str]) -> tuple[str, Settings]:
+    def name_row(self, row: Sequence[str]) -> tuple[str, Settings]:
+        """Name the arm of a row, with the level of every factor."""
         settings = {factor.name: level for factor, level in zip(self.design.factors, row)}
         return self._name(settings), settings
 

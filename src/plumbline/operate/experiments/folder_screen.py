@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count, format_rough_duration
 from plumbline.operate.experiments import (
     arm_evidence,
     carry_out_screen,
@@ -265,7 +267,19 @@ class FolderScreen:
         flags = shlex.join(arm.flags[len(self.base.flags) :])
         return f"{takes}plumbline try -m {shlex.quote(arm.words)}{f' -- {flags}' if flags else ''}"
 
-    def list_past_seconds(self) -> list[float]:
-        """List how long each run of the baseline took that has a value."""
-        runs = self.bank.list_runs(self.baseline.trainer().group, self.base.method)
-        return [run.seconds for run in runs if run.seconds and run.has_value]
+    @property
+    def most_at_once(self) -> int:
+        """So many as run concurrently, but no fewer than eight: each has a copy of the code meanwhile."""
+        return max(8, self.baseline.trainer().at_once)
+
+    def estimate_time(
+        self, rows: Sequence[Mapping[str, str]], first_seed: int, missing: int
+    ) -> tuple[str, float | None]:
+        """Estimate by the median of the baseline's runs how long those take that are missing."""
+        trainer = self.baseline.trainer()
+        runs = self.bank.list_runs(trainer.group, self.base.method)
+        past = [run.seconds for run in runs if run.seconds and run.has_value]
+        if not past:
+            return "how long one takes is known when the baseline has been run", None
+        took = statistics.median(past) * missing / trainer.at_once
+        return f"{format_rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline", took

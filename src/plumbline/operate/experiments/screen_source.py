@@ -88,5 +88,14 @@ class ScreenSource(Protocol):
     def describe_set(self, settings: Settings) -> str:
         """State how the levels that were chosen can be kept; nothing here moves a baseline."""
 
-    def list_past_seconds(self) -> list[float]:
-        """List how long each run of the baseline took that has a value."""
+    @property
+    def most_at_once(self) -> int:
+        """How many runs are asked for together, where so many are missing."""
+
+    def estimate_time(self, rows: Sequence[Settings], first_seed: int, missing: int) -> tuple[str, float | None]:
+        """Estimate how long the runs take that are missing: as the end of a sentence, and in seconds.
+
+        Args:
+            rows: the design's, of which the first has the seed `first_seed`, each later one the next.
+            missing: how many runs are, those that confirm what is chosen among them.
+        """
