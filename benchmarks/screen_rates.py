@@ -48,8 +48,8 @@ INTERACTING = (
 )
 #: Sessions of a row whose runs crash: they go through the course itself, run by run.
 MOST_COURSES = 200
-HEAD = ["world", "kept: real / nothing / worse", "confirmed", "true gain", "runs", "a run", "greedy: true gain"]
-HEAD += ["its keeps", "a run", "`try`: true gain", "its keeps", "a run"]
+HEAD = ["world", "chosen: real / nothing / worse", "false share", "confirmed", "true gain", "runs", "a run"]
+HEAD += ["greedy: true gain", "its keeps", "a run", "`try`: true gain", "its keeps", "a run"]
 
 
 def plain(page: RatesPage) -> None:
@@ -70,6 +70,17 @@ def interacting(page: RatesPage) -> None:
     write_worlds(page, "Ideas that do not add up", INTERACTING, text)
 
 
+def endless(page: RatesPage) -> None:
+    rows = []
+    for gain, runs in ((1.0, 78), (2.0, 79), (3.0, 79)):
+        world = IdeaWorld(name=f"{gain:g} sigma, ideas never run out", gain=gain, ideas=80)
+        truth = world.draw(page.worlds)
+        greedy = run_greedy(truth, np.full(page.worlds, float(runs)))
+        rows.append([world.name, write_gain(greedy), write_keeps(greedy), f"{runs}", write_rate(greedy)])
+    text = "A greedy loop that has a new idea for every run, one in ten of them real; what it keeps is not confirmed."
+    page.table("Where ideas are free", text, ["world", "true gain", "keeps", "runs", "a run"], rows)
+
+
 def write_worlds(page: RatesPage, title: str, worlds: tuple[IdeaWorld, ...], text: str) -> None:
     rows = []
     for world in worlds:
@@ -82,7 +93,8 @@ def write_worlds(page: RatesPage, title: str, worlds: tuple[IdeaWorld, ...], tex
 
 def write_row(world: IdeaWorld, *ways: IdeaEnds) -> list[str]:
     screened = ways[0]
-    cells = [world.name, write_keeps(screened), f"{screened.confirmed_S.mean():.2f}", write_gain(screened)]
+    share = f"{screened.false_S.mean():.3f}"
+    cells = [world.name, write_keeps(screened), share, f"{screened.confirmed_S.mean():.2f}", write_gain(screened)]
     cells += [f"{screened.runs_S.mean():.0f}", write_rate(screened)]
     for ends in ways[1:]:
         cells += [write_gain(ends), write_keeps(ends), write_rate(ends)]
@@ -104,7 +116,7 @@ def write_rate(ends: IdeaEnds) -> str:
 def main() -> None:
     make_page(
         __file__,
-        (plain, other, interacting),
+        (plain, endless, other, interacting),
         title="Many ideas in one design, where the truth is known",
         text=WORDS,
         flag="--sessions",

@@ -123,6 +123,11 @@ class IdeaEnds:
         """The true gain of each session that is claimed: that of the set where it is confirmed."""
         return self.sessions.level(self.kept_SN) * self.confirmed_S
 
+    @property
+    def false_S(self) -> np.ndarray:
+        """The share of each session's keeps that does nothing, or harm, by itself; 0 without any."""
+        return (self.kept_SN & (self.sessions.gains_SN <= 0)).sum(axis=1) / np.maximum(1, self.kept_SN.sum(axis=1))
+
     def count(self) -> tuple[float, float, float]:
         """How many of the kept ones gain by themselves, do nothing, and lose, on average."""
         gains = self.sessions.gains_SN

@@ -215,7 +215,8 @@ def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after
 
     A level that a forbidden pair keeps from the baseline's other levels is in the first row that may have it.
     """
-    space, rows, rng = design.space, [], np.random.default_rng(after)
+    space, rng = design.space, np.random.default_rng(after)
+    rows: list[tuple[str, ...]] = []
     for name, level in levels:
         settings = {factor.name: factor.levels[0] for factor in design.factors} | {name: level}
         row_F = np.array([[factor.levels.index(settings[factor.name]) for factor in design.factors]])

@@ -10,6 +10,7 @@ import msgspec
 
 from plumbline.core.files import atomic_write_text
 from plumbline.core.formats import format_count
+from plumbline.stats.factor_effects import WIDER_LEVEL
 from plumbline.verdict.formatting import quote, write_grid
 from plumbline.verdict.page import join_sections, write_list
 from plumbline.verdict.screen.screen_design import (
@@ -87,7 +88,7 @@ def describe_rule(terms: ScreenTerms) -> str:
     return (
         f"{quote(terms.metric)}, {better} is better. An effect is what a level gains over its factor's first, as an "
         "average over all others (least squares). Sigma of a run is that of the residuals, with the baseline's other "
-        "runs where those do not spread less (F test at .25). One-sided p-values of all effects are corrected "
+        f"runs unless those spread much less (F test at {WIDER_LEVEL:g}). One-sided p-values of all effects are corrected "
         f"{RULES[terms.rule].format(level=terms.level)}.{halfway} What is chosen is run together, {terms.fresh_runs} "
         f"times with fresh seeds, in turn with as many of the baseline: it is confirmed if it is better at "
         f"{terms.alpha:g}, one-sided (Student's t).{left_out}"
