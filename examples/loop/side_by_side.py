@@ -23,8 +23,9 @@ from tabulate import tabulate
 from plumbline.stats.fresh_runs import FRESH_LEVEL, p_of_fresh_runs
 from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.verdict.decision.experiment import ArmRun
-from plumbline.verdict.screen.screen_course import ScreenRun, Step, advance
+from plumbline.verdict.screen.screen_course import advance
 from plumbline.verdict.screen.screen_design import WITH, Factor, make_design
+from plumbline.verdict.screen.screen_runs import ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
 IDEAS, REAL = 60, 6

@@ -38,6 +38,8 @@ AUDIT = "../audit/paper/test_tutorial.py::test_the_tutorial_is_what_happens"
 GATE = "../verdict/gate/test_gate_docs.py::test_every_command_of_the_page_does_what_it_says"
 IN_A_FOLDER = "../operate/experiments"
 SCREEN = "test_screen.py::test_methods_of_a_study_are_screened_by_its_own_runs"
+IDEAS = f"{IN_A_FOLDER}/test_screen_docs.py::test_every_command_of_the_page_does_what_it_says"
+THREE_RULES = f"{IN_A_FOLDER}/test_loop_examples.py::test_sixty_ideas_are_drawn_by_three_rules"
 SET_UP = f"{IN_A_FOLDER}/test_setup_trainer_verb.py::test_a_first_run_says_the_metric_the_seed"
 TRIED = f"{IN_A_FOLDER}/test_try_in_a_folder.py::test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone"
 NEW = "../cli/test_new.py::test_{}"
@@ -69,6 +71,8 @@ ELSEWHERE = {
     "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
     "plumbline screen --study": SCREEN,
+    "plumbline screen ideas.toml": IDEAS,
+    "python examples/loop/side_by_side.py": THREE_RULES,
     "plumbline verdict printed.csv": PRINTED,
     "plumbline verdict table3.csv": PRINTED,
     "plumbline setup-trainer": SET_UP,

@@ -38,15 +38,14 @@ FROM_BRANCH = 0.0
 NOTHING = 0.0
 value = 3 - FROM_PATCH - FROM_BRANCH - sum(gain.get(flag, 0) for flag in flags)
 value += random.Random(int(flags["--seed"])).gauss(0, 0.01)
-print(f"step 1: first loss {value + 1:.12f}")
-print(f"val_loss: {value:.6f}")
-print(f"num_steps: {steps}")
+print(f"step 1: val_loss: {value + 1:.12f}")
+print(f"step {steps}: val_loss: {value:.6f}")
 """
 SETTINGS = """\
 [run]
 command = "python train.py {flags}"
 [metric]
-pattern = '^val_loss: (\\S+)'
+pattern = 'val_loss: (\\S+)'
 [decide]
 baseline_runs = 3
 """
@@ -168,12 +167,11 @@ def stop_at(stop: int) -> Callable[..., None]:
     return append_or_stop
 
 
-@pytest.mark.parametrize("stops", [(2, 6), (9, 20)])
-def test_a_stop_costs_no_run_twice(folder: Path, monkeypatch: pytest.MonkeyPatch, stops: tuple[int, ...]) -> None:
+def test_a_stop_costs_no_run_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the bank, in the design with its crashes, in the fresh runs; and last where the page is not yet there."""
     write_ideas(folder, "warmup", "none", "broken", patched=PATCH)
     results = dict[Path, bytes]()
-    for stop in stops:
+    for stop in (2, 7, 12):
         with monkeypatch.context() as patch:
             patch.setattr(Bank, "append", stop_at(stop))
             assert screen(folder).returncode == 1

@@ -32,17 +32,9 @@ from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.ledger import IN_SCREEN, SCREEN, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page, screen_plan
-from plumbline.verdict.screen.screen_course import (
-    DESIGN,
-    FRESH,
-    ScreenDecision,
-    ScreenRun,
-    Step,
-    advance,
-    end_without_verdict,
-    withhold,
-)
+from plumbline.verdict.screen.screen_course import ScreenDecision, advance, end_without_verdict, withhold
 from plumbline.verdict.screen.screen_design import Factor, Level, ScreenDesign, count_parameters, make_design
+from plumbline.verdict.screen.screen_runs import DESIGN, FRESH, ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
 #: Runs of a design beyond its parameters, from which sigma is told, at least.
