@@ -59,6 +59,7 @@ def test_what_sets_a_flag() -> None:
         (f'{TWO}b = {{ patch = "p", branch = "q" }}\n', "ideas.b", "make two ideas"),
         (f'{TWO}"b c" = {{ flags = "--y" }}\n', "'b c'", "at most 40 letters"),
         (f'{TWO}a = {{ flags = "--y" }}\n', "", "is not TOML"),
+        (f'{TWO}clip-0.3 = {{ flags = "--y" }}\n', "ideas.clip-0.3", '"clip-0.3" = ...'),
         (f'{TWO}b = {{ flags = "--y" }}\ntogether = [["a", "b"]]\n', "ideas.together", "above [ideas]"),
         (f'never_together = [["a"]]\n{TWO}b = {{ flags = "--y" }}\n', "never_together.0", "name two or more"),
         (f'never_together = [["a", "a"]]\n{TWO}b = {{ flags = "--y" }}\n', "never_together.0", "name two or more"),

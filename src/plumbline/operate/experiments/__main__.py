@@ -48,7 +48,7 @@ def arguments() -> command_line.Parser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     _try(verbs)
     _confirm(verbs)
-    add_screen(verbs)
+    _add_project_options(add_screen(verbs))
     for verb, purpose in (
         ("noise", "what is known of the noise of a run, and what so many seeds resolve"),
         ("log", "every decision, and what was tried without one"),
@@ -210,16 +210,33 @@ def _main(options: argparse.Namespace) -> int:
             raise UsageError(f"words go behind -m: plumbline try -m {shlex.quote(options.what)}{flags}")
         _refuse(options, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {options.what!r} names a method")
     if options.verb in ("try", "confirm"):
-        for module in ("torch", "snakemake"):
-            if find_spec(module) is None:
-                raise ModuleNotFoundError(name=module)
+        _require_pipeline()
     from plumbline.operate.experiments import study_verbs
 
     return study_verbs.run(options)
 
 
+def _require_pipeline() -> None:
+    for module in ("torch", "snakemake"):
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(name=module)
+
+
+def _screen_study(options: argparse.Namespace) -> int:
+    """Screen the methods of a study."""
+    _refuse(options, ("ideas", "trust"), f"is of a folder with {TRAINER_FILE}, and --study names a study")
+    _require_pipeline()
+    from plumbline.operate.experiments import study_screen
+
+    return study_screen.run(options)
+
+
 def _screen(options: argparse.Namespace) -> int:
-    """Screen the ideas of a file."""
+    """Screen the ideas of a file, or the methods of a study."""
+    if options.study:
+        return _screen_study(options)
+    of_a_study = ("scale", "baseline", "methods", "steps", "vary_by_seed", "profile", "preset", "config")
+    _refuse(options, of_a_study, "is of --study, which is not there")
     folder = _trainer_folder()
     if options.ideas is None or folder is None:
         raise UsageError(

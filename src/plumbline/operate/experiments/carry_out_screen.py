@@ -10,47 +10,35 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from plumbline.core import command_line, process_record
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
-from plumbline.core.formats import format_count, format_rough_duration
+from plumbline.core.formats import format_count
 from plumbline.operate.experiments.carry_out_experiment import describe_run, shorten_path, tell
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.screen_evidence import examine_design, examine_fresh_runs
 from plumbline.operate.experiments.screen_source import ScreenSource, Settings
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
-from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.decision.loop import Trainer
-from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.ledger import IN_SCREEN, SCREEN, LedgerEntry
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.screen import screen_page
-from plumbline.verdict.screen.screen_course import (
-    Request,
-    ScreenDecision,
-    ScreenRun,
-    Step,
-    advance,
-    end_without_verdict,
-)
+from plumbline.verdict.screen import screen_page, screen_plan
+from plumbline.verdict.screen.screen_course import ScreenDecision, advance, end_without_verdict, withhold
 from plumbline.verdict.screen.screen_design import Factor, Level, ScreenDesign, count_parameters, make_design
+from plumbline.verdict.screen.screen_runs import DESIGN, FRESH, ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
 #: Runs of a design beyond its parameters, from which sigma is told, at least.
 SPARE = 3
-#: Runs that are asked for together, at least: each has a copy of the code meanwhile.
-TOGETHER = 8
 
 
 def read_rule(options: argparse.Namespace, factors: Sequence[Factor]) -> dict[str, Any]:
@@ -75,6 +63,7 @@ def read_rule(options: argparse.Namespace, factors: Sequence[Factor]) -> dict[st
         "level": options.level,
         "runs": runs,
         "fresh_runs": options.fresh_runs,
+        "halfway": options.halfway,
         "leave_one_out": options.leave_one_out,
     }
 
@@ -91,18 +80,14 @@ def print_plan(source: ScreenSource) -> int:
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     terms, design = screening.terms, screening.design
     fresh = 2 * terms.fresh_runs
-    past, missing = source.list_past_seconds(), terms.runs + fresh - len(screening.list_banked())
-    took = statistics.median(past) * missing / source.trainer({}).at_once if past else None
-    how_long = (
-        "how long one takes is known when the baseline has been run"
-        if took is None
-        else f"{format_rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline"
-    )
+    missing = terms.runs + fresh - len(screening.list_banked())
+    settings = [screening.name_row(row)[1] for row in design.rows]
+    how_long, took = source.estimate_time(settings, terms.first_seed, missing)
     text = (
-        f"{screen_page.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
+        f"{screen_plan.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
         f"something is chosen; {format_count(missing, 'run')} to be made: {how_long}."
     )
-    numbers = screen_page.plan_to_json(terms, design)
+    numbers = screen_plan.plan_to_json(terms, design)
     return command_line.print_plan(text, as_json=as_json, runs_at_most=missing, seconds_at_most=took, **numbers)
 
 
@@ -136,7 +121,15 @@ class Screening:
     def settle(cls, source: ScreenSource) -> Screening:
         """Settle terms and design: those on the disk where this was begun, else new ones."""
         terms, options = source.terms, source.options
-        parts = [source.record, terms.rule, terms.level, terms.runs, terms.fresh_runs, terms.leave_one_out]
+        parts = [
+            source.record,
+            terms.rule,
+            terms.level,
+            terms.runs,
+            terms.fresh_runs,
+            terms.halfway,
+            terms.leave_one_out,
+        ]
         parts += [list(terms.equal), options.first_seed]
         terms = replace(terms, name=f"{terms.name}-{sha256_text(canonical_json(parts))[:8]}")
         record = read_json(_design_file(source.place, terms.name))
@@ -164,12 +157,12 @@ class Screening:
     def conduct(self) -> ScreenDecision:
         """Write the design, enter the tries, run until it is decided, and write the decision with its page."""
         source, terms = self.source, self.terms
-        source.trainer(dict(map(self._name_row, self.design.rows)))  # what cannot be merged shows here
+        source.trainer(dict(map(self.name_row, self.design.rows)))  # what cannot be merged shows here
         atomic_write_json(
             _design_file(source.place, terms.name),
             {"first_seed": terms.first_seed, "design": msgspec.to_builtins(self.design), "asked": source.record},
         )
-        screen_page.write_plan(terms, self.design, self.page)
+        screen_plan.write_plan(terms, self.design, self.page)
         ledgers.append(source.place.ledger, list(self._list_entries()))
         tell(f"the design is {shorten_path(self.page)}")
         past = source.take_bank()
@@ -178,9 +171,11 @@ class Screening:
             return self._write(end_without_verdict(terms, self.design, (), why))
         runs = list[ScreenRun]()
         values = [run.value for run in past if run.value is not None]
+        notes = list[str]()
         while isinstance(step := advance(terms, self.design, values, runs), Step):
-            for note in step.notes:
+            for note in step.notes[len(notes) :]:
                 tell(note)
+            notes = list(step.notes)
             runs += self._take_runs(step, len(runs))
             prints = {run.fingerprint for run in (*past, *(each.run for each in runs)) if run.fingerprint}
             if len(prints) > 1:
@@ -198,7 +193,7 @@ class Screening:
         if there:
             tell(f"{format_count(len(there), 'run')} {'are' if len(there) > 1 else 'is'} there")
         missing = [pair for pair in pairs if pair not in there]
-        size = max(TOGETHER, trainer.at_once)
+        size = self.source.most_at_once
         for start in range(0, len(missing), size):
             for run in trainer.run(missing[start : start + size]):
                 bank.append(trainer.group, trainer.method(run.arm), run, self._role)
@@ -227,7 +222,8 @@ class Screening:
         own = [(f.name, settings[f.name]) for f in self.design.factors if settings[f.name] != f.levels[0]]
         return " + ".join(map(self.source.name_level, own)) or BASELINE
 
-    def _name_row(self, row: Sequence[str]) -> tuple[str, Settings]:
+    def name_row(self, row: Sequence[str]) -> tuple[str, Settings]:
+        """Name the arm of a row, with the level of every factor."""
         settings = {factor.name: level for factor, level in zip(self.design.factors, row)}
         return self._name(settings), settings
 
@@ -257,8 +253,10 @@ class Screening:
         )
         decision = replace(decision, comparability=answers)
         if fresh and all(each.run.has_value for each in fresh):
-            settings = self._make_settings(decision.chosen)
-            own = examine_fresh_runs(source, trainer, terms, settings, [each.run for each in fresh])
+            settings, fresh_runs = self._make_settings(decision.chosen), [each.run for each in fresh]
+            own = examine_fresh_runs(source, trainer, terms, settings, fresh_runs)
+            if (looked_at := source.look_again(trainer, fresh_runs)) is not None:
+                own["trained weights"] = looked_at
             evidence = source.arm_evidence(settings)
             decision = replace(decision, fresh_comparability=own, changed_files=evidence.changed_files)
             answers = {**answers, **{f"fresh: {name}": answer for name, answer in own.items()}}

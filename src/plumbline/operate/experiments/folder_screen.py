@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import statistics
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count, format_rough_duration
 from plumbline.operate.experiments import (
     arm_evidence,
     carry_out_screen,
@@ -29,6 +31,7 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.screen_ideas import IdeasFile
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
+from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.evidence import Evidence, parse_measures
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import warn_of_own_tree
@@ -158,7 +161,8 @@ class FolderScreen:
             size=asked.size,
             varies=asked.varies,
             equal=parse_measures(options.equal, "--equal") or file.decide.equal,
-            first_seed=baseline.first_seed if options.first_seed is None else options.first_seed,
+            # The seeds before it are those of the baseline's runs, made or not.
+            first_seed=max(options.first_seed or 0, baseline.first_seed + file.decide.baseline_runs),
             **carry_out_screen.read_rule(options, self.factors),
         )
 
@@ -252,6 +256,9 @@ class FolderScreen:
                 "is in no run, unless an idea has it"
             )
 
+    def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> None:
+        """Nothing more is known of a folder's runs."""
+
     def describe_set(self, settings: Mapping[str, str]) -> str:
         """State how the ideas that were chosen are kept: `try` keeps them as one change, with runs of its own."""
         names = self._list_ideas(settings)
@@ -260,7 +267,19 @@ class FolderScreen:
         flags = shlex.join(arm.flags[len(self.base.flags) :])
         return f"{takes}plumbline try -m {shlex.quote(arm.words)}{f' -- {flags}' if flags else ''}"
 
-    def list_past_seconds(self) -> list[float]:
-        """List how long each run of the baseline took that has a value."""
-        runs = self.bank.list_runs(self.baseline.trainer().group, self.base.method)
-        return [run.seconds for run in runs if run.seconds and run.has_value]
+    @property
+    def most_at_once(self) -> int:
+        """So many as run concurrently, but no fewer than eight: each has a copy of the code meanwhile."""
+        return max(8, self.baseline.trainer().at_once)
+
+    def estimate_time(
+        self, rows: Sequence[Mapping[str, str]], first_seed: int, missing: int
+    ) -> tuple[str, float | None]:
+        """Estimate by the median of the baseline's runs how long those take that are missing."""
+        trainer = self.baseline.trainer()
+        runs = self.bank.list_runs(trainer.group, self.base.method)
+        past = [run.seconds for run in runs if run.seconds and run.has_value]
+        if not past:
+            return "how long one takes is known when the baseline has been run", None
+        took = statistics.median(past) * missing / trainer.at_once
+        return f"{format_rough_duration(took)}, by the median of {format_count(len(past), 'run')} of the baseline", took

@@ -1,8 +1,8 @@
 """Examines what a screen stands on: the checks of a comparison, of the runs of a design and of the fresh runs after it.
 
-The runs of a design have many arms, a run each: checks of how runs ended, of what they read and of what measures look at
-all of them together, next to the baseline's. Whether values follow the order of the runs is asked of what the effects
-leave over, and budgets are compared with and without each level that was chosen.
+The runs of a design have many arms, a run each: checks of how runs ended, of what they read and of what measures look
+at all of them together, next to the baseline's. Whether values follow the order of the runs is asked of what the
+effects leave over, and budgets are compared with and without each level that was chosen.
 """
 
 from __future__ import annotations
@@ -98,7 +98,6 @@ def examine_fresh_runs(
             labels={BASELINE: terms.baseline},
             higher=terms.higher,
             equal=terms.equal,
-            confirmed=True,
         )
     )
 

@@ -132,6 +132,10 @@ def load(path: Path) -> IdeasFile:
     for name, idea in ideas.items() if isinstance(ideas, dict) else ():
         if isinstance(idea, str):
             raise PlumblineError(f"{path}: ideas.{name}: is a text; say what it is: {{ flags = {idea!r} }}")
+        if isinstance(idea, dict) and (below := next((key for key in idea if isinstance(idea[key], dict)), "")):
+            raise PlumblineError(
+                f'{path}: ideas.{name}.{below}: a dot divides a key; write the name in quotes: "{name}.{below}" = ...'
+            )
         if isinstance(idea, list):
             raise PlumblineError(
                 f"{path}: ideas.{name}: is a list, and no idea; pairs that are never in one run stand above [ideas]: "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.decision.loop import Trainer
@@ -81,8 +82,20 @@ class ScreenSource(Protocol):
     def remark(self) -> None:
         """Report what a user may not expect, before the first run."""
 
+    def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> CheckAnswer | None:
+        """Check the fresh runs of both arms as a try does before a keep; None where nothing more is known of them."""
+
     def describe_set(self, settings: Settings) -> str:
         """State how the levels that were chosen can be kept; nothing here moves a baseline."""
 
-    def list_past_seconds(self) -> list[float]:
-        """List how long each run of the baseline took that has a value."""
+    @property
+    def most_at_once(self) -> int:
+        """How many runs are asked for together, where so many are missing."""
+
+    def estimate_time(self, rows: Sequence[Settings], first_seed: int, missing: int) -> tuple[str, float | None]:
+        """Estimate how long the runs take that are missing: as the end of a sentence, and in seconds.
+
+        Args:
+            rows: the design's, of which the first has the seed `first_seed`, each later one the next.
+            missing: how many runs are, those that confirm what is chosen among them.
+        """

@@ -12,6 +12,7 @@ from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.verdict.formatting import name_some
 from plumbline.verdict.own_trainer.git_call import git
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 
@@ -89,13 +90,15 @@ class ChangeMerger:
             return self._make_change(self._write_tree(environment))
 
     def list_conflicts(self, changes: Mapping[str, Change]) -> list[tuple[str, str, str]]:
-        """List the pairs of changes that do not merge, each with what git says of it."""
+        """List the pairs of changes that do not merge, each with the reason."""
         conflicts = []
         for (first, change), (second, other) in combinations(changes.items(), 2):
             if change.may_meet(other):
                 with self.repository.own_index() as environment:
                     if error := self._apply_all(environment, (change, other)):
-                        conflicts.append((first, second, error))
+                        common = sorted(change.files & other.files)
+                        reason = f"git cannot merge what they change in {name_some(common)}" if common else error
+                        conflicts.append((first, second, reason))
         return conflicts
 
     def make_arm(self, changes: Sequence[Change], flags: Sequence[str], words: str) -> Arm:

@@ -228,7 +228,7 @@ def _write_set(decision: ScreenDecision) -> str:
         total = sum(effects[level].gain for level in decision.chosen)
         lines.append(f"The sum of their effects in the design is {format_value(total, decision.effects.sigma / 10)}.")
     if decision.to_keep:
-        lines.append(f"To keep it: {decision.to_keep}")
+        lines.append(f"To keep it: {quote(decision.to_keep)}")
     text = " ".join(lines)
     if not decision.left_out:
         return text
