@@ -183,8 +183,8 @@ whole design is judged with the other half of the level.
 crashes or more fall on its runs; the smallest, times the number of levels, at most .03 drops the level, its runs are
 set aside, and the rest is tested again. Before that, a pair of levels that is in every crashed run, and whose every
 run crashed, is forbidden, if it is the only such pair and the exact p times the number of pairs is at most .03. If more
-than half of the runs crashed and nothing is named, every level that no finished run has is run alone, provided that these
-are at most half of all: those that crash then are dropped. Rows to come, and lost rows again, are made with the
+than half of the runs crashed and nothing is named, every level that no finished run has is run alone, provided that
+these are at most half of all: those that crash then are dropped. Rows to come, and lost rows again, are made with the
 baseline's level in the place of a dropped one. Other lost runs are made again, as D-optimal additions, up to three
 times over.
 
