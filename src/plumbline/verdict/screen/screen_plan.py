@@ -89,9 +89,9 @@ def describe_rule(terms: ScreenTerms) -> str:
         f"{quote(terms.metric)}, {better} is better. An effect is what a level gains over its factor's first, as an "
         "average over all others (least squares). Sigma of a run is that of the residuals, with the baseline's other "
         f"runs unless those spread much less (F test at {WIDER_LEVEL:g}). One-sided p-values of all effects are "
-        f"corrected {RULES[terms.rule].format(level=terms.level)}.{halfway} What is chosen is run "
-        f"together, {terms.fresh_runs} times with fresh seeds, in turn with as many of the baseline: it is confirmed if it is better at "
-        f"{terms.alpha:g}, one-sided (Student's t).{left_out}"
+        f"corrected {RULES[terms.rule].format(level=terms.level)}.{halfway} What is chosen is run together, "
+        f"{terms.fresh_runs} times with fresh seeds, in turn with as many of the baseline: it is confirmed if it is "
+        f"better at {terms.alpha:g}, one-sided (Student's t).{left_out}"
     )
 
 
