@@ -73,6 +73,15 @@ def test_sigma_is_of_what_is_there() -> None:
     assert wide.source == RESIDUALS and wide.df == 19
 
 
+def test_residuals_that_spread_beyond_the_baselines_runs_are_told() -> None:
+    past = [3.0, 3.1, 2.9, 3.05, 2.95]
+    beside = estimate_effects(TWELVE, (3 + NOISE).tolist(), higher=True, past=past)
+    assert beside.wider_p > 0.05 and beside.past_sigma == pytest.approx(0.079, abs=1e-3)
+    wide = estimate_effects(TWELVE, (3 + 10 * NOISE).tolist(), higher=True, past=past)
+    assert wide.wider_p < 0.01 and wide.source == RESIDUALS
+    assert math.isnan(estimate_effects(TWELVE, (3 + NOISE).tolist(), higher=True).wider_p)
+
+
 def test_of_a_factors_levels_and_of_a_forbidden_pair_the_larger_gain_is_chosen() -> None:
     factors = [Factor("mixer", tuple("abc")), Factor("norm"), Factor("gate")]
     forbidden = ((("norm", WITH), ("gate", WITH)),)

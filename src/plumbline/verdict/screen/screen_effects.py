@@ -26,6 +26,7 @@ from plumbline.stats.factor_effects import (
 from plumbline.stats.half_normal import LenthMargins, compute_lenth_margins, half_normal_quantiles
 from plumbline.stats.interactions import estimate_interactions, make_interactions
 from plumbline.stats.multiplicity import adjust
+from plumbline.stats.pooling import SigmaEstimate, pool_spreads, wider_spread_p
 from plumbline.verdict.screen.screen_design import Level, ScreenDesign
 from plumbline.verdict.screen.screen_terms import Rule
 
@@ -89,6 +90,8 @@ class ScreenEffects:
         baseline: the mean of the baseline by the model, in the metric's units.
         sigma, df, source: of one run, and where it is from (`RESIDUALS`, `PAST`, `POOLED`).
         residual_sigma, residual_df: by the residuals alone.
+        past_sigma, wider_p: sigma of the past runs, and the chance that residuals spread so much wider where they do
+            not (F test); NaN without either.
         rule, level: what chooses.
         lenth: margins of Lenth, of gains over their unit errors.
         half_normal: for each effect that is estimated its quantile and its absolute gain over its unit error, the
@@ -106,6 +109,8 @@ class ScreenEffects:
     source: str
     residual_sigma: float
     residual_df: int
+    past_sigma: float
+    wider_p: float
     rule: Rule
     level: float
     lenth: LenthMargins
@@ -155,6 +160,8 @@ def estimate_effects(
     pooled = pool_residuals(fit.squares_W, fit.df, sign * np.array([past], dtype=float))
     sigma, df = float(pooled.sigma_W[0]), float(pooled.df_W[0])
     source = POOLED if pooled.with_past_W[0] and fit.df else PAST if pooled.with_past_W[0] else RESIDUALS
+    residual_sigma = math.sqrt(fit.squares_W[0] / fit.df) if fit.df else math.nan
+    past_spread = pool_spreads([past] if past else [])
     gains_Q, units_Q = fit.effects_WP[0, 1:], fit.unit_errors_P[1:]
     residuals = dict(zip(used, fit.residuals_WN[0].tolist(), strict=True))
     interactions, tested = _find_interactions(design, used, fit)
@@ -164,8 +171,10 @@ def estimate_effects(
         sigma=sigma,
         df=df,
         source=source,
-        residual_sigma=math.sqrt(fit.squares_W[0] / fit.df) if fit.df else math.nan,
+        residual_sigma=residual_sigma,
         residual_df=fit.df,
+        past_sigma=past_spread.sigma if past_spread.df else math.nan,
+        wider_p=wider_spread_p(SigmaEstimate(residual_sigma, fit.df), past_spread),
         rule=rule,
         level=level,
         lenth=compute_lenth_margins((gains_Q / units_Q).tolist()),

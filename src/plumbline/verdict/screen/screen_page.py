@@ -19,6 +19,7 @@ import msgspec
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, read_json
 from plumbline.core.formats import format_count
+from plumbline.stats.factor_effects import WIDER_LEVEL
 from plumbline.stats.fresh_runs import MeanDifference
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.formatting import (
@@ -127,15 +128,22 @@ def make_page(decision: ScreenDecision) -> VerdictPage:
         "Ledger": escape_tags(decision.ledger),
         "Limits": write_list([*LIMITS, *map(escape_tags, decision.notes)]),
     }
-    told = [*every_check.list_told(decision.comparability), *every_check.list_told(decision.fresh_comparability)]
+    told = list_told(decision)
     return VerdictPage(
         title=f"A screen of {len(decision.design.factors)} at {quote(terms.baseline)}",
         sentence=decision.sentence,
-        told=list(dict.fromkeys(told)),
+        told=told,
         picture=make_picture(decision),
         alt="every effect with its interval, and the half-normal plot",
         sections=sections,
     )
+
+
+def list_told(decision: ScreenDecision) -> list[str]:
+    """List the sentences next to the verdict: of the spread, and by the checks."""
+    told = [*every_check.list_told(decision.comparability), *every_check.list_told(decision.fresh_comparability)]
+    spread = [describe_spread(decision.effects)] if decision.effects is not None else []
+    return list(dict.fromkeys(filter(None, [*spread, *told])))
 
 
 def make_picture(decision: ScreenDecision) -> ScreenPicture:
@@ -252,19 +260,34 @@ def _format_difference_cells(difference: MeanDifference) -> tuple[str, str, str]
     return format_value(difference.gain, difference.error), ends, format_p(difference.p)
 
 
+def describe_spread(effects: ScreenEffects) -> str:
+    """State that ideas do together what no sum of effects says, where residuals show it; empty where they do not."""
+    if not effects.wider_p < WIDER_LEVEL:
+        return ""
+    times = effects.residual_sigma / effects.past_sigma if effects.past_sigma else math.inf
+    return (
+        f"What the effects leave over spreads {times:.2g} times as far as the baseline's own runs (F test, p = "
+        f"{format_p(effects.wider_p)}): together, these change runs in ways that no sum of effects says, or make them "
+        "noisier. An effect is an average over that."
+    )
+
+
 def _write_interactions(decision: ScreenDecision) -> str:
     if decision.effects is None:
         return ""
-    tested = decision.effects.interactions_tested
+    spread = describe_spread(decision.effects)
+    return "\n\n".join(filter(None, (spread, _list_interactions(decision.effects, adds_up=not spread))))
+
+
+def _list_interactions(effects: ScreenEffects, *, adds_up: bool) -> str:
+    tested = effects.interactions_tested
     if not tested:
         return "These runs leave nothing by which interactions could be seen: whether two add up is not known here."
-    if not decision.effects.interactions:
-        return (
-            f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): nothing here "
-            "says that effects do not add up."
-        )
+    if not effects.interactions:
+        says = "nothing here says that effects do not add up" if adds_up else "which ones do not add up is not told"
+        return f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): {says}."
     rows = []
-    for each in decision.effects.interactions:
+    for each in effects.interactions:
         others = [" × ".join(map(name_level, pair)) for pair in each.aliases]
         rest = (
             f"or {', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}" if others else ""
@@ -334,8 +357,7 @@ def print_decision(decision: ScreenDecision, page: str, *, file: TextIO | None =
         console.print(table)
         if len(shown) < len(decision.effects.effects):
             console.print(Text(f"and {len(decision.effects.effects) - len(shown)} more, on the page", style="dim"))
-    told = [*every_check.list_told(decision.comparability), *every_check.list_told(decision.fresh_comparability)]
-    for note in dict.fromkeys([*decision.notes, *told]):
+    for note in dict.fromkeys([*decision.notes, *list_told(decision)]):
         console.print(Text(visible(note), style="dim"))
     console.print(Text(visible(decision.sentence), style="bold"), Text(describe_cost(decision)), sep="\n")
     if isinstance(out, io.StringIO):
