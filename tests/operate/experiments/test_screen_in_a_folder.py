@@ -117,7 +117,7 @@ def test_ideas_that_gain_are_chosen_and_confirmed(folder: Path) -> None:
     page = Path(report["page"])
     assert report["sentence"] in page.read_text() and page.with_suffix(".svg").exists()
     html = page.with_suffix(".html").read_text()
-    assert html.count("<svg") == html.count("</svg>") == 1 and "<td><code>patched</code></td>" in html
+    assert html.count("<svg") == html.count("</svg>") == 1 and "<code>patched</code></td>" in html
     assert "<img" not in html and "confirmed" in html
     entries = ledger.read(folder / ".plumbline/decisions.jsonl").entries
     assert [entry.name.partition(" in ")[0] for entry in entries if entry.is_try] == names
