@@ -46,7 +46,12 @@ INTERACTING = (
     IdeaWorld(name="nothing helps, 20 ideas, 32 runs, sd 1", ideas=20, runs=32, gain=0.0, spread=1.0),
     IdeaWorld(name="nothing helps, 20 ideas, 32 runs, sd 2", ideas=20, runs=32, gain=0.0, spread=2.0),
 )
-#: Sessions of a row whose runs crash: they go through the course itself, run by run.
+#: A look after the first half of the design, at half of the level each.
+HALFWAY = (
+    IdeaWorld(name="1 sigma, 60 ideas, up to 128 runs", gain=1.0, runs=128, halfway=True),
+    IdeaWorld(name="2 sigma, 60 ideas, up to 128 runs", runs=128, halfway=True),
+)
+#: Sessions of a row that go through the course itself, run by run.
 MOST_COURSES = 200
 HEAD = ["world", "chosen: real / nothing / worse", "false share", "confirmed", "true gain", "runs", "a run"]
 HEAD += ["greedy: true gain", "its keeps", "a run", "`try`: true gain", "its keeps", "a run"]
@@ -81,10 +86,22 @@ def endless(page: RatesPage) -> None:
     page.table("Where ideas are free", text, ["world", "true gain", "keeps", "runs", "a run"], rows)
 
 
+def halfway(page: RatesPage) -> None:
+    text = (
+        "A look after the first half, which is a design by itself, and one after all runs; each has half of the level. "
+        "The first ends the design where something is chosen and no other effect may still be as large."
+    )
+    write_worlds(page, "A look halfway", HALFWAY, text)
+
+
+def computed(page: RatesPage) -> None:
+    page.parts.append(f"## How it is computed\n\n{COMPUTED}")
+
+
 def write_worlds(page: RatesPage, title: str, worlds: tuple[IdeaWorld, ...], text: str) -> None:
     rows = []
     for world in worlds:
-        truth = world.draw(min(page.worlds, MOST_COURSES) if world.loses_runs else page.worlds)
+        truth = world.draw(min(page.worlds, MOST_COURSES) if world.needs_course else page.worlds)
         screened = screen_ideas(truth)
         rows.append(write_row(world, screened, run_greedy(truth, screened.runs_S), run_try(truth, screened.runs_S)))
         print(" | ".join(rows[-1]), flush=True)
@@ -116,16 +133,70 @@ def write_rate(ends: IdeaEnds) -> str:
 def main() -> None:
     make_page(
         __file__,
-        (plain, endless, other, interacting),
+        (plain, endless, other, interacting, halfway, computed),
         title="Many ideas in one design, where the truth is known",
         text=WORDS,
         flag="--sessions",
         worlds=2000,
-        draws=lambda sessions: f"{sessions:,} sessions a row",
+        draws=lambda sessions: f"{sessions:,} sessions a row, {MOST_COURSES} where runs crash or end early",
     )
 
 
-WORDS = """"""
+WORDS = """\
+@@@"""
+
+COMPUTED = """\
+**Design.** N runs of F ideas, each with or without; a run is a row of 0 and 1, one for each idea, with a 1 before it
+for the baseline. Where two levels are all there is and no pair is forbidden, the rows are an orthogonal design: a full
+factorial, a fraction in which no two interactions share a column, a design of Plackett and Burman followed by its
+mirror (every 0 a 1 and the reverse), or a design of Plackett and Burman alone, the first of these that fits; which
+idea has which column, which of its levels is 1, and the order of the runs are drawn. Rows beyond it, and everything
+with more levels or with forbidden pairs, are chosen to make the determinant of the information (the rows' matrix,
+transposed, times itself) as large as changes of one level in one run can.
+
+**Effects.** The numbers, one for the baseline and one for each level but a factor's first, by which the squares of
+what is left of the values sum to the least. In an orthogonal design an effect is the mean of the runs with the idea
+less that of those without. A run without a value is left out of all sums; an effect that the others do not determine
+is not given. The standard error of an effect is sigma times the root of its place on the diagonal of the inverse
+information: 2 over the root of N in an orthogonal design.
+
+**Sigma.** The residual variance is the sum of squares over N less the number of parameters (its degrees of freedom);
+the baseline's five runs have a variance of their own, with four. Sigma squared is the mean of the two, weighted by
+their degrees of freedom, which add up; unless the ratio of the residual variance to the baseline's has a p below .01 by
+the F law of these two numbers, when it is the residual variance alone.
+
+**Choice.** An effect over its standard error is compared with Student's t with sigma's degrees of freedom, to one side:
+p is the chance of as large a ratio or larger. Benjamini and Hochberg: sort the p-values of all m effects; the i-th
+smallest times m over i, but never more than that of any larger p, is the corrected p; an idea is chosen if it is at
+most .10. Bonferroni: p times m. Of a factor's levels, and of a forbidden pair, the one with the largest effect stays.
+
+**Proof.** Five runs of all chosen ideas together and five of the baseline, in turn, all with new seeds. The difference
+of the two means over its standard error (the pooled variance of both, eight degrees of freedom, times a fifth plus a
+fifth) is compared with Student's t; the set is confirmed if p, to one side, is at most .025. No run of the design is
+in it.
+
+**Halfway.** After the first half, the same with half of the level. The design ends there if something is chosen and
+the upper end of the 90 % interval of every effect that is not chosen is below the smallest effect that is. Else the
+whole design is judged with the other half of the level.
+
+**Crashes.** After 16 runs, 32, 64 and so on, and at the end: for each level, Fisher's exact p that so many of the
+crashes or more fall on its runs; the smallest, times the number of levels, at most .03 drops the level, its runs are
+set aside, and the rest is tested again. Before that, a pair of levels that is in every crashed run, and whose every
+run crashed, is forbidden, if it is the only such pair and the exact p times the number of pairs is at most .03. If more
+than half of the runs crashed and nothing is named, every level that no finished run has is run alone, provided that
+these are at most half of all: those that crash then are dropped. Rows to come, and lost rows again, are made with the
+baseline's level in the place of a dropped one. Other lost runs are made again, as D-optimal additions, up to three
+times over.
+
+**Interactions.** For each pair of levels of different factors, the product of their columns (each less its share in a
+balanced design) less what the effects explain of it. The slope of the residuals on that is what both gain beyond their
+sum; its error is from the residual sum of squares less what it explains, with one degree of freedom less. Two-sided p,
+times the number of pairs that have different runs; at most .05 is told.
+
+**Half-normal plot.** Effects over their unit errors, by size; the i-th of m is drawn over the normal quantile of one
+half plus (i less one half) over 2 m. Lenth's pseudo error is 1.5 times the median size of those below 2.5 times (1.5
+times the median of all). His margin is Student's t at .975 with m over 3 degrees of freedom times that, the
+simultaneous one t at one half of 1 + .95 to the power of one over m. Neither decides."""
 
 if __name__ == "__main__":
     main()

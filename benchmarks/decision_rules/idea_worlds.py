@@ -41,6 +41,7 @@ class IdeaWorld:
         drift: by how much each run is better than the one before it.
         crash: share of runs that crash, whatever they have.
         diverge: ideas that do nothing, and make every run with them diverge.
+        halfway: whether the effects are looked at after half of the design too.
     """
 
     name: str
@@ -54,11 +55,12 @@ class IdeaWorld:
     drift: float = 0.0
     crash: float = 0.0
     diverge: int = 0
+    halfway: bool = False
 
     @property
-    def loses_runs(self) -> bool:
-        """Whether runs may end without a value."""
-        return bool(self.crash or self.diverge)
+    def needs_course(self) -> bool:
+        """Whether what is run next depends on how runs ended."""
+        return bool(self.crash or self.diverge or self.halfway)
 
     def draw(self, sessions: int) -> IdeaSessions:
         """Draw the truth of sessions."""
@@ -223,7 +225,12 @@ def choose_ideas(sessions: IdeaSessions, own: ScreenDesign, rng: np.random.Gener
     for run, row_N in enumerate(levels_RN):
         has_SN = np.tile(row_N > 0, (count, 1))
         values_SR[:, run] = sessions.values(rng, has_SN, np.full((count, 1), float(BANK + run)))[:, 0]
-    fit = fit_effects(own.space.model_matrix(levels_RN), values_SR)
+    return choose_by_values(own, values_SR, past_SB)
+
+
+def choose_by_values(own: ScreenDesign, values_SR: np.ndarray, past_SB: np.ndarray) -> np.ndarray:
+    """What values of a design's runs choose in each session, (S, N), as `estimate_effects` does."""
+    fit = fit_effects(own.space.model_matrix(own.levels_NF), values_SR)
     pooled = pool_residuals(fit.squares_W, fit.df, past_SB)
     errors_SN = pooled.sigma_W[:, None] * fit.unit_errors_P[1:]
     p_SN = p_of_gains(fit.effects_WP[:, 1:], errors_SN, pooled.df_W[:, None])
@@ -267,7 +274,9 @@ def run_course(sessions: IdeaSessions) -> IdeaEnds:
     world, count = sessions.world, len(sessions.gains_SN)
     kept_SN, confirmed_S = np.zeros((count, world.ideas), dtype=bool), np.zeros(count, dtype=bool)
     runs_S = np.zeros(count)
-    terms = ScreenTerms(name="", baseline="", metric="", higher=True, runs=world.runs, first_seed=0)
+    terms = ScreenTerms(
+        name="", baseline="", metric="", higher=True, runs=world.runs, first_seed=0, halfway=world.halfway
+    )
     none_1B = np.arange(BANK, dtype=float)[None, :]
     for rows, own in make_designs(world, count):
         for session in range(rows.start, rows.stop):
@@ -284,4 +293,4 @@ def run_course(sessions: IdeaSessions) -> IdeaEnds:
 
 def screen_ideas(sessions: IdeaSessions) -> IdeaEnds:
     """Judge all ideas of each session in one design."""
-    return run_course(sessions) if sessions.world.loses_runs else run_screen(sessions)
+    return run_course(sessions) if sessions.world.needs_course else run_screen(sessions)

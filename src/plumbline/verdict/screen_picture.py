@@ -114,7 +114,7 @@ class ScreenPicture:
                 "x": x(quantile),
                 "y": y(size),
                 "mark": self._mark(name),
-                "label": shorten(name) if name in self.chosen else "",
+                "label": shorten(name) if name in self.chosen or size > self.simultaneous else "",
                 "says": f"{name}: {axis.label(size)}",
             }
             for name, quantile, size in self.half_normal

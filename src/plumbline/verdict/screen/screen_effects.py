@@ -161,7 +161,7 @@ def estimate_effects(
     sigma, df = float(pooled.sigma_W[0]), float(pooled.df_W[0])
     source = POOLED if pooled.with_past_W[0] and fit.df else PAST if pooled.with_past_W[0] else RESIDUALS
     residual_sigma = math.sqrt(fit.squares_W[0] / fit.df) if fit.df else math.nan
-    past_spread = pool_spreads([past] if past else [])
+    past_spread = pool_spreads([past] if len(past) else [])
     gains_Q, units_Q = fit.effects_WP[0, 1:], fit.unit_errors_P[1:]
     residuals = dict(zip(used, fit.residuals_WN[0].tolist(), strict=True))
     interactions, tested = _find_interactions(design, used, fit)
