@@ -160,9 +160,10 @@ def write_page(screened: Mapping[str, Any], tried: Mapping[str, Mapping[str, Any
     atomic_write_text(out, f"{head}\n\n{table}\n\n{spreads}\n\n{screened['sentence']}\n")
 
 
-def format_gain(value: float, low: float, high: float) -> str:
-    """A gain with its interval."""
-    return f"{value:+.3f} ({low:+.3f} to {high:+.3f})"
+def format_gain(value: float, low: float | None, high: float) -> str:
+    """A gain with its interval, which has no lower end where no look could keep yet."""
+    ends = f"below {high:+.3f}" if low is None else f"{low:+.3f} to {high:+.3f}"
+    return f"{value:+.3f} ({ends})"
 
 
 def main() -> None:
