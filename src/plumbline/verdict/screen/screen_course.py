@@ -141,7 +141,7 @@ def advance(
     )
     if effects is None or not effects.df or all(effect.gain != effect.gain for effect in effects.effects):
         reason = f"{len(course.made) - len(course.lost)} of its {len(course.made)} runs have a value"
-        return end_without_verdict(terms, course.design, course.made, f"{reason}, which tell no effect apart")
+        return withhold(decision, f"{reason}, which tell no effect apart")
     chosen = tuple(effect.level for effect in effects.effects if effect.chosen)
     if not chosen:
         return _finish(replace(decision, verdict=Outcome.DISCARD))
