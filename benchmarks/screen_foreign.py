@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -149,12 +150,20 @@ def write_page(screened: Mapping[str, Any], tried: Mapping[str, Mapping[str, Any
         "against the baseline alone."
     )
     table = tabulate(rows, headers=HEAD, tablefmt="pipe", disable_numparse=True)
-    atomic_write_text(out, f"{head}\n\n{table}\n\n{screened['sentence']}\n")
+    values = {run["seed"]: run["value"] for each in tried.values() for run in each["runs"] if run["arm"] == "baseline"}
+    spreads = (
+        f"Runs of the baseline spread by {statistics.stdev(values.values()):.3f} over their seeds; runs of the design "
+        f"spread by {screened['effects']['residual_sigma']:.3f} around the sum of their effects: so far is what ideas "
+        "do together from adding up, and so much wider are the intervals of effects than the seeds alone would make "
+        "them."
+    )
+    atomic_write_text(out, f"{head}\n\n{table}\n\n{spreads}\n\n{screened['sentence']}\n")
 
 
-def format_gain(value: float, low: float, high: float) -> str:
-    """A gain with its interval."""
-    return f"{value:+.3f} ({low:+.3f} to {high:+.3f})"
+def format_gain(value: float, low: float | None, high: float) -> str:
+    """A gain with its interval, which has no lower end where no look could keep yet."""
+    ends = f"below {high:+.3f}" if low is None else f"{low:+.3f} to {high:+.3f}"
+    return f"{value:+.3f} ({ends})"
 
 
 def main() -> None:

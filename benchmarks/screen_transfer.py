@@ -125,9 +125,13 @@ def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: lis
         f"{format_count(len(decision['design']['rows']), 'run')} of the design, {decision['terms']['size']}. "
         "A gain is in nats a token of validation loss, better upwards. In the screen it is what a level gains over the "
         "baseline's in its slot, as an average over what other slots have; alone it is a run or three of the method "
-        f"against {len(losses[baseline])} of the baseline. Sigma of a run is {effects['sigma']:.3g} in the screen "
-        f"({effects['df']:g} degrees of freedom; what does not add up is in it), {sigma:.3g} by seeds ({df} degrees of "
-        "freedom)."
+        f"against {len(losses[baseline])} of the baseline."
+    )
+    wider = float(special.fdtrc(effects["residual_df"], df, (effects["residual_sigma"] / sigma) ** 2))
+    spread = (
+        f"Whether they add up: around the sum of its levels a run of the screen spreads by "
+        f"{effects['residual_sigma']:.3g} ({effects['residual_df']} degrees of freedom), seeds alone spread by "
+        f"{sigma:.3g} ({df}); if all added up, the two would be alike (F test, p = {wider:.2g})."
     )
     parts = [
         "# Do the modifications of the transfer study add up? (demo size)",
@@ -136,6 +140,7 @@ def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: lis
         decision["sentence"],
         text,
         write_grid(heads, rows),
+        spread,
         "![Every effect with its interval, and the half-normal plot](screen_transfer.svg)",
         "## The study's own combinations",
         write_combinations(losses, specs, by_level, baseline),

@@ -62,5 +62,5 @@ def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path
 
 def test_its_exit_codes_are_those_of_verdicts(page: str) -> None:
     codes = {int(code) for code in re.findall(r"^\| (\d+) \| ", page, re.MULTILINE)}
-    outcomes = (Outcome.KEEP, Outcome.DISCARD, Outcome.UNDECIDED, Outcome.CANNOT_BE_JUDGED)
+    outcomes = (Outcome.KEEP, Outcome.DISCARD, Outcome.UNDECIDED, Outcome.CANNOT_BE_JUDGED, Outcome.IMPLAUSIBLE)
     assert codes == {outcome.exit_code for outcome in outcomes}

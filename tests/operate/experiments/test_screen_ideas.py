@@ -51,6 +51,7 @@ def test_what_sets_a_flag() -> None:
         (TWO, "ideas: 1 of them", "plumbline try -m"),
         (f'{TWO}b = {{ ptch = "p" }}\n', "ideas.b: unknown key 'ptch'", "did you mean 'patch'"),
         (f"{TWO}b = {{}}\n", "ideas.b: is empty", "write flags"),
+        (f'{TWO}baseline = {{ flags = "--y" }}\n', "ideas.baseline", "another name"),
         (f'{TWO}b = {{ flags = " " }}\n', "ideas.b: is empty", "write flags"),
         (f'{TWO}b = "--y"\n', "ideas.b", "{ flags = '--y' }"),
         (f"{TWO}b = {{ flags = 3 }}\n", "ideas.b.flags", "is not a text"),

@@ -25,7 +25,7 @@ from tests.operate.experiments.trainer_folder import Done, banked, git, plumblin
 TRAINER = """\
 import random, sys
 flags = {"--seed": 0} | dict(zip(sys.argv[1::2], sys.argv[2::2]))
-gain = {"--warmup": 0.05, "--clip": 0.04, "--longer": 0.05, "--worse": -0.05}
+gain = {"--warmup": 0.05, "--clip": 0.04, "--longer": 0.05, "--worse": -0.05, "--leak": 2}
 steps = 40 if "--longer" in flags else 10
 if "--broken" in flags:
     raise SystemExit(3)
@@ -116,6 +116,9 @@ def test_ideas_that_gain_are_chosen_and_confirmed(folder: Path) -> None:
     assert again == report and len(banked(folder)) == len(runs), "decided already"
     page = Path(report["page"])
     assert report["sentence"] in page.read_text() and page.with_suffix(".svg").exists()
+    html = page.with_suffix(".html").read_text()
+    assert html.count("<svg") == html.count("</svg>") == 1 and "<code>patched</code></td>" in html
+    assert "<img" not in html and "confirmed" in html
     entries = ledger.read(folder / ".plumbline/decisions.jsonl").entries
     assert [entry.name.partition(" in ")[0] for entry in entries if entry.is_try] == names
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
@@ -204,6 +207,16 @@ def test_what_a_chosen_idea_takes_is_told_or_refused(folder: Path) -> None:
     assert "had to be equal" in refused["sentence"]
 
 
+def test_a_gain_that_no_change_had_is_to_be_looked_at(folder: Path) -> None:
+    write_ideas(folder, "warmup", "none", leak='{ flags = "--leak 1" }')
+    report = report_of(screen(folder, "--json", "--fresh-runs", "2"))
+    assert (report["exit_code"], report["verdict"]) == (14, "implausible") and "`leak`" in report["sentence"]
+    runs = banked(folder)
+    accepted = report_of(screen(folder, "--json", "--fresh-runs", "2", "--accept-implausible"))
+    assert accepted["exit_code"] == 0 and "--accept-implausible" in accepted["notes"][-1]
+    assert banked(folder) == runs
+
+
 def test_conflicts_are_told_before_any_run(folder: Path) -> None:
     other = folder / "ideas/other.patch"
     text = (folder / "ideas/patched.patch").read_text()
@@ -243,6 +256,7 @@ def test_what_cannot_be_meant_is_refused_with_its_remedy(folder: Path, tmp_path:
         ({"p": '{ patch = "none.patch" }'}, "ideas.p.patch", "there is no file"),
         ({"b": '{ branch = "branch" }'}, "ideas.b.branch", "did you mean 'branched'"),
         ({"w": '{ flags = "--warmup 1" }'}, "ideas.w", "the same as ideas.warmup"),
+        ({"p": PATCH, "q": '{ patch = "ideas/patched.patch" }'}, "ideas.q", "the same as ideas.p"),
         ({"w": "{ flag = 3 }"}, "ideas.w", "did you mean 'flags'"),
     ):
         write_ideas(folder, "warmup", **others)

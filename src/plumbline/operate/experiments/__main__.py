@@ -48,7 +48,9 @@ def arguments() -> command_line.Parser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     _try(verbs)
     _confirm(verbs)
-    _add_project_options(add_screen(verbs))
+    screen = add_screen(verbs)
+    _add_project_options(screen)
+    _add_accept_implausible(screen)
     for verb, purpose in (
         ("noise", "what is known of the noise of a run, and what so many seeds resolve"),
         ("log", "every decision, and what was tried without one"),

@@ -21,7 +21,7 @@ from plumbline.core import command_line, process_record
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
 from plumbline.core.formats import format_count
-from plumbline.operate.experiments.carry_out_experiment import describe_run, shorten_path, tell
+from plumbline.operate.experiments.carry_out_experiment import RunGain, describe_run, shorten_path, tell
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.screen_evidence import examine_design, examine_fresh_runs
 from plumbline.operate.experiments.screen_source import ScreenSource, Settings
@@ -32,7 +32,13 @@ from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.ledger import IN_SCREEN, SCREEN, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page, screen_plan
-from plumbline.verdict.screen.screen_course import ScreenDecision, advance, end_without_verdict, withhold
+from plumbline.verdict.screen.screen_course import (
+    ScreenDecision,
+    advance,
+    end_without_verdict,
+    withhold,
+    withhold_implausible,
+)
 from plumbline.verdict.screen.screen_design import Factor, Level, ScreenDesign, count_parameters, make_design
 from plumbline.verdict.screen.screen_runs import DESIGN, FRESH, ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
@@ -152,7 +158,8 @@ class Screening:
         if not (self.page.exists() and numbers.exists()):
             return None
         decision = screen_page.read(numbers)
-        return None if decision.verdict == Outcome.CANNOT_BE_JUDGED else decision
+        looked_at = decision.verdict == Outcome.IMPLAUSIBLE and self.source.options.accept_implausible
+        return None if decision.verdict == Outcome.CANNOT_BE_JUDGED or looked_at else decision
 
     def conduct(self) -> ScreenDecision:
         """Write the design, enter the tries, run until it is decided, and write the decision with its page."""
@@ -261,9 +268,34 @@ class Screening:
             decision = replace(decision, fresh_comparability=own, changed_files=evidence.changed_files)
             answers = {**answers, **{f"fresh: {name}": answer for name, answer in own.items()}}
         refusal = every_check.describe_refusal(answers)
-        if not refusal or decision.verdict == Outcome.CANNOT_BE_JUDGED:
+        if refusal and decision.verdict != Outcome.CANNOT_BE_JUDGED:
+            return withhold(decision, refusal)
+        return self._withhold_implausible(decision) if decision.verdict.is_kept else decision
+
+    def _withhold_implausible(self, decision: ScreenDecision) -> ScreenDecision:
+        """Confirm nothing with a level whose gain no modification had, before somebody has examined it; no bound is
+        known of what many gain together.
+        """
+        effects, source = decision.effects, self.source
+        if effects is None:
             return decision
-        return withhold(decision, refusal)
+        values = {
+            part: [each.run.value for each in decision.runs if each.request.part == part and each.run.value is not None]
+            for part in (DESIGN, FRESH)
+        }
+        for effect in effects.effects:
+            gain = RunGain(
+                value=effect.gain,
+                sigma=effects.sigma,
+                df=effects.df,
+                baseline_values=[effects.baseline],
+                candidate_values=[*values[DESIGN], *values[FRESH]],
+            )
+            if effect.chosen and (reason := source.explain_implausible(gain)) is not None:
+                return withhold_implausible(
+                    decision, effect.level, reason, looked_at=bool(source.options.accept_implausible)
+                )
+        return decision
 
     def _write(self, decision: ScreenDecision) -> ScreenDecision:
         """Enter what was decided, of the whole and of each idea, and write the page with it."""

@@ -24,9 +24,10 @@ from plumbline.operate.experiments import (
     measuring_terms,
     screen_ideas,
 )
-from plumbline.operate.experiments.carry_out_experiment import tell
+from plumbline.operate.experiments.carry_out_experiment import RunGain, tell
 from plumbline.operate.experiments.folder_arguments import load_baseline, place_of, question_again, slug
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.operate.experiments.folder_source import explain_implausible
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.screen_ideas import IdeasFile
 from plumbline.verdict.decision.bank import Bank
@@ -185,7 +186,14 @@ class FolderScreen:
         if names not in self._arms:
             flags = [*self.base.flags, *(word for name in names for word in self.ideas.ideas[name].words)]
             changes = [self.changes[name] for name in names if name in self.changes]
-            self._arms[names] = self._merger.make_arm(changes, flags, " + ".join(names))
+            arm = self._merger.make_arm(changes, flags, " + ".join(names))
+            same = next((other for other, each in self._arms.items() if each.method == arm.method), None)
+            if same is not None:
+                raise PlumblineError(
+                    f"{self.options.ideas}: ideas.{arm.words}: is the same as ideas.{self._arms[same].words}; take one "
+                    f"of the ideas out, or name them in {screen_ideas.NEVER_TOGETHER}"
+                )
+            self._arms[names] = arm
         return self._arms[names]
 
     def require_different(self) -> None:
@@ -194,13 +202,8 @@ class FolderScreen:
         Raises:
             PlumblineError: two are; both are named.
         """
-        methods: dict[str, str] = {}
         for name in self.ideas.ideas:
-            other = methods.setdefault(self.make_arm((name,)).method, name)
-            if other != name:
-                raise PlumblineError(
-                    f"{self.options.ideas}: ideas.{name}: is the same as ideas.{other}; take one of them out"
-                )
+            self.make_arm((name,))
 
     def hold(self) -> AbstractContextManager[None]:
         """Nothing: the folder is held already."""
@@ -258,6 +261,10 @@ class FolderScreen:
 
     def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> None:
         """Nothing more is known of a folder's runs."""
+
+    def explain_implausible(self, gain: RunGain) -> str | None:
+        """What to look at, where no change of one thing gains so much."""
+        return explain_implausible(gain, higher=self.terms.higher)
 
     def describe_set(self, settings: Mapping[str, str]) -> str:
         """State how the ideas that were chosen are kept: `try` keeps them as one change, with runs of its own."""

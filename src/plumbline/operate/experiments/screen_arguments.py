@@ -19,7 +19,8 @@ ideas, each flags of the command, a patch or a branch:
 
 With --study it is the methods of a study: each slot in which they differ is a factor, and a run has in each slot what
 one of them has there. Nothing moves a baseline. Exit codes: 0 what was chosen is confirmed, 10
-nothing was chosen, or its fresh runs are not better, 11 undecided, 13 cannot be judged; 1 an error of Plumbline's own,
+nothing was chosen, or its fresh runs are not better, 11 undecided, 13 cannot be judged, 14 one
+gains more than any modification had, and is to be looked at; 1 an error of Plumbline's own,
 2 usage, 75 stopped on request, 130 interrupted. The same command continues what was stopped.
 """
 

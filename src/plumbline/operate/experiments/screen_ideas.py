@@ -13,6 +13,7 @@ from msgspec import Meta
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.structs import ClosedStruct, Fault, convert
 from plumbline.core.toml_keys import check_keys
+from plumbline.verdict.decision.experiment import BASELINE
 
 #: The key of pairs that are never in one run.
 NEVER_TOGETHER = "never_together"
@@ -75,6 +76,8 @@ class IdeasFile(ClosedStruct, frozen=True, kw_only=True):
                 f"{len(self.ideas)} of them, and a screen has 2 to {MOST_IDEAS}; for one, plumbline try -m WORDS",
                 "ideas",
             )
+        if BASELINE in self.ideas:
+            raise Fault("is what ideas are compared with; give the idea another name", "ideas", BASELINE)
         for number, group in enumerate(self.never_together):
             if len(set(group)) < 2:
                 raise Fault(f"{list(group)} names no two ideas; name two or more", NEVER_TOGETHER, number)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from plumbline.operate.experiments.carry_out_experiment import RunGain
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.decision.bank import Bank
@@ -84,6 +85,9 @@ class ScreenSource(Protocol):
 
     def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> CheckAnswer | None:
         """Check the fresh runs of both arms as a try does before a keep; None where nothing more is known of them."""
+
+    def explain_implausible(self, gain: RunGain) -> str | None:
+        """What to look at, where nothing ever gained so much as one level."""
 
     def describe_set(self, settings: Settings) -> str:
         """State how the levels that were chosen can be kept; nothing here moves a baseline."""

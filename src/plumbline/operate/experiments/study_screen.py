@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -21,7 +22,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import carry_out_screen, study_arguments
-from plumbline.operate.experiments.carry_out_experiment import tell
+from plumbline.operate.experiments.carry_out_experiment import RunGain, tell
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.study_verbs import check_own_method, make_place
 from plumbline.plan import fit_to_time, machines
@@ -304,6 +305,13 @@ class StudyScreen:
                 )
             texts.append(f"{self.against if arm == BASELINE else arm}: {check.text}")
         return holds("; ".join(texts))
+
+    def explain_implausible(self, gain: RunGain) -> str | None:
+        """What to look at, where nothing ever gained so much."""
+        from plumbline.verdict import implausible_gain
+
+        mean, preset = statistics.fmean(gain.baseline_values), self.project.name
+        return implausible_gain.describe_implausible_gain(gain.value, gain.sigma, gain.df, mean, preset, loss=True)
 
     @property
     def most_at_once(self) -> int:

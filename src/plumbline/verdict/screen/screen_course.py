@@ -235,6 +235,15 @@ def withhold(decision: ScreenDecision, reason: str) -> ScreenDecision:
     return replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, sentence=sentence)
 
 
+def withhold_implausible(decision: ScreenDecision, level: Level, reason: str, *, looked_at: bool) -> ScreenDecision:
+    """Withhold what is confirmed where a level gains more than any modification had, unless that was looked at."""
+    if looked_at:
+        said = f"{name_level(level)}: {reason}. So large a gain was said to have been looked at (--accept-implausible)."
+        return replace(decision, notes=(*decision.notes, said))
+    sentence = f"{name_level(level)} is not taken for a gain before somebody has looked at it: {reason}."
+    return replace(decision, verdict=Outcome.IMPLAUSIBLE, sentence=sentence)
+
+
 def end_without_verdict(
     terms: ScreenTerms, design: ScreenDesign, runs: Sequence[ScreenRun], reason: str
 ) -> ScreenDecision:

@@ -1,6 +1,7 @@
 """Writes the page of a screen: the sentence, effects, the chosen set, interactions, the design as a matrix, the limits.
 
-Next to the page (`x.md`) stand its picture (`x.svg`) and every number of it (`x.json`), from which it is made again.
+Next to the page (`x.md`) stand the same as HTML (`x.html`), its picture (`x.svg`) and every number of it (`x.json`),
+from which it is made again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, TextIO
 import msgspec
 
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.files import read_json
+from plumbline.core.files import atomic_write_text, read_json
 from plumbline.core.formats import format_count
 from plumbline.stats.factor_effects import WIDER_LEVEL
 from plumbline.stats.fresh_runs import MeanDifference
@@ -30,6 +31,7 @@ from plumbline.verdict.formatting import (
     quote,
     write_grid,
 )
+from plumbline.verdict.html_page import make_html
 from plumbline.verdict.page import VerdictPage, escape_tags, write_list
 from plumbline.verdict.picture import PicturedGain
 from plumbline.verdict.screen.screen_course import DESIGN, FRESH, LEFT_OUT, ScreenDecision
@@ -52,8 +54,11 @@ LIMITS = (
 
 
 def write(decision: ScreenDecision, page: Path) -> None:
-    """Write the page, its picture and its numbers."""
-    make_page(decision).write(page, decision_to_json(decision))
+    """Write the page, also as HTML, its picture and its numbers."""
+    made = make_page(decision)
+    text = make_html(made.title, made.markdown(page.with_suffix(".svg").name), made.picture.svg())
+    atomic_write_text(page.with_suffix(".html"), text)
+    made.write(page, decision_to_json(decision))
 
 
 def read(path: Path) -> ScreenDecision:
