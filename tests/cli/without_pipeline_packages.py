@@ -16,7 +16,7 @@ from typing import Any
 
 from plumbline.core.pipeline_packages import MODULES
 
-HIDDEN = MODULES - {"markdown_it"} | {"scipy.stats", "statsmodels"}  # rich brings markdown_it
+HIDDEN = MODULES | {"scipy.stats", "statsmodels"}
 
 
 class Without(MetaPathFinder):

@@ -37,6 +37,9 @@ WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
 AUDIT = "../audit/paper/test_tutorial.py::test_the_tutorial_is_what_happens"
 GATE = "../verdict/gate/test_gate_docs.py::test_every_command_of_the_page_does_what_it_says"
 IN_A_FOLDER = "../operate/experiments"
+SCREEN = "test_screen.py::test_methods_of_a_study_are_screened_by_its_own_runs"
+IDEAS = f"{IN_A_FOLDER}/test_screen_docs.py::test_every_command_of_the_page_does_what_it_says"
+THREE_RULES = f"{IN_A_FOLDER}/test_loop_examples.py::test_sixty_ideas_are_drawn_by_three_rules"
 SET_UP = f"{IN_A_FOLDER}/test_setup_trainer_verb.py::test_a_first_run_says_the_metric_the_seed"
 TRIED = f"{IN_A_FOLDER}/test_try_in_a_folder.py::test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone"
 NEW = "../cli/test_new.py::test_{}"
@@ -67,6 +70,9 @@ ELSEWHERE = {
     "plumbline rebuild re": RECORD,
     "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
+    "plumbline screen --study": SCREEN,
+    "plumbline screen ideas.toml": IDEAS,
+    "python examples/loop/side_by_side.py": THREE_RULES,
     "plumbline verdict printed.csv": PRINTED,
     "plumbline verdict table3.csv": PRINTED,
     "plumbline setup-trainer": SET_UP,

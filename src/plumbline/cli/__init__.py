@@ -66,6 +66,7 @@ GROUPS = {
     "Is this change real?": {
         "try": Verb("plumbline.operate.experiments", "run a change and its baseline until that is decided"),
         "confirm": Verb("plumbline.operate.experiments", "repeat what was kept with fresh seeds: the number to claim"),
+        "screen": Verb("plumbline.operate.experiments", "judge many changes in one design of runs, and confirm them"),
         "noise": Verb("plumbline.operate.experiments", "show the noise of a run, and what so many seeds resolve"),
         "log": Verb("plumbline.operate.experiments", "list every decision, and what was tried"),
         "page": Verb("plumbline.operate.experiments", "write the page of an experiment again"),

@@ -13,7 +13,7 @@ INSTALL = "pip install '.[pipeline]' in a clone of Plumbline (nothing is release
 #: Modules that come with the extra: those of its packages, and of theirs those that this package imports itself.
 MODULES = frozenset(
     {
-        *("accelerate", "configargparse", "datasets", "huggingface_hub", "lm_eval", "markdown_it", "matplotlib"),
+        *("accelerate", "configargparse", "datasets", "huggingface_hub", "lm_eval", "matplotlib"),
         *("pandas", "psutil", "pyarrow", "safetensors", "snakemake", "snakemake_executor_plugin_slurm"),
         *("snakemake_interface_common", "snakemake_interface_logger_plugins", "threadpoolctl", "tokenizers", "torch"),
         *("tqdm", "transformers"),

@@ -121,8 +121,17 @@ def _fit_scale(
     return FittedBudget(options=options, seconds=all_runs, per_parameter=tokens / price.parameters, message=message)
 
 
-def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
-    """Write how many of these runs are to be trained and how long they take, with the data that they need.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpectedTime:
+    """How long runs take that are still to be trained, with the data that they need; `runs`: how many these are."""
+
+    runs: int
+    seconds: float
+    message: str
+
+
+def estimate_time(project: Project, study: Study, runs: Sequence[Run]) -> ExpectedTime:
+    """Estimate how many of these runs are to be trained and how long they take, with the data that they need.
 
     Speed is as in `fit_budget`; operations are counted where a plan has counted them, else estimated, so that torch is
     not needed.
@@ -130,17 +139,23 @@ def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> st
     prices = estimator(project, calibrate_on=[*project.runs.values(), *_find_earlier(project, study.code)])
     to_do = [run for run in runs if not prices.is_trained(run)]
     if not to_do:
-        return "Nothing is to be trained: all runs are there."
-    rounds = math.ceil(len(to_do) / prices.machine.runs_at_once(to_do))
-    training = rounds * max(prices.pretrain_seconds(run) for run in to_do)
+        return ExpectedTime(runs=0, seconds=0.0, message="Nothing is to be trained: all runs are there.")
+    at_once, seconds = prices.machine.runs_at_once(to_do), [prices.pretrain_seconds(run) for run in to_do]
+    training = sum(max(seconds[first : first + at_once]) for first in range(0, len(to_do), at_once))
     stage = data_stage.seconds(project, to_do)
     data = "; the data before them take a time that is not known" if stage is None else ""
     about, are = "" if prices.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
-    there = f"{len(runs) - len(to_do)} of {len(runs)} are there"
-    return (
-        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{format_duration(training + (stage or 0.0))} "
+    there, whole = f"{len(runs) - len(to_do)} of {len(runs)} are there", training + (stage or 0.0)
+    message = (
+        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{format_duration(whole)} "
         f"on {prices.machine.label}, {_describe_speed(prices)}{data}."
     )
+    return ExpectedTime(runs=len(to_do), seconds=whole, message=message)
+
+
+def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
+    """Write how many of these runs are to be trained and how long they take, with the data that they need."""
+    return estimate_time(project, study, runs).message
 
 
 def _describe_speed(prices: RunEstimator) -> str:

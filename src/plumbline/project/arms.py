@@ -1,4 +1,4 @@
-"""Trains the arms of an experiment as runs of the DAG: an interim analysis makes Snakemake run those that are missing.
+"""Trains the arms of an experiment or a screen as runs of the DAG: Snakemake is asked for those that are missing.
 
 What an arm gives is read from the finished run: its last validation loss, what it took, and on what it was made.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,22 +37,29 @@ MACHINES = ("no disk space", "No space left", "cannot be read or written", "aske
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyArms:
-    """The two arms of a method of a study, or of a user's own file, against its baseline.
+class ArmsOfStudy(ABC):
+    """Arms that a study, or a user's own file, trains; one of them is the baseline.
 
     Attributes:
         project: with everything that the command line stated.
-        settings: `config.experiment` without its seeds.
-        candidate: the candidate's name in the experiment.
+        settings: `config.experiment` without its seeds, and without the arms of a screen.
         snakemake_options: further arguments for Snakemake: profiles, and the KEY=VALUE words of the user.
         at_once: runs that stand next to each other.
     """
 
     project: Project
     settings: dict[str, Any]
-    candidate: str
     snakemake_options: Sequence[str] = ()
     at_once: int = 1
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """The names of the arms in the experiment."""
+
+    @abstractmethod
+    def ask_for(self, seeds: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+        """Write `config.experiment` for these runs: arm -> seeds, in the order of `names`."""
 
     @cached_property
     def study(self) -> Study:
@@ -61,11 +69,12 @@ class StudyArms:
 
     @cached_property
     def _runs(self) -> dict[str, Run]:
-        """A run of each arm, by the arm's name."""
-        config = self.settings | {"baseline_seeds": [0], "seeds": [0]}
+        """A run of each arm, by the arm's name, with the seed 0."""
+        # Each with a seed of its own, so that arms which train the same are told apart.
+        config = self.ask_for({arm: [number] for number, arm in enumerate(self.names)})
         experiment = experiment_runs.load(config, self.study, self.project.root, self.project.config["data"]["source"])
-        theirs, ours = (experiment.of_method(name)[0] for name in (experiment.against, experiment.method))
-        return {BASELINE: theirs, self.candidate: ours}
+        runs = zip(self.names, experiment.runs.values(), strict=True)
+        return {arm: replace(run, spec=self._reseed(run.spec, 0)) for arm, run in runs}
 
     def run_of(self, arm: str) -> Run:
         """A run of an arm, to read what all of its runs share."""
@@ -98,9 +107,9 @@ class StudyArms:
         return describe_size(self.study.scale_label(self.settings["scale"]), self.study.preset, specs)
 
     @property
-    def differs(self) -> tuple[str, ...]:
-        """In what the candidate's recipe differs beyond its model."""
-        return tuple(list_differences(self._runs[self.candidate].spec, self.spec))
+    def varies(self) -> str:
+        """What a seed changes, as text."""
+        return "initialisation and data order" if self.settings.get("vary") == BOTH else "initialisation"
 
     def method(self, arm: str) -> str:
         """Name what an arm trains: other code of the same name is another method."""
@@ -113,8 +122,11 @@ class StudyArms:
 
     def spec_of(self, arm: str, seed: int) -> RunSpec:
         """The spec of a run."""
+        return self._reseed(self._runs[arm].spec, seed)
+
+    def _reseed(self, spec: RunSpec, seed: int) -> RunSpec:
         both = {"data_seed": seed} if self.settings.get("vary") == BOTH else {}
-        return structs.replace(self._runs[arm].spec, init_seed=seed, **both)
+        return structs.replace(spec, init_seed=seed, **both)
 
     def folder(self, arm: str, seed: int) -> Path:
         """The folder of a run's outputs."""
@@ -149,9 +161,7 @@ class StudyArms:
 
     def configuration(self, pairs: Sequence[tuple[str, int]]) -> list[str]:
         """The KEY=VALUE words that put these runs into the DAG."""
-        theirs = sorted(seed for arm, seed in pairs if arm == BASELINE)
-        ours = sorted(seed for arm, seed in pairs if arm != BASELINE)
-        experiment = self.settings | {"baseline_seeds": theirs, "seeds": ours}
+        seeds = {name: sorted(seed for arm, seed in pairs if arm == name) for name in self.names}
         # Of a user's own file the study that it extends is planned next to it.
         study = self.study.code if self.project.mine else self.study.name
         return [
@@ -159,7 +169,7 @@ class StudyArms:
             f"studies=[{study}]",
             f"main_study={study}",
             *([f"mine={self.project.mine.path}"] if self.project.mine else []),
-            f"experiment={json.dumps(experiment)}",
+            f"experiment={json.dumps(self.ask_for(seeds))}",
         ]
 
     def read(self, arm: str, seed: int) -> ArmRun | None:
@@ -215,6 +225,52 @@ class StudyArms:
         return ArmRun(
             arm=arm, seed=seed, value=None, outcome=CRASHED, run_id=spec.run_id, why=f"{lines[-1]}; the log is {log}"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyArms(ArmsOfStudy):
+    """The two arms of a method of a study, or of a user's own file, against its baseline.
+
+    Attributes:
+        candidate: the candidate's name in the experiment.
+    """
+
+    candidate: str
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The baseline, then the candidate."""
+        return (BASELINE, self.candidate)
+
+    def ask_for(self, seeds: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+        """Write `config.experiment` for these runs."""
+        return self.settings | {"baseline_seeds": list(seeds[BASELINE]), "seeds": list(seeds[self.candidate])}
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """In what the candidate's recipe differs beyond its model."""
+        return tuple(list_differences(self._runs[self.candidate].spec, self.spec))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenArms(ArmsOfStudy):
+    """Combinations of a study's methods.
+
+    Attributes:
+        arms: arm -> the `method` of the study that it is, or its `levels` (slot -> method).
+    """
+
+    arms: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The arms, in their order."""
+        return tuple(self.arms)
+
+    def ask_for(self, seeds: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+        """Write `config.experiment` for these runs; arms without one are left out."""
+        arms = [{**self.arms[arm], "seeds": list(each)} for arm, each in seeds.items() if each]
+        return self.settings | {"arms": arms}
 
 
 def _fingerprint(manifest: dict[str, Any]) -> str:

@@ -70,8 +70,22 @@ class EvaluationPart(ClosedStruct, frozen=True, kw_only=True):
         require_without(PATH, self.folder, "folder")
 
 
+class ScreenedArm(ClosedStruct, frozen=True, kw_only=True):
+    """An arm of a screen: a method, or in each slot that `levels` names what a method has there."""
+
+    seeds: list[WholeNumber]
+    method: Absent[_Method] = None
+    levels: Absent[dict[Name, _Method]] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.method is None) == (self.levels is None):
+            raise Fault("has one of `method` and `levels`")
+
+
 class ExperimentPart(ClosedStruct, frozen=True, kw_only=True):
-    """Runs that a command asks for: nothing, or all of it but a budget, of which there is nothing or all of it."""
+    """Runs that a command asks for: nothing, or all of it but a budget, of which there is nothing or all of it; with
+    `arms` neither method nor seeds."""
 
     study: Absent[Name] = None
     scale: Absent[Name] = None
@@ -79,6 +93,7 @@ class ExperimentPart(ClosedStruct, frozen=True, kw_only=True):
     against: Absent[_Method] = None
     baseline_seeds: Absent[list[WholeNumber]] = None
     seeds: Absent[list[WholeNumber]] = None
+    arms: Absent[list[ScreenedArm]] = None
     vary: Absent[Literal["initialisation", "both"]] = None
     pack: Absent[Name] = None
     steps: Absent[Count] = None
@@ -89,7 +104,12 @@ class ExperimentPart(ClosedStruct, frozen=True, kw_only=True):
         super().__post_init__()
         budget = ("steps", "warmup_steps", "pack", "validation_sequences")
         present = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
-        needed = ["study", "scale", "method", "against", "baseline_seeds", "seeds"] if present else []
+        needed = ["study", "scale", "against"] if present else []
+        of_two = ("method", "baseline_seeds", "seeds")
+        if present and self.arms is None:
+            needed += of_two
+        elif named := [name for name in of_two if name in present]:
+            raise Fault(f"{named[0]!r} is there beside 'arms', which state their own; remove it")
         needed += budget if set(budget) & set(present) else ()
         if missing := [name for name in needed if name not in present]:
             raise Fault(f"{missing[0]!r} is missing beside {present[-1]!r}; add it")

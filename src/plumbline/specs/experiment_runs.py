@@ -1,6 +1,7 @@
 """Makes the runs of an experiment: a method and its baseline, each with seeds of its own, by the study's own recipe.
 
-`config.experiment` says which (`plumbline try` writes it). Where it names no budget, the runs are those of the study's
+`config.experiment` says which (`plumbline try` writes it; `plumbline screen` has more arms, methods and combinations of
+them: `arms`). Where it names no budget, the runs are those of the study's
 scale, next to its own: ``study/SCALE/method/sSEED``. What it changes of that (steps, warm-up, held-out sequences, pack,
 the order of the data) is part of the runs' specs, which then lie in a folder of their own:
 ``study/SCALE_STEPS_steps_DIGEST/method/sSEED``.
@@ -12,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from msgspec import structs
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import corpus, spec_changes, study_config, study_folders
+from plumbline.specs import combined_methods, corpus, spec_changes, study_config, study_folders
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import ROOT
@@ -55,20 +57,13 @@ class ExperimentRuns:
     Attributes:
         of: the study's own scale.
         scale: the name of the scale of these runs.
-        against: the baseline that `method` is compared with.
-        runs: key -> run; those of `against` come first.
+        runs: key -> run, arm by arm; those of the baseline come first, where there are two.
     """
 
     study: Study
     of: str
     scale: str
-    method: str
-    against: str
     runs: dict[str, Run]
-
-    def of_method(self, method: str) -> list[Run]:
-        """The runs of `method`, in the order of the seeds that were requested."""
-        return [run for run in self.runs.values() if run.spec.method == method]
 
 
 def convert_numbers(configured: Any) -> Any:
@@ -132,10 +127,11 @@ def load(
     Raises:
         PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
     """
-    of, method, against = experiment["scale"], experiment["method"], experiment["against"]
+    of, against = experiment["scale"], experiment["against"]
     study_config.check_scale(study.definition, of, study.preset, WHERE)
-    if method == against:
-        raise PlumblineError(f"{WHERE}: method: {method!r} is also `against`; name another method")
+    arms = list_arms(experiment)
+    if "method" in experiment and experiment["method"] == against:
+        raise PlumblineError(f"{WHERE}: method: {against!r} is also `against`; name another method")
     vary = experiment.get("vary", INITIALISATION)
     if vary != INITIALISATION and "steps" not in experiment:
         experiment = experiment | own_budget(study, of)
@@ -147,19 +143,40 @@ def load(
             f"{study.file}, which has that name already; rename that scale, or change `steps`"
         )
     extended = study_config.load(study.code, study.preset, root, source) if study.code != study.name else study
+    definitions = {
+        inherited: _change_study(owner.definition, experiment, scale, study.preset) if scale != of else owner.definition
+        for inherited, owner in ((True, extended), (False, study))
+    }
+
+    @cache
+    def make_spec(name: str, seed: int) -> RunSpec:
+        definition = definitions[name.partition(".")[0] in study.definition["inherited"]]
+        spec = study_config.make_spec(definition, read, study.preset, scale, name, seed, WHERE)
+        if scale != of:
+            _require_unchanged(spec, experiment, root)
+        return structs.replace(spec, data_seed=seed) if vary == BOTH else spec
+
     size = study.definition["scales"][of][study.preset].get("size", "one_gpu")
     runs: dict[str, Run] = {}
-    for name, seeds in ((against, experiment["baseline_seeds"]), (method, experiment["seeds"])):
-        owner = extended if name.partition(".")[0] in study.definition["inherited"] else study
-        changed = _change_study(owner.definition, experiment, scale, study.preset) if scale != of else owner.definition
-        for seed in seeds:
-            spec = study_config.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
-            if scale != of:
-                _require_unchanged(spec, experiment, root)
-            if vary == BOTH:
-                spec = structs.replace(spec, data_seed=seed)
+    for arm in arms:
+        for seed in arm["seeds"]:
+            if "method" in arm:
+                spec = make_spec(arm["method"], seed)
+            else:
+                choices = {slot: make_spec(name, seed) for slot, name in arm["levels"].items()}
+                spec = combined_methods.combine(make_spec(against, seed), choices)
             runs[spec.key] = Run(spec=spec, groups=("experiment",), size=size)
-    return ExperimentRuns(study=study, of=of, scale=scale, method=method, against=against, runs=runs)
+    return ExperimentRuns(study=study, of=of, scale=scale, runs=runs)
+
+
+def list_arms(experiment: dict[str, Any]) -> list[dict[str, Any]]:
+    """List the arms of an experiment, each with its seeds: those of a screen, or the baseline and the method."""
+    if "arms" in experiment:
+        return list(experiment["arms"])
+    return [
+        {"method": experiment["against"], "seeds": experiment["baseline_seeds"]},
+        {"method": experiment["method"], "seeds": experiment["seeds"]},
+    ]
 
 
 def _require_unchanged(spec: RunSpec, experiment: dict[str, Any], root: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import special
 
@@ -17,3 +21,33 @@ def p_of_fresh_runs(baseline_WB: np.ndarray, fresh_WN: np.ndarray) -> np.ndarray
     variance_W = ((bank - 1) * baseline_WB.var(axis=1, ddof=1) + (runs - 1) * fresh_WN.var(axis=1, ddof=1)) / df
     t_W = (fresh_WN.mean(axis=1) - baseline_WB.mean(axis=1)) / np.sqrt(variance_W * (1 / bank + 1 / runs))
     return np.asarray(special.stdtr(df, -t_W))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifference:
+    """By how much the mean of one arm is above another's, by Student's t with one spread for both."""
+
+    gain: float
+    error: float
+    df: int
+
+    @property
+    def p(self) -> float:
+        """One-sided p of no gain; without any spread the sign decides."""
+        if not self.error:
+            return 0.5 if not self.gain else float(self.gain < 0)
+        return float(special.stdtr(self.df, -self.gain / self.error))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The interval of the gain at a level."""
+        margin = self.error * float(special.stdtrit(self.df, (1 + level) / 2))
+        return self.gain - margin, self.gain + margin
+
+
+def compare_means(baseline: Sequence[float], candidate: Sequence[float], *, higher: bool) -> MeanDifference:
+    """Compare the fresh runs of two arms, two or more of each; a gain counts upwards, whichever way the metric does."""
+    (bank, base), (runs, own) = ((len(arm), np.asarray(arm, dtype=float)) for arm in (baseline, candidate))
+    df = bank + runs - 2
+    squares = float(((base - base.mean()) ** 2).sum() + ((own - own.mean()) ** 2).sum())
+    gain = float(own.mean() - base.mean()) * (1 if higher else -1)
+    return MeanDifference(gain, math.sqrt(squares / df * (1 / bank + 1 / runs)), df)

@@ -35,10 +35,12 @@ from plumbline.verdict.formatting import quote
 PRIMARY = "primary"
 #: The kind of a try whether a gain goes on at other budgets, which moves no baseline.
 BUDGETS = "budgets"
+#: The kind of a try of one of many changes in one design; its name is the change's, `IN_SCREEN`, and the screen's.
+SCREEN, IN_SCREEN = "screen", " in "
 #: Bytes of a page that is read, at most.
 PAGE_BYTES = 64 * 2**20
 #: Kinds whose metric was named before there were values.
-_BEFOREHAND = (PRIMARY, "spec", "try", BUDGETS)
+_BEFOREHAND = (PRIMARY, "spec", "try", BUDGETS, SCREEN)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +48,7 @@ class LedgerEntry:
     """One entry of the ledger: a look at a method's numbers next to a baseline's, in one metric, by one test.
 
     Attributes:
-        kind: what was tried: "numbers", "search", "spec", "try" or `BUDGETS`; or `PRIMARY`.
+        kind: what was tried: "numbers", "search", "spec", "try", `BUDGETS` or `SCREEN`; or `PRIMARY`.
         name: as a reader knows it; a part of what makes two entries different.
         fingerprint: hash of the numbers, or of the spec, that were examined.
         baseline: what it was compared with, by name: tries are counted against it.
@@ -76,6 +78,11 @@ class LedgerEntry:
         """Everything that makes two entries different; equal ones are one try."""
         parts = (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
         return (*parts, self.verdict, self.sentence) if self.verdict else parts
+
+    @property
+    def page_name(self) -> str:
+        """The name of its page."""
+        return self.name.partition(IN_SCREEN)[2] if self.kind == SCREEN else self.name
 
     @property
     def is_try(self) -> bool:

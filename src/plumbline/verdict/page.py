@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
     from plumbline.verdict.budget_picture import BudgetPicture
     from plumbline.verdict.picture import DecisionPicture
+    from plumbline.verdict.screen_picture import ScreenPicture
 
 #: The sections of a page on trained runs, in their order.
 SECTIONS = (
     "What decides",
     "At each budget",
+    "Effects",
+    "The chosen set",
+    "Together",
+    "Design",
     "Runs",
     "Looks",
     "Before the runs",
@@ -54,7 +59,7 @@ class VerdictPage:
 
     title: str
     sentence: str
-    picture: DecisionPicture | BudgetPicture
+    picture: DecisionPicture | BudgetPicture | ScreenPicture
     alt: str
     sections: Mapping[str, str]
     told: Sequence[str] = ()

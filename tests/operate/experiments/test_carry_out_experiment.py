@@ -142,6 +142,6 @@ def test_an_edited_method_is_not_confirmed(
     question = replace(QUESTION, name="softpick", candidate="softpick")
     trainer = NumbersTrainer(noisy(8), "softpick")
     assert run_try(place, question, trainer, **record).verdict == "keep"
-    monkeypatch.setattr(study_verbs, "_make_place", lambda project: place)
+    monkeypatch.setattr(study_verbs, "make_place", lambda project: place)
     with pytest.raises(PlumblineError, match=r"no longer.*plumbline"):
         study_verbs.confirm(args)

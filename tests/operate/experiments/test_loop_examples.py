@@ -101,6 +101,21 @@ def test_the_benchmark_writes_as_it_goes(tmp_path: Path, repository: Path, monke
     assert text.count("world (") == 4 and "1 of 60 proposals, not finished" in text
 
 
+def test_sixty_ideas_are_drawn_by_three_rules(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(repository / "examples/loop")
+    side_by_side = importlib.import_module("side_by_side")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["side_by_side.py", "--gain", "3", "--sessions", "1"])
+    side_by_side.main()
+    rows = {cells[1].strip(): cells for line in capsys.readouterr().out.splitlines() if (cells := line.split("|"))}
+    greedy, screen = ([float(cell) for cell in rows[name][2:6]] for name in ("greedy", "screen"))
+    assert greedy[0] == 61 and screen[0] == 64 + 5 + 10
+    assert screen[2:] == [6, 18] and greedy[3] <= 18, "what is real of that gain is in the set"
+    assert "<svg" in (tmp_path / "side_by_side.svg").read_text()
+
+
 def test_the_stand_in_prints_the_block_that_autoresearch_reads(loop: Loop) -> None:
     printed = loop.call("python train.py").stdout
     assert [line.partition(":")[0] for line in printed.partition("---\n")[2].splitlines()] == BLOCK

@@ -21,6 +21,7 @@ from typing import Any
 
 from plumbline.core import command_line
 from plumbline.core.errors import UsageError
+from plumbline.operate.experiments.screen_arguments import add_screen
 from plumbline.specs import name_completers as names
 
 #: What tells that a folder has a trainer of its own.
@@ -47,6 +48,9 @@ def arguments() -> command_line.Parser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     _try(verbs)
     _confirm(verbs)
+    screen = add_screen(verbs)
+    _add_project_options(screen)
+    _add_accept_implausible(screen)
     for verb, purpose in (
         ("noise", "what is known of the noise of a run, and what so many seeds resolve"),
         ("log", "every decision, and what was tried without one"),
@@ -182,6 +186,8 @@ def main() -> int:
 def _main(options: argparse.Namespace) -> int:
     if options.verb == "noise" and (options.rule_runs or options.rule_lines) and not options.rule:
         raise UsageError("--rule-runs and --rule-lines are of --rule COMMAND; name the rule")
+    if options.verb == "screen":
+        return _screen(options)
     folder = folder_meant(options)
     if folder is not None and options.verb == "try" and options.message in (None, "", "baseline"):
         raise UsageError("say in a few words what is tried, other than baseline: plumbline try -m 'halve the batch'")
@@ -206,12 +212,47 @@ def _main(options: argparse.Namespace) -> int:
             raise UsageError(f"words go behind -m: plumbline try -m {shlex.quote(options.what)}{flags}")
         _refuse(options, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {options.what!r} names a method")
     if options.verb in ("try", "confirm"):
-        for module in ("torch", "snakemake"):
-            if find_spec(module) is None:
-                raise ModuleNotFoundError(name=module)
+        _require_pipeline()
     from plumbline.operate.experiments import study_verbs
 
     return study_verbs.run(options)
+
+
+def _require_pipeline() -> None:
+    for module in ("torch", "snakemake"):
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(name=module)
+
+
+def _screen_study(options: argparse.Namespace) -> int:
+    """Screen the methods of a study."""
+    _refuse(options, ("ideas", "trust"), f"is of a folder with {TRAINER_FILE}, and --study names a study")
+    _require_pipeline()
+    from plumbline.operate.experiments import study_screen
+
+    return study_screen.run(options)
+
+
+def _screen(options: argparse.Namespace) -> int:
+    """Screen the ideas of a file, or the methods of a study."""
+    if options.study:
+        return _screen_study(options)
+    of_a_study = ("scale", "baseline", "methods", "steps", "vary_by_seed", "profile", "preset", "config")
+    _refuse(options, of_a_study, "is of --study, which is not there")
+    folder = _trainer_folder()
+    if options.ideas is None or folder is None:
+        raise UsageError(
+            f"plumbline screen FILE.toml screens the ideas of a file in a folder with {TRAINER_FILE}"
+            + (
+                ""
+                if folder
+                else ', which neither this one nor one above it has: plumbline setup-trainer "python '
+                'train.py" writes it'
+            )
+        )
+    from plumbline.operate.experiments import folder_screen
+
+    return folder_screen.screen(options, folder)
 
 
 def parse_line(line: list[str]) -> argparse.Namespace:

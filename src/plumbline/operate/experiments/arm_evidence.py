@@ -12,7 +12,7 @@ from plumbline.verdict.comparability import fixed_files
 from plumbline.verdict.comparability.check_answer import Answer
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.experiment import BASELINE, ExperimentQuestion
+from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import name_some
 from plumbline.verdict.own_trainer import written_files
@@ -27,13 +27,13 @@ _INSTALLED = frozenset(
 )
 
 
-def gather(baseline: FolderBaseline, candidate: Arm, other: Arm, question: ExperimentQuestion, verb: str) -> Evidence:
+def gather(baseline: FolderBaseline, candidate: Arm, other: Arm, metric: str, verb: str) -> Evidence:
     """Collect which files of a candidate differ from those of the `other` arm, and which of them measure; of a try,
     whose candidate is the working tree, also which files of that were left out.
     """
     changed = baseline.repository.list_changed_files(other.commit, candidate.commit)
     return Evidence(
-        metric=question.metric,
+        metric=metric,
         changed_files=changed,
         fixed_files=list_fixed(baseline.file, baseline.repository, other, changed),
         left_out_files=tuple(baseline.repository.list_of_runs()) if verb == "try" else (),

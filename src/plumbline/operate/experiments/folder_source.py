@@ -99,7 +99,7 @@ class FolderSource:
     @cached_property
     def arm_evidence(self) -> Evidence:
         """What is known of the arms beside their runs: the files that differ, and those that measure."""
-        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question, self.options.verb)
+        return arm_evidence.gather(self.baseline, self.candidate, self.other, self.question.metric, self.options.verb)
 
     def print_plan(self) -> int:
         """Print what would be run."""
@@ -223,11 +223,7 @@ class FolderSource:
 
     def explain_implausible(self, gain: RunGain) -> str | None:
         """What to look at, where nothing ever gained so much."""
-        positive_loss = not self.question.higher and min(*gain.baseline_values, *gain.candidate_values) > 0
-        mean = statistics.fmean(gain.baseline_values)
-        return implausible_gain.describe_implausible_own_gain(
-            gain.value, gain.sigma, gain.df, mean, positive_loss=positive_loss
-        )
+        return explain_implausible(gain, higher=self.question.higher)
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, let a keep be the baseline, write its row, commit it if wanted, and print what
@@ -276,6 +272,15 @@ class FolderSource:
             return None
         arm = self.other if lost[0].arm == BASELINE else self.candidate
         return self.baseline.folder.log(arm.method, lost[0].seed)
+
+
+def explain_implausible(gain: RunGain, *, higher: bool) -> str | None:
+    """What to look at, where a change of a trainer of which nothing is known gains more than any."""
+    positive_loss = not higher and min(*gain.baseline_values, *gain.candidate_values) > 0
+    mean = statistics.fmean(gain.baseline_values)
+    return implausible_gain.describe_implausible_own_gain(
+        gain.value, gain.sigma, gain.df, mean, positive_loss=positive_loss
+    )
 
 
 def print_and_follow(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:

@@ -25,10 +25,11 @@ from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
 from plumbline.verdict.decision.experiment import Decision, read_decision
 from plumbline.verdict.formatting import format_value
-from plumbline.verdict.ledger import BUDGETS, Ledger
+from plumbline.verdict.ledger import BUDGETS, IN_SCREEN, SCREEN, Ledger
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.power import compute_sigma_interval
+from plumbline.verdict.screen import screen_page
 
 #: Candidate runs for which the log states what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
@@ -70,7 +71,9 @@ class ExperimentFolders:
         """List the decisions of tries at one budget, the newest last: in the order of the ledger, which no clock can
         change.
         """
-        names = [entry.name for entry in self.read_ledger().entries if entry.verdict and entry.kind != BUDGETS]
+        names = [
+            entry.name for entry in self.read_ledger().entries if entry.verdict and entry.kind not in (BUDGETS, SCREEN)
+        ]
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
@@ -90,6 +93,22 @@ class ExperimentFolders:
             return by_number[name]
         by_candidate = {budget_page.read(path).terms.candidate: path for path in paths.values()}
         return by_candidate.get(name) if name not in self._by_words(self.decisions(), claims=True) else None
+
+    def find_screen(self, name: str | None) -> Path | None:
+        """Find the numbers of a screen: by its name, the number in the log or the name of one of its tries, or its
+        words, unless a try has these; without a name, where it is the newest of all.
+        """
+        entries = self.read_ledger().entries
+        of_screens = [entry for entry in entries if entry.kind == SCREEN and entry.verdict]
+        paths = {entry.page_name: self.pages / f"{entry.page_name}.json" for entry in of_screens}
+        paths = {page: path for page, path in paths.items() if path.exists()}
+        if name is None:
+            decided = [entry for entry in entries if entry.verdict][-1:]
+            return next((paths[entry.page_name] for entry in decided if entry.page_name in paths), None)
+        tried = [entry for entry in entries if entry.is_try]
+        pages = {entry.name: entry.page_name for entry in of_screens} | {page: page for page in paths}
+        pages |= {str(number): entry.page_name for number, entry in enumerate(tried, start=1) if entry.kind == SCREEN}
+        return paths.get(pages.get(name, ""))
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a keep back that was a mistake, in its page and in the ledger."""
@@ -289,6 +308,12 @@ def _make_row(
             methods = decision.asked.get("methods", [""])
             is_baseline = now is not None and not terms.claim and methods[0] == now.method
             facts["is_baseline"] = is_baseline and decision.verdict.is_kept
+    if entry.kind == SCREEN:
+        path = place.page(entry.page_name).with_suffix(".json")
+        facts["tried"] = entry.name.partition(IN_SCREEN)[0]
+        if path.exists():
+            facts |= screen_page.describe_try(screen_page.read(path), facts["tried"])
+            facts["page"] = str(path.with_suffix(".md"))
     if entry.kind == BUDGETS and path.exists():
         budgets = budget_page.read(path)
         labels = ", ".join(budgets.terms.labels)
@@ -315,6 +340,10 @@ def print_page(options: argparse.Namespace, place: ExperimentFolders) -> int:
         of_budgets, page = budget_page.read(path), path.with_suffix(".md")
         budget_page.write(of_budgets, page)
         numbers = budget_page.decision_to_json(of_budgets)
+    elif (path := place.find_screen(options.name)) is not None:
+        of_screen, page = screen_page.read(path), path.with_suffix(".md")
+        screen_page.write(of_screen, page)
+        numbers = screen_page.decision_to_json(of_screen)
     else:
         decision = place.read_decision(options.name)
         page = place.page(decision.terms.name)

@@ -22,40 +22,71 @@ def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Pro
     """The project, and `config.experiment` without its seeds."""
     own = options.what.endswith((".yaml", ".yml"))
     name = _read_extends(options.what) if own else options.study or config["main_study"]
-    if name not in (there := studies()):
-        raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
-    mine = options.what if own else ""
-    project = load(config | {"studies": [name], "main_study": name, "mine": mine, "experiment": {}})
+    project = load_project(name, config, options.what if own else "")
     if project.mine is not None:
         method, against, study = _choose_method(options, project), options.baseline, project.mine.study
         against = against or project.mine.against[method]
         scale = options.scale or project.mine.scale
     else:
         study = project.study(name)
-        method, against = options.what, options.baseline or study.reference
+        method = options.what
         if options.study is None:
-            _require_of_study(method, study, there)
-        if against is None:
-            raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --baseline")
-        here = [scale_name for scale_name, presets in study.definition["scales"].items() if study.preset in presets]
-        scale = options.scale or here[0]
+            _require_of_study(method, study)
+        against = choose_baseline(options, study)
+        scale = choose_scale(options, study)
     experiment: dict[str, Any] = {"study": study.name, "scale": scale, "method": method, "against": against}
-    if options.vary_by_seed not in (None, experiment_runs.INITIALISATION):
-        experiment["vary"] = options.vary_by_seed
+    experiment |= choose_budget(options, project, study, scale)
     if options.time_budget:
         experiment |= _fit_time(options, project, study, method, against)
-    elif options.steps:
-        read = project.corpora[study.corpus]
-        experiment |= experiment_runs.budget(study, scale, options.steps, read, project.runs.values())
     return project, experiment
 
 
-def _require_of_study(method: str, study: Study, there: list[str]) -> None:
+def load_project(study: str, config: dict[str, Any], mine: str = "") -> Project:
+    """Load a configuration for one study, or a user's own file that extends it.
+
+    Raises:
+        PlumblineError: there is no such study.
+    """
+    if study not in (there := studies()):
+        raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, there)} (there are {there})")
+    return load(config | {"studies": [study], "main_study": study, "mine": mine, "experiment": {}})
+
+
+def choose_baseline(options: argparse.Namespace, study: Study) -> str:
+    """Choose the method of a study that others are compared with.
+
+    Raises:
+        PlumblineError: none is named, and the study has no reference.
+    """
+    if not (baseline := options.baseline or study.reference):
+        raise PlumblineError(f"the study {study.name!r} has no reference; name the baseline with --baseline")
+    return str(baseline)
+
+
+def choose_scale(options: argparse.Namespace, study: Study) -> str:
+    """Choose the scale of a study: the first that it has at its preset, unless one is named."""
+    here = [name for name, presets in study.definition["scales"].items() if study.preset in presets]
+    return str(options.scale or here[0])
+
+
+def choose_budget(options: argparse.Namespace, project: Project, study: Study, scale: str) -> dict[str, Any]:
+    """Choose what a seed varies, and how many steps a run has: the keys of `config.experiment` that differ from the
+    scale's own.
+    """
+    both = options.vary_by_seed not in (None, experiment_runs.INITIALISATION)
+    experiment = {"vary": options.vary_by_seed} if both else {}
+    if options.steps:
+        read = project.corpora[study.corpus]
+        experiment |= experiment_runs.budget(study, scale, options.steps, read, project.runs.values())
+    return experiment
+
+
+def _require_of_study(method: str, study: Study) -> None:
     """Name the study that has a method which the main one has not."""
     base = method.partition(".")[0]
     if base in study.definition["methods"]:
         return
-    for other in there:
+    for other in studies():
         if other != study.name and base in load_study(other).get("methods", {}):
             raise PlumblineError(f"{method!r} is a method of the study {other}; add --study {other}")
 
@@ -151,13 +182,12 @@ def question_of(options: argparse.Namespace, project: Project, arms: StudyArms) 
 
 def describe_arms(arms: StudyArms) -> dict[str, Any]:
     """The fields of a question that its arms give."""
-    both = arms.settings.get("vary") == experiment_runs.BOTH
     return {
         "unit": UNIT,
         "trainer": arms.trainer,
         "budget": arms.budget,
         "size": arms.size,
-        "varies": "initialisation and data order" if both else "initialisation",
+        "varies": arms.varies,
         "scope": "Results at one size and budget say nothing about others.",
         "differs": arms.differs,
     }

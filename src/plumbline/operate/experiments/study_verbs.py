@@ -49,8 +49,8 @@ def run(options: argparse.Namespace) -> int:
     if options.verb == "noise" and options.rule:
         from plumbline.operate.experiments.rule_noise import print_rule
 
-        return print_rule(options, _make_place(project).bank(), metric=METRIC, higher=False)
-    return VIEWS[options.verb](options, _make_place(project))
+        return print_rule(options, make_place(project).bank(), metric=METRIC, higher=False)
+    return VIEWS[options.verb](options, make_place(project))
 
 
 def try_(options: argparse.Namespace) -> int:
@@ -80,7 +80,7 @@ def confirm(options: argparse.Namespace) -> int:
     from plumbline.operate.experiments import carry_out_experiment
 
     configuration = configuration_of(options)[0]
-    place = _make_place(load(configuration))
+    place = make_place(load(configuration))
     decision = place.read_decision(options.name, only_kept=True)
     request, terms = decision.asked, decision.terms
     config = load_config() | {"preset": request["preset"], "mine": request["mine"], "experiment": {}}
@@ -128,7 +128,7 @@ class StudySource:
     @cached_property
     def place(self) -> ExperimentFolders:
         """Where experiments of this preset lie."""
-        return _make_place(self.trainer.project)
+        return make_place(self.trainer.project)
 
     @cached_property
     def bank(self) -> Bank:
@@ -201,13 +201,7 @@ class StudySource:
 
         project, arms = self.trainer.project, self.trainer
         if project.mine is None:
-            mine = make_own_methods_file(arms.settings, arms.study, project.root, project.config["data"]["source"])
-            if mine is None:
-                return [], {}
-            path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
-            failing = check_file.check_methods(project, mine, path)
-            return failing, checks_report.read_report(path, fingerprint_checks(mine)) or {}
-
+            return check_own_method(arms)
         run = arms.run_of(arms.candidate).spec
         wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
         job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
@@ -281,7 +275,23 @@ class StudySource:
         return print_decision(decision, self.place.page(decision.terms.name), as_json=self.options.json)
 
 
-def _make_place(project: Project) -> ExperimentFolders:
+def check_own_method(arms: StudyArms) -> tuple[list[str], dict[str, Any]]:
+    """What the checks of a method refuse that a study which extends another one brings, and their report; nothing of
+    another one.
+    """
+    from plumbline.operate.preflight.method_checks import check_file, checks_report
+
+    project = arms.project
+    mine = make_own_methods_file(arms.settings, arms.study, project.root, project.config["data"]["source"])
+    if mine is None:
+        return [], {}
+    path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
+    failing = check_file.check_methods(project, mine, path)
+    return failing, checks_report.read_report(path, fingerprint_checks(mine)) or {}
+
+
+def make_place(project: Project) -> ExperimentFolders:
+    """Name where experiments of a project's preset lie."""
     from plumbline.operate.experiments.past_experiments import ExperimentFolders
 
     return ExperimentFolders(

@@ -18,6 +18,12 @@ from plumbline.core.errors import PlumblineError
 LEAST_FREE = 2**20
 #: Settings of the user that would run something, or change what is checked out, while Plumbline works.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
+#: Whoever makes a commit, and when: the same change is the same commit.
+_AUTHOR = {
+    f"GIT_{who}_{key}": text
+    for who in ("AUTHOR", "COMMITTER")
+    for key, text in (("NAME", "plumbline"), ("EMAIL", "plumbline@localhost"), ("DATE", "1700000000 +0000"))
+}
 
 
 def git(
@@ -45,6 +51,12 @@ def git(
         remedy = "; free some of that disk, and repeat the command: what is finished is used" if full else ""
         raise PlumblineError(f"git {arguments[0]} in {folder} ended with {done.returncode}: {errors[-1]}{remedy}")
     return done
+
+
+def commit_tree(folder: Path, tree: str, parent: str, message: str) -> str:
+    """Make a commit of a tree after another commit, on no branch, and return its name."""
+    arguments = ("commit-tree", "--no-gpg-sign", tree, "-p", parent, "-m", message)
+    return git(folder, *arguments, environment=_AUTHOR).stdout.strip()
 
 
 def free_bytes(folder: Path) -> int:

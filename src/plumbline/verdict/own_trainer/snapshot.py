@@ -24,7 +24,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, make_folder, name_in_errors, sha256_text
 from plumbline.verdict.own_trainer import written_files
-from plumbline.verdict.own_trainer.git_call import fill_submodules, git, require_clean_submodules
+from plumbline.verdict.own_trainer.git_call import commit_tree, fill_submodules, git, require_clean_submodules
 from plumbline.verdict.own_trainer.trainer_file import NAME
 
 #: What Plumbline writes in a folder, and what pi-autoresearch keeps its session in; with `NAME` no part of an arm.
@@ -36,11 +36,6 @@ MOST_UNTRACKED = 256 * 2**20
 _KINDS = {"A": " (new)", "D": " (removed)"}
 #: Top, folder below it and commit -> the tree of its code.
 _TREES: dict[tuple[str, str, str], str] = {}
-_AUTHOR = {
-    f"GIT_{who}_{key}": text
-    for who in ("AUTHOR", "COMMITTER")
-    for key, text in (("NAME", "plumbline"), ("EMAIL", "plumbline@localhost"), ("DATE", "1700000000 +0000"))
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,9 +113,9 @@ class Repository:
             raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them")
         place = *place[:2], commit
         if place not in _TREES:
-            with self._own_index() as environment:
+            with self.own_index() as environment:
                 self._run("read-tree", commit, environment=environment)
-                _TREES[place] = self._code(environment)
+                _TREES[place] = self.write_code_tree(environment)
         return Arm(commit=commit, tree=_TREES[place], flags=tuple(flags), words=label or commit[:7])
 
     def has(self, reference: str) -> bool:
@@ -209,7 +204,7 @@ class Repository:
         """
         self._require_addable()
         head = self.arm("HEAD")
-        with self._own_index() as environment:
+        with self.own_index() as environment:
             index = self.folder / self._out("rev-parse", "--git-path", "index")
             with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
                 shutil.copy2(index, environment["GIT_INDEX_FILE"])
@@ -219,11 +214,14 @@ class Repository:
             own += [f":(top,literal){name}" for name in self.list_left_out()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
-            tree = self._code(environment)
+            tree = self.write_code_tree(environment)
         if tree == head.tree:
             return Arm(commit=head.commit, tree=tree, flags=tuple(flags), words=label or head.words)
-        message = f"plumbline: {label or 'a candidate'}"
-        commit = self._out("commit-tree", "--no-gpg-sign", whole, "-p", head.commit, "-m", message, environment=_AUTHOR)
+        return self.commit_arm(whole, tree, head, flags, label)
+
+    def commit_arm(self, whole: str, tree: str, parent: Arm, flags: Sequence[str], label: str) -> Arm:
+        """Make an arm of a tree as a commit after its parent's, and hold it by a ref; `tree`: that of its code."""
+        commit = commit_tree(self.folder, whole, parent.commit, f"plumbline: {label or 'a candidate'}")
         self.hold(f"arms/{tree[:12]}", commit)
         return Arm(commit=commit, tree=tree, flags=tuple(flags), words=label or commit[:7])
 
@@ -333,7 +331,7 @@ class Repository:
     def _below_top(self, name: str) -> str:
         return f":(top,literal){self.prefix}/{name}" if self.prefix else f":(top,literal){name}"
 
-    def _code(self, environment: Mapping[str, str]) -> str:
+    def write_code_tree(self, environment: Mapping[str, str]) -> str:
         """The tree of an index less what is no part of an arm."""
         own = [self._below_top(name) for name in NOT_OF_AN_ARM]
         self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
@@ -371,7 +369,8 @@ class Repository:
                 atomic_write_bytes(index, before)
 
     @contextlib.contextmanager
-    def _own_index(self) -> Iterator[dict[str, str]]:
+    def own_index(self) -> Iterator[dict[str, str]]:
+        """Name an index that is not the user's, as variables for git, during a ``with`` block."""
         with tempfile.TemporaryDirectory() as folder:
             yield {"GIT_INDEX_FILE": f"{folder}/index"}
 

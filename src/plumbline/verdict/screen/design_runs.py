@@ -1,0 +1,151 @@
+"""Goes through the runs of a design, and changes what is left of it where levels crash and runs are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from plumbline.core.formats import format_count
+from plumbline.verdict.screen.screen_design import (
+    Level,
+    ScreenDesign,
+    augment_design,
+    drop_levels,
+    insert_single_levels,
+    name_level,
+)
+from plumbline.verdict.screen.screen_effects import ScreenEffects, blame_crashes, blame_pairs, estimate_effects
+from plumbline.verdict.screen.screen_runs import DESIGN, Request, ScreenRun, Step
+from plumbline.verdict.screen.screen_terms import ScreenTerms
+
+#: How often runs that were lost by chance are made up for by new ones, and rows at most, in those of the design.
+MOST_ROUNDS, MOST_TIMES = 3, 2
+
+
+@dataclass
+class DesignRuns:
+    """The runs of a design as they are gone through, and what became of the design.
+
+    Attributes:
+        probes: rows that were put in to find out whether a level crashes by itself.
+        made_up: rows that were lost, and for which there is another one.
+    """
+
+    terms: ScreenTerms
+    design: ScreenDesign
+    past: Sequence[float]
+    there: Mapping[tuple[Any, ...], ScreenRun]
+    made: list[ScreenRun] = field(default_factory=list)
+    dropped: list[Level] = field(default_factory=list)
+    clashing: list[tuple[Level, Level]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    probes: dict[int, Level] = field(default_factory=dict)
+    made_up: set[int] = field(default_factory=set)
+
+    def take(self, requests: Sequence[Request]) -> Step | list[ScreenRun]:
+        """The runs of these requests; a step where one of them is to be made."""
+        missing = tuple(request for request in requests if request.key not in self.there)
+        if missing:
+            return Step(requests=missing, design=self.design, notes=tuple(self.notes))
+        return [self.there[request.key] for request in requests]
+
+    @property
+    def lost(self) -> list[int]:
+        """The rows that were made and have no value."""
+        return [place for place, run in enumerate(self.made) if not run.run.has_value]
+
+    def request_rows(self, until: int) -> list[Request]:
+        """The next rows of the design, up to a number of rows."""
+        return [
+            Request(settings=self.design.settings(row), seed=self.terms.first_seed + row, part=DESIGN)
+            for row in range(len(self.made), until)
+        ]
+
+    def estimate(self, level: float) -> ScreenEffects | None:
+        """Estimate the effects by the rows that were made; None where no run has a value."""
+        if len(self.lost) == len(self.made):
+            return None
+        values = [run.run.value if run.run.has_value else None for run in self.made]
+        rows = replace(self.design, rows=self.design.rows[: len(self.made)])
+        return estimate_effects(
+            rows, values, higher=self.terms.higher, past=self.past, rule=self.terms.rule, level=level
+        )
+
+    def drop_what_crashes(self) -> None:
+        """Let levels whose runs crash leave the rows that are still to be made, and make up for those that did."""
+        crashed = [not run.run.has_value for run in self.made]
+        # A pair is named only where it explains every crash, which neither of its levels does then.
+        pairs = [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
+        blamed = [level for row, level in self.probes.items() if row < len(crashed) and crashed[row]]
+        if not pairs and not self.clashing:
+            blamed += blame_crashes(self.design, crashed)
+        levels = [level for level in dict.fromkeys(blamed) if level not in self.dropped]
+        if levels or pairs:
+            self._drop(levels, pairs)
+        elif crashed and 2 * sum(crashed) > len(crashed):
+            self._probe(crashed)
+
+    def _drop(self, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> None:
+        for level in levels:
+            self.notes.append(
+                f"{name_level(level)} makes its runs crash, and leaves the design: its rows are made without it"
+            )
+        for first, second in pairs:
+            self.notes.append(
+                f"{name_level(first)} and {name_level(second)} crash together, and are in one run no more"
+            )
+        self.dropped += levels
+        self.clashing += pairs
+        again = [row for row in self.lost if row not in self.made_up and self._is_explained(row, levels, pairs)]
+        again = [row for row in again if row not in self.probes]
+        self.made_up.update(again)
+        self.design = drop_levels(
+            self.design,
+            dropped=self.dropped,
+            clashing=self.clashing,
+            after=len(self.made),
+            again=again,
+            seed=self.terms.first_seed + len(self.design.rows),
+        )
+
+    def _is_explained(self, row: int, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> bool:
+        run = set(self.design.settings(row).items())
+        return any(level in run for level in levels) or any(first in run and second in run for first, second in pairs)
+
+    def _probe(self, crashed: Sequence[bool]) -> None:
+        """Where most runs crash and no level explains it alone, put in a run of each level that no other run clears."""
+        cleared = {level for row, lost in enumerate(crashed) if not lost for level in self.design.settings(row).items()}
+        suspects = [
+            level
+            for level in self.design.effects
+            if level not in cleared and level not in self.dropped and level not in self.probes.values()
+        ]
+        if not suspects or 2 * len(suspects) > len(self.design.effects):
+            return
+        self.notes.append(
+            f"most runs crash: {format_count(len(suspects), 'level')} that no finished run has "
+            f"{'is' if len(suspects) == 1 else 'are'} run alone"
+        )
+        self.design = insert_single_levels(self.design, suspects, after=len(self.made))
+        self.probes |= {len(self.made) + place: level for place, level in enumerate(suspects)}
+
+    def replace_lost(self, rounds: int) -> bool:
+        """Add a run for each that was lost by chance, so that the effects can be told apart as well as before."""
+        missing = [row for row in self.lost if row not in self.made_up and row not in self.probes]
+        missing = missing[: max(0, MOST_TIMES * self.terms.runs - len(self.design.rows))]
+        if not missing or rounds >= MOST_ROUNDS:
+            return False
+        self.made_up.update(missing)
+        self.notes.append(
+            f"{format_count(len(missing), 'run')} without a value: {len(missing)} more "
+            f"{'is' if len(missing) == 1 else 'are'} made"
+        )
+        self.design = augment_design(
+            self.design,
+            dropped=self.dropped,
+            lost=self.lost,
+            runs=len(missing),
+            seed=self.terms.first_seed + len(self.design.rows),
+        )
+        return True
