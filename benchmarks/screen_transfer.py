@@ -20,10 +20,11 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from machine_description import command, describe
+from machine_description import describe
 from scipy import special
 
 from plumbline.core import command_line
@@ -84,17 +85,27 @@ def read_losses(study: Study, folder: Path) -> dict[str, list[float]]:
     return losses
 
 
-def pool_spread(losses: dict[str, list[float]]) -> tuple[float, int]:
-    """Sigma of a run by the methods that have several, and its degrees of freedom."""
-    several = [each for each in losses.values() if len(each) > 1]
+def list_fresh(decision: dict[str, Any]) -> list[list[float]]:
+    """Values of the fresh runs that confirm what was chosen, by arm."""
+    by_arm: dict[str, list[float]] = {}
+    for each in decision["runs"]:
+        if each["request"]["part"] == "fresh" and each["run"]["value"] is not None:
+            by_arm.setdefault(json.dumps(each["request"]["settings"]), []).append(each["run"]["value"])
+    return list(by_arm.values())
+
+
+def pool_spread(groups: Iterable[list[float]]) -> tuple[float, int]:
+    """Sigma of a run by arms that have several runs, and its degrees of freedom."""
+    several = [each for each in groups if len(each) > 1]
     df = sum(len(each) - 1 for each in several)
     return math.sqrt(sum(statistics.variance(each) * (len(each) - 1) for each in several) / df), df
 
 
-def compare_alone(losses: dict[str, list[float]], method: str, baseline: str) -> tuple[float, float]:
+def compare_alone(
+    losses: dict[str, list[float]], method: str, baseline: str, spread: tuple[float, int]
+) -> tuple[float, float]:
     """A method's gain over the baseline by table 2's runs, and half of its interval."""
-    theirs, ours = losses[baseline], losses[method]
-    sigma, df = pool_spread(losses)
+    theirs, ours, (sigma, df) = losses[baseline], losses[method], spread
     half = float(special.stdtrit(df, (1 + INTERVAL) / 2)) * sigma * math.sqrt(1 / len(ours) + 1 / len(theirs))
     return statistics.fmean(theirs) - statistics.fmean(ours), half
 
@@ -102,7 +113,7 @@ def compare_alone(losses: dict[str, list[float]], method: str, baseline: str) ->
 def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: list[str]) -> str:
     """Write the page: every effect beside the method alone, the study's own combinations, what stands out."""
     losses, effects = read_losses(study, table2), decision["effects"]
-    sigma, df = pool_spread(losses)
+    sigma, df = spread_of_seeds = pool_spread([*losses.values(), *list_fresh(decision)])
     specs = {run.spec.method: run.spec for run in study.group("base") if run.spec.scale == SCALE}
     baseline, by_level = decision["terms"]["baseline"], {tuple(each["level"]): each for each in effects["effects"]}
     rows = []
@@ -111,7 +122,7 @@ def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: lis
         name = combined_methods.name_level(slot, method, specs[method], specs[baseline])
         alone = ("", "")
         if name == method:
-            gain, half = compare_alone(losses, method, baseline)
+            gain, half = compare_alone(losses, method, baseline, spread_of_seeds)
             alone = (
                 format_value(gain, half),
                 f"{format_value(gain - half, half)} to {format_value(gain + half, half)}",
@@ -135,15 +146,15 @@ def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: lis
     )
     parts = [
         "# Do the modifications of the transfer study add up? (demo size)",
-        f"`plumbline {' '.join(screen)}`; page by `{command()}` on {describe()}. Demo size: it says nothing about a "
-        "larger one, nor about another budget.",
+        f"`plumbline {' '.join(screen)}`, on {describe()}. Demo size: it says nothing about a larger one, nor about "
+        "another budget.",
         decision["sentence"],
         text,
         write_grid(heads, rows),
         spread,
         "![Every effect with its interval, and the half-normal plot](screen_transfer.svg)",
         "## The study's own combinations",
-        write_combinations(losses, specs, by_level, baseline),
+        write_combinations(losses, specs, by_level, baseline, spread_of_seeds),
         "## Interactions",
         write_interactions(effects),
         "## What was chosen",
@@ -157,6 +168,7 @@ def write_combinations(
     specs: dict[str, RunSpec],
     effects: dict[tuple[str, str], dict[str, Any]],
     baseline: str,
+    spread: tuple[float, int],
 ) -> str:
     """Set the gain of each method that changes several slots beside the sum of their effects."""
     choices = {name: combined_methods.list_choices(spec) for name, spec in specs.items()}
@@ -168,7 +180,7 @@ def write_combinations(
         levels = [
             level for level in effects if level[0] in slots and choices[level[1]][level[0]] == choices[name][level[0]]
         ]
-        gain, half = compare_alone(losses, name, baseline)
+        gain, half = compare_alone(losses, name, baseline, spread)
         total = sum(effects[level]["gain"] for level in levels)
         error = math.sqrt(sum(effects[level]["error"] ** 2 for level in levels))
         rows.append(
@@ -203,10 +215,10 @@ def write_set(decision: dict[str, Any]) -> str:
     error = (difference["high"] - difference["low"]) / 4
     total = sum(e["gain"] for e in decision["effects"]["effects"] if e["level"] in decision["chosen"])
     text = (
-        f"{', '.join(f'`{method}`' for _, method in decision['chosen'])} together gain "
+        f"Chosen: {', '.join(f'`{method}`' for _, method in decision['chosen'])}. The gain is "
         f"{format_value(difference['gain'], error)} ({format_value(difference['low'], error)} to "
         f"{format_value(difference['high'], error)}) by {decision['terms']['fresh_runs']} fresh runs against as many "
-        f"of the baseline; the sum of their effects is {format_value(total, error)}."
+        f"of the baseline; the sum of the effects is {format_value(total, error)}."
     )
     rows = []
     for each in decision["left_out"]:
