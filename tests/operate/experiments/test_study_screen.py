@@ -105,7 +105,7 @@ def test_a_screen_shares_its_group_with_the_tries_of_its_budget() -> None:
 def test_every_study_has_factors(study: str, words: tuple[str, ...], sizes: list[int]) -> None:
     source = source_of(study, *words)
     assert [len(factor.levels) for factor in source.factors] == sizes
-    assert source.terms.first_seed == 42 and source.terms.runs > sum(sizes) - len(sizes) + 1
+    assert source.terms.first_seed == 47 and source.terms.runs > sum(sizes) - len(sizes) + 1
     assert len(source.record["levels"]) == sum(sizes) - len(sizes)
 
 
@@ -174,6 +174,7 @@ def test_what_gains_is_chosen_and_confirmed(own_project: Path, capsys: pytest.Ca
     for method, effect in effects.items():
         assert abs(effect["gain"] - GAINS.get(method, 0.0)) < 4 * effect["error"] < 0.1
     assert abs(decision["confirmation"]["gain"] - 0.4) < 0.05
+    assert decision["effects"]["past_sigma"] > 0, "seeds alone are known, by five runs of the baseline"
     assert {each["level"][1] for each in decision["left_out"]} == {"softpick", "relu_squared"}
     page = (own_project / decision["page"]).read_text()
     assert "`relu_squared`" in page and "squared" in decision["to_keep"] and "own-verdict.md" in decision["to_keep"]

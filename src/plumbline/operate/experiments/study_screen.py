@@ -34,8 +34,8 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, refuse
 from plumbline.verdict.decision import bank as banks
-from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.decision.experiment import BASELINE, FIRST_SEED, ArmRun
+from plumbline.verdict.decision.bank import LOOP, Bank
+from plumbline.verdict.decision.experiment import BANK, BASELINE, FIRST_SEED, ArmRun
 from plumbline.verdict.evidence import Evidence, parse_measures
 from plumbline.verdict.screen.screen_design import Factor, Level
 from plumbline.verdict.screen.screen_terms import ScreenTerms
@@ -209,7 +209,7 @@ class StudyScreen:
             size=trainer.size,
             varies=trainer.varies,
             equal=parse_measures(options.equal, "--equal"),
-            first_seed=FIRST_SEED if options.first_seed is None else options.first_seed,
+            first_seed=max(options.first_seed or 0, FIRST_SEED + BANK),
             **carry_out_screen.read_rule(options, self.factors),
         )
 
@@ -263,8 +263,17 @@ class StudyScreen:
         return list(refusals)
 
     def take_bank(self) -> list[ArmRun]:
-        """No run: the design has so many that they tell sigma themselves."""
-        return []
+        """Have the baseline's first runs made that are not there: they tell what is seeds alone, and what is levels that
+        do not add up.
+        """
+        trainer = self.trainer({})
+        method, seeds = trainer.method(BASELINE), range(FIRST_SEED, FIRST_SEED + BANK)
+        there = {run.seed: run for run in self.bank.list_runs(trainer.group, method)}
+        if missing := [(BASELINE, seed) for seed in seeds if seed not in there]:
+            for run in trainer.run(missing):
+                self.bank.append(trainer.group, method, run, LOOP)
+                there[run.seed] = run
+        return [there[seed] for seed in seeds]
 
     def remark(self) -> None:
         """Report what is in no run."""
