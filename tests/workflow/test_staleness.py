@@ -72,6 +72,10 @@ def test_edited_corpus_code_makes_the_corpus_anew(corpus: Project) -> None:
     """It may end the same; a run is trained again when the packs that are there are not those that it read."""
     with edit_file(corpus, "src/plumbline/data/documents.py", "import argparse", "import argparse\nEDITED = 1"):
         assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
+        missing = OUTCOME.replace("baseline", "qknorm")
+        assert corpus.planned(OUTCOME, missing, *LOCAL) == CORPUS | {"pretrain": 1}, "what is not there is made as well"
+        behind = f"work/smoke/scores/{RUN.replace('baseline', 'qknorm')}/scores.parquet"
+        assert corpus.planned(behind, *LOCAL)["pretrain"] == 1
         with forgotten(corpus):
             assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
     manifest = f"{PACKS}/train/base.json"

@@ -15,6 +15,7 @@ import copy
 import dataclasses
 import io
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,22 +168,48 @@ def on_dag_built(workflow: Any, call: Callable[[], None]) -> None:
     workflow._build_dag = build_and_call
 
 
+class _EdgesThatRun(dict[Any, dict[Any, Any]]):
+    """Job -> those behind it that run because it does, as its graph has them (job -> job -> files): behind files that
+    are there and `ancient` none does.
+    """
+
+    def __init__(self, direction: Mapping[Any, Mapping[Any, Any]]) -> None:
+        super().__init__()
+        self.direction = direction
+
+    def __missing__(self, job: Any) -> dict[Any, Any]:
+        self[job] = {
+            behind: files
+            for behind, files in self.direction[job].items()
+            if not all(file.is_ancient and os.path.exists(file) for file in files)
+        }
+        return self[job]
+
+
 def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
     """Force those of all jobs that `choose` returns, before Snakemake first asks which of them are needed.
 
     Snakemake's own --forcerun makes a target of each file that it is given; these are forced if they are requested.
+    Besides, Snakemake asks no reason of the jobs behind a needed one, since they run anyway: behind an `ancient` file
+    they do not, and one whose own files are missing was passed over (its issue 4166). They are asked here.
     """
     build = workflow._build_dag
 
     def build_forced() -> None:
         dag = workflow.dag
-        update = dag.update_needrun
+        update, traverse, forced = dag.update_needrun, dag.bfs, False
 
         async def update_needrun(*arguments: Any, **options: Any) -> None:
-            dag.update_needrun = update
-            for job in choose(list(dag.jobs)):
-                dag.forcefiles.update(job.output)
-            await update(*arguments, **options)
+            nonlocal forced
+            if not forced:
+                forced = True
+                for job in choose(list(dag.jobs)):
+                    dag.forcefiles.update(job.output)
+            dag.bfs = lambda direction, *jobs, **how: traverse(_EdgesThatRun(direction), *jobs, **how)
+            try:
+                await update(*arguments, **options)
+            finally:
+                dag.bfs = traverse
 
         dag.update_needrun = update_needrun
         build()
