@@ -22,7 +22,7 @@ from plumbline.report.page_table import PageTable, RunLinks
 from plumbline.report.study_tables import lay_out
 from plumbline.results.tables import shown_table, tex_table, write_table
 from plumbline.results.tables.finished_table import read_table
-from plumbline.results.tables.paper_columns import NOT_REPRODUCED, add_paper_columns, fill_template
+from plumbline.results.tables.paper_columns import NOT_REPRODUCED, NOT_REPRODUCED_NOTE, add_paper_columns, fill_template
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.results.tables.terminal_table import format_table
 from plumbline.results.tables.tex_text import number_to_tex
@@ -183,6 +183,21 @@ def test_a_setting_is_not_doubted_beside_an_equal_printed_one(name: str, heading
     cells = [row[place] for row in page.rows if not row[place].word]
     assert {cell.mark for cell in cells} == {SAME} and text in {cell.text for cell in cells}
     assert not any(cell.printed for cell in cells), "written once"
+
+
+@pytest.mark.parametrize(("name", "stands_once"), [("table10", True), ("table6", True), ("table9", False)])
+def test_a_setting_that_stands_once_is_explained(name: str, stands_once: bool) -> None:
+    table, _ = make_table("premature", name)
+    texts = [write_table.to_markdown(table), write_table.to_tex_notes(table), in_terminal(table, 120)]
+    texts.append("\n".join(on_page(table).below))
+    assert [shown_table.ONCE_NOTE in text for text in texts] == [stands_once] * 4
+
+
+@pytest.mark.parametrize(("study", "name"), OF_PAPERS)
+def test_tex_explains_what_was_not_reproduced(study: str, name: str) -> None:
+    table = make_table_without_results(study, name)
+    is_shown = any(cell.text == NOT_REPRODUCED for column in table.paper_columns for cell in column.cells.values())
+    assert (NOT_REPRODUCED_NOTE in tex_table.to_tex_notes(table)) == is_shown
 
 
 def test_a_page_shows_sentences_of_ours_on_request() -> None:
