@@ -112,6 +112,7 @@ def test_notes_for_tex(table: Table) -> None:
         ("λ_Q, ✓ × ′", r"$\lambda_Q$, $\checkmark$ $\times$ $'$"), ("x₁₂⁻¹", "x$_1$$_2$$^-$$^1$"),
         ("|z| of `a|b`", r"\textbar{}z\textbar{} of \texttt{a\textbar{}b}"),
         ("W_Q^t of `d_k --x`", r"$W_Q$$^{t}$ of \texttt{d\_k -{}-x}"), ('"a" & Ćé', r"``a'' \& Ćé"),
+        ('"W_K, `b` x" and "c"', r"``$W_K$, \texttt{b} x'' and ``c''"),
         ("中 and \N{LEFT-POINTING ANGLE BRACKET}", "[U+4E2D] and [U+2329]"),
         ("a long_name", r"a long\_name"), ("Θ Α ε", r"$\Theta$ $\mathrm{A}$ $\varepsilon$"),
     ],

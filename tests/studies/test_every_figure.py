@@ -160,6 +160,12 @@ def test_curves_of_six_methods_are_told_apart_in_grey(name: str, shape: str) -> 
     assert len(colours) == len(dashes) == len(marks) == len(set.union(*colours.values())) == 6
 
 
+def test_marks_that_lie_on_each_other_are_hollow() -> None:
+    """Of six methods that were read once each, two are hidden where marks are full."""
+    lines = [line for axes in finish("quack", "fig3", "smoke").axes for line in axes.lines]
+    assert lines and {line.get_markerfacecolor() for line in lines if len(line.get_xdata()) == 1} == {"none"}
+
+
 @pytest.mark.parametrize(("study", "name", "shape"), [seen for seen in SEEN if seen.values[2] != "gaps"])
 def test_every_panel_whose_runs_exist_shows_something(study: str, name: str, shape: str) -> None:
     empty = []

@@ -17,18 +17,19 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.core.structs import Fault
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.report.agreement_with_print import SAME
+from plumbline.report.agreement_with_print import ELSEWHERE, SAME
 from plumbline.report.page_table import PageTable, RunLinks
 from plumbline.report.study_tables import lay_out
 from plumbline.results.tables import shown_table, tex_table, write_table
 from plumbline.results.tables.finished_table import read_table
-from plumbline.results.tables.paper_columns import NOT_REPRODUCED, add_paper_columns, fill_template
+from plumbline.results.tables.paper_columns import NOT_REPRODUCED, NOT_REPRODUCED_NOTE, add_paper_columns, fill_template
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.results.tables.terminal_table import format_table
 from plumbline.results.tables.tex_text import number_to_tex
 from plumbline.results.tables.trace_cell import trace_cell
 from plumbline.specs.study_files import PrintedTable, Target
 from plumbline.specs.yaml_files import ROOT
+from tests.studies.made_shapes import make_table_at
 from tests.studies.made_targets import TABLES, declaration, make_table, make_table_without_results
 
 #: The tables that a paper has.
@@ -183,6 +184,29 @@ def test_a_setting_is_not_doubted_beside_an_equal_printed_one(name: str, heading
     cells = [row[place] for row in page.rows if not row[place].word]
     assert {cell.mark for cell in cells} == {SAME} and text in {cell.text for cell in cells}
     assert not any(cell.printed for cell in cells), "written once"
+
+
+@pytest.mark.parametrize(("name", "stands_once"), [("table10", True), ("table6", True), ("table9", False)])
+def test_a_setting_that_stands_once_is_explained(name: str, stands_once: bool) -> None:
+    table, _ = make_table("premature", name)
+    texts = [write_table.to_markdown(table), write_table.to_tex_notes(table), in_terminal(table, 120)]
+    texts.append("\n".join(on_page(table).below))
+    assert [shown_table.ONCE_NOTE in text for text in texts] == [stands_once] * 4
+
+
+@pytest.mark.parametrize(("study", "name"), OF_PAPERS)
+def test_tex_explains_what_was_not_reproduced(study: str, name: str) -> None:
+    table = make_table_without_results(study, name)
+    is_shown = any(cell.text == NOT_REPRODUCED for column in table.paper_columns for cell in column.cells.values())
+    assert (NOT_REPRODUCED_NOTE in tex_table.to_tex_notes(table)) == is_shown
+
+
+def test_a_cell_of_two_settings_is_the_same_only_where_both_are() -> None:
+    """At smoke heads are narrower, by the same divisor beside them: 1/√32 is not 1/√64."""
+    page = on_page(make_table_at("query_free", "table2", "smoke"))
+    cells = [cell for row in page.rows if row[0].text == "Attention scale" for cell in row[1:] if cell.printed]
+    assert cells and all(cell.text != cell.printed for cell in cells)
+    assert {cell.mark for cell in cells} == {ELSEWHERE}
 
 
 def test_a_page_shows_sentences_of_ours_on_request() -> None:

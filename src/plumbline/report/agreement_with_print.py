@@ -25,8 +25,8 @@ class CellMark:
 
 WITHIN = CellMark("within", "✓", "within noise of the printed number")
 BEYOND = CellMark("beyond", "≠", "beyond noise of the printed number")
-SAME = CellMark("within", "=", "computed or set, and equal to the printed number to its last digit")
-OTHER = CellMark("beyond", "≠", "computed or set, and different from the printed number")
+SAME = CellMark("within", "=", "computed or set, and the same as what is printed, to its last digit")
+OTHER = CellMark("beyond", "≠", "computed or set, and not what is printed")
 UNKNOWN = CellMark("unknown", "?", "trained once, or its spread is not known: not judged")
 ELSEWHERE = CellMark("elsewhere", "◦", "of another size than the paper's: not judged")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,11 +127,21 @@ def _make_cell(
         sort=cell.value if cell.value != "" else None,
         href=sources.href(runs),
         title=sources.title(runs) or cell.source,
-        mark=_judge_cell(table, row, displayed.names[0], texts) if row is not None and displayed.names else None,
+        mark=_judge_cells(table, row, displayed.names, texts) if row is not None else None,
         word=is_word and numeric,
         badges=split_badges(displayed.text) if not numeric or is_word else (),
         again=displayed.again,
     )
+
+
+def _judge_cells(
+    table: Table, row: dict[str, Cell], names: Sequence[str], texts: Mapping[str, str]
+) -> agreement_with_print.CellMark | None:
+    """How a cell stands to the printed one: as its first number does, and the same only where all its numbers are."""
+    marks = [_judge_cell(table, row, name, texts) for name in names]
+    if marks[:1] != [agreement_with_print.SAME]:
+        return marks[0] if marks else None
+    return next((mark for mark in marks if mark not in (agreement_with_print.SAME, None)), marks[0])
 
 
 def _judge_cell(

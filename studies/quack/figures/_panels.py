@@ -48,12 +48,12 @@ def mark(method: str) -> str:
 def curve(method: str, points: int) -> dict[str, Any]:
     """How a method's curve over training is drawn: marks of different methods stand at different places.
 
-    A curve of one point is its mark.
+    A curve of one point is its mark, hollow, as others may lie on it.
     """
     own, sign, width, dashes = LOOKS[method]
     start = MARKS_APART * (0.2 + list(LOOKS).index(method) / len(LOOKS))
-    marks = {"marker": sign, "markersize": 3.5, "markevery": (start, MARKS_APART) if points > 1 else None}
-    return {"color": own, "linewidth": width, "linestyle": dashes, "zorder": 5 - width / 2, **marks}
+    marks = {"markersize": 3.5, "markevery": (start, MARKS_APART)} if points > 1 else {"markersize": 7, "mfc": "none"}
+    return {"color": own, "linewidth": width, "linestyle": dashes, "zorder": 5 - width / 2, "marker": sign, **marks}
 
 
 def methods(grid: RunGrid) -> list[str]:
@@ -68,7 +68,7 @@ def legend(figure: Figure, grid: RunGrid, extra: Iterable[Line2D] = (), *, marks
         Line2D(
             [],
             [],
-            **({"color": colour(method), "marker": mark(method)} if marks else curve(method, 1)),
+            **({"color": colour(method), "marker": mark(method)} if marks else curve(method, 2) | {"markevery": None}),
             label=grid.study.definition["methods"][method]["label"],
         )
         for method in methods(grid)

@@ -25,6 +25,7 @@ ABOVE, PAGE_LINE = 6, 80
 PRESET_LINE = "Preset: "
 
 BELOW_NOTE = "In parentheses: the number that the paper prints."
+ONCE_NOTE = "A setting that equals the printed one stands once."
 HEADINGS_NOTE = "Headings above such numbers are the paper's, and so are sizes in them."
 
 
@@ -237,7 +238,7 @@ def take_lines(texts: Sequence[str], width: int, room: int) -> list[str]:
 
 
 def place_texts(
-    table: Table, columns: Iterable[ShownColumn], width: int = PAGE_LINE, *, heading: bool = False
+    table: Table, columns: Sequence[ShownColumn], width: int = PAGE_LINE, *, heading: bool = False
 ) -> tuple[list[str], list[str]]:
     """Return what stands above a table whose lines hold so many signs, its caption first, and what stands below.
 
@@ -251,6 +252,19 @@ def place_texts(
         above[0] = table.title
     cells = [cell for column in columns for cell in column.cells]
     notes = [BELOW_NOTE] * any(cell.printed for cell in cells)
+    return above, [*notes, *explain_signs(table, columns), *later, *table.notes]
+
+
+def explain_signs(table: Table, columns: Iterable[ShownColumn]) -> list[str]:
+    """Explain what these columns show of the paper's besides numbers in parentheses."""
+    numbers = [column for column in columns if column.of_paper and column.numeric]
+    notes = [ONCE_NOTE] * any(_stands_once(table, cell) for column in numbers for cell in column.cells)
     notes += [HEADINGS_NOTE] * (bool(table.paper_columns) and table.preset != REPRODUCTION)
-    notes += [NOT_REPRODUCED_NOTE] * any(cell.text == NOT_REPRODUCED for cell in cells)
-    return above, [*notes, *later, *table.notes]
+    return notes + [NOT_REPRODUCED_NOTE] * any(cell.text == NOT_REPRODUCED for c in columns for cell in c.cells)
+
+
+def _stands_once(table: Table, cell: ShownCell) -> bool:
+    """Whether the paper prints a number that the cell does not show a second time."""
+    rows = [row for row in table.rows if str(row[table.key].value) == cell.row]
+    twins = [row.get(f"{name}_published") for row in rows for name in cell.names]
+    return not cell.printed and any(twin is not None and twin.value is not None for twin in twins)

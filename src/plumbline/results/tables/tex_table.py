@@ -14,6 +14,7 @@ from plumbline.results.tables.shown_table import (
     ShownColumn,
     arrange_columns,
     choose_columns,
+    explain_signs,
     without_repeats,
     write_caption,
 )
@@ -88,7 +89,8 @@ def _write_file(table: Table, contents: str, parts: list[list[ShownColumn]], suf
 
 def to_tex_notes(table: Table) -> str:
     """Write what stands above and below a table elsewhere (paper, warnings, notes) as a list in small letters."""
-    notes = [name_study(table.study, table.paper), *(table.warnings or [f"Preset: {table.preset}."]), *table.notes]
+    notes = [name_study(table.study, table.paper), *(table.warnings or [f"Preset: {table.preset}."])]
+    notes += [*explain_signs(table, arrange_columns(table)), *table.notes]
     return (
         "\n".join(
             [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 
@@ -49,7 +50,8 @@ def tex(text: str, *, broken: bool = False) -> str:
 
     A sign that is not known here stands as its number, such as [U+4E2D]. `broken`: let lines end after ``_`` and ``/``.
     """
-    parts = re.split(r"`([^`]+)`", text.replace("^2", "²"))
+    quotes = itertools.cycle("“”")  # over the whole text: indices and code lie between two that belong together
+    parts = re.split(r"`([^`]+)`", re.sub('"', lambda _: next(quotes), text.replace("^2", "²")))
     written = [(_signs_to_tex if place % 2 else _text_to_tex)(part, broken) for place, part in enumerate(parts)]
     return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(written))
 
@@ -86,12 +88,9 @@ def _text_to_tex(text: str, broken: bool) -> str:
 
 def _signs_to_tex(text: str, broken: bool) -> str:
     """Write a text for TeX sign by sign."""
-    parts, is_open = [], False
+    parts = []
     for place, sign in enumerate(text):
-        if sign == '"':
-            parts.append("''" if is_open else "``")
-            is_open = not is_open
-        elif sign == "-" and text[place + 1 : place + 2] == "-":
+        if sign == "-" and text[place + 1 : place + 2] == "-":
             parts.append("-{}")
         elif broken and sign in "_/":
             parts.append((r"\_" if sign == "_" else sign) + r"\allowbreak{}")
