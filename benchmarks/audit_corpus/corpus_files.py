@@ -37,7 +37,8 @@ class Label:
     Attributes:
         source: the file and line that the audit names, or the table where it names no line.
         printed: the number that stands there.
-        verdict: true, false or unclear.
+        verdict: true, false or unclear, as the first reader has it; `second` as another one has it who did not work on
+            the audit and saw no other label, or empty.
     """
 
     paper: str
@@ -46,6 +47,8 @@ class Label:
     kind: str
     verdict: str
     reason: str
+    second: str
+    second_reason: str
 
 
 @dataclass(frozen=True, slots=True)

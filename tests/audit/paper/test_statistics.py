@@ -55,6 +55,13 @@ def test_shares_of_a_total(tmp_path: Path) -> None:
     assert broken(near) == [] and [row["quantity"] for row in near.likely] == ["t, e, %"]
 
 
+def test_shares_of_too_many_columns_are_told(tmp_path: Path) -> None:
+    heads = ",".join(f"%#{n}" for n in range(40))
+    rows = [f"m{row}," + ",".join(str((row * n) % 7) for n in range(40)) for row in range(40)]
+    audit = audit_table(tmp_path, "\n".join([f"name,{heads}", *rows]) + "\n")
+    assert any("40 columns are a share" in text for text in audit.dropped)
+
+
 def test_p_from_t_and_n(tmp_path: Path) -> None:
     t, n = [2.31, 0.45, -1.77, 3.05, 1.12, -0.6], [12, 9, 25, 7, 40, 15]
     p = [2 * stats.t.sf(abs(value), size - 1) for value, size in zip(t, n, strict=True)]

@@ -62,6 +62,11 @@ KINDS = {
         B & 1\ 234\ 567 & 9~800 \\ C & 1\thinspace234 & \numprint{55000} \\ \end{tabular}""",
         'Set,Train,Test|A,12345,"1,200"|B,1 234 567,9 800|C,1 234,55000',
     ),
+    "a coverage beside a bold number": (
+        r"""\begin{tabular}{lcc} Set & A & B \\ \midrule a & 58\% & \textbf{89\%} @97\% \\ b & 74\% @68\% & 71 \% \\
+        \end{tabular}""",
+        "Set,A,B|a,58%,**89% @97%**|b,74% @68%,71 %",
+    ),
     "± in the format of two columns": (
         r"""\begin{tabular}{l r@{ $\pm$ }l r@{$\,\pm\,$}l} \toprule Model & \multicolumn{2}{c}{Acc} &
         \multicolumn{2}{c}{F1} \\ \midrule a & 48.2 & 0.3 & 50.1 & 1.2 \\ b & \textbf{49.0} & \textbf{0.4} & 51.0 & 1.0

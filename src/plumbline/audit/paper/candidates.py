@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evidence import Agreement, chance_of_a_mean, meets, rate_agreement, rounds_to
 from plumbline.audit.paper.formulas import BASELINE, DIFFERENCES, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.line_types import BASELINE_WORDS
 from plumbline.audit.paper.lines import Ends, Line, Lines
-from plumbline.audit.paper.names import is_added, is_spread, kind_of, says
+from plumbline.audit.paper.names import is_added, is_spread, says
 from plumbline.published.expression import Given
 from plumbline.published.printed_number import PrintedNumber
 
@@ -205,16 +206,20 @@ def _relate_lines(
     keys: Sequence[str] = lines.list_shared((target, *operands))
     off = 0
     if formula.linear:
-        keys = _keep_one_kind(target, formula, operands, keys)
-    if not keys:
-        return
+        keys = _keep_one_kind(target, formula, operands, keys, lines)
+    rest = (key for key in keys if formula is not MEANS or _are_one_size(operands, key))
+    sample = list(islice(rest, SAMPLE))
     printed, parts = target.ends, [line.ends for line in operands]
     first: dict[str, Ends | None] = {}
-    for key in keys[:SAMPLE] if len(keys) >= SAMPLE else ():
+    for key in sample if len(sample) == SAMPLE else ():
         first[key] = ends = formula.ends([each[key] for each in parts])
         off += ends is None or not meets(printed[key], ends)
         if off > SAMPLE - 2:
             return
+    budget.left -= len(keys) * len(operands)
+    keys = [*sample, *rest]
+    if not keys:
+        return
     if formula.linear and formula not in (MEANS, SUMS):
         keys = [key for key in keys if not _is_nothing(parts[0][key], parts[1][key])]
         if not keys:
@@ -248,7 +253,9 @@ def _is_complete(target: Line, places: Sequence[int], lines: Lines) -> bool:
     return not left or min(left) > target.place
 
 
-def _keep_one_kind(target: Line, formula: Formula, operands: Sequence[Line], keys: Sequence[str]) -> list[str]:
+def _keep_one_kind(
+    target: Line, formula: Formula, operands: Sequence[Line], keys: Sequence[str], lines: Lines
+) -> list[str]:
     """The keys whose numbers can be added or subtracted: of one kind and unit, no shares in a total, no counts among
     what a mean is of."""
     kinds = {line.kind for line in (*operands, target)}
@@ -263,8 +270,8 @@ def _keep_one_kind(target: Line, formula: Formula, operands: Sequence[Line], key
         return [key for key in alike if is_added(key)]
     if formula is not MEANS:
         return alike
-    counts = [key for key in alike if kind_of(key) == "count"]
-    return [key for key in alike if (key not in counts or len(counts) == len(alike)) and _are_one_size(operands, key)]
+    levels = [key for key in alike if key not in lines.counts]
+    return levels or alike
 
 
 def _are_one_size(operands: Sequence[Line], key: str) -> bool:
@@ -314,7 +321,7 @@ def _relate_to_baseline(
                 if formula.linear:
                     keys = [
                         key
-                        for key in _keep_one_kind(target, formula, (line,), keys)
+                        for key in _keep_one_kind(target, formula, (line,), keys, lines)
                         if not _is_nothing(line.ends[base[key]], line.ends[key])
                     ]
                 if not keys:

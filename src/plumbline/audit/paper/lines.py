@@ -128,6 +128,11 @@ class Lines:
         )
 
     @cached_property
+    def counts(self) -> frozenset[str]:
+        """Keys whose names say that they count."""
+        return frozenset(key for key in self.keys if kind_of(key) == "count")
+
+    @cached_property
     def _shared(self) -> dict[int, tuple[str, ...]]:
         """Linear keys by the bits of those that are among them, as far as they were asked for."""
         return {}

@@ -20,8 +20,8 @@ from plumbline.audit.paper.lines import LINES, PLACES, SMALL, Line, Lines, colum
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.sentence_checks import Sentence
 
-#: How often each row is read to measure a candidate.
-COST = 12
+#: How often each row is read to measure a candidate, and what a number costs in a row that is checked, which is exact.
+COST, EXACT = 12, 20
 
 #: Share of the rows from which a relation that a name states is reported, though it is not checked.
 SPOKEN = 1 / 3
@@ -35,8 +35,8 @@ ALONE = "no other totals of its table, or one alone, agree"
 #: Shuffles of a table's cells, and the share of them that may agree as often as the cells as printed.
 SHUFFLES, SHUFFLED_SHARE = 39, 0.1
 
-#: Most rows that the shuffles of one table read.
-SHUFFLED_ROWS = 200_000
+#: Most numbers that the shuffles for one line compute with.
+SHUFFLED_NUMBERS = 1_000_000
 
 
 def check_relations(
@@ -117,6 +117,7 @@ def _find_relation(
         if may_be_accused and _holds_of_shuffled([pair[0] for pair in tried], best):
             ledger.drop(lines.table.name, best.sentence, best.target, best.computed)
         elif checked:
+            budget.left -= EXACT * len(best.computed) * len(best.operands)
             _check(best, lines, ledger, agreement.chance_of_itself(tries), stated=stated)
             ledger.known_relations.update([best.sentence] * stated)
         return
@@ -127,16 +128,18 @@ def _find_relation(
 def _holds_of_shuffled(tried: Sequence[Candidate], best: Candidate) -> bool:
     """Whether one of the relations that were tried agrees as often with shuffled cells of the table.
 
-    This pays for every choice at once: operands, directions, rows; it is only asked where a row would be accused.
+    This pays for every choice at once: operands, directions, rows; it is only asked where a row would be accused, and
+    what is too large to shuffle accuses nobody.
     """
     draw, least = random.Random(0), best.count_agreeing() / len(best.computed)
     rivals = [candidate for candidate in tried if 3 * len(candidate.computed) >= 2 * len(best.computed)]
-    times = min(SHUFFLES, SHUFFLED_ROWS // sum(len(candidate.computed) for candidate in rivals))
+    numbers = sum(len(candidate.computed) * len(candidate.operands) for candidate in rivals)
+    times = min(SHUFFLES, SHUFFLED_NUMBERS // numbers)
     hits = sum(
         any(candidate.count_shuffled(draw) >= least * len(candidate.computed) - 1e-9 for candidate in rivals)
         for _ in range(times)
     )
-    return hits > SHUFFLED_SHARE * times
+    return not times or hits > SHUFFLED_SHARE * times
 
 
 def _drop_stated(tried: Sequence[tuple[Candidate, Agreement]], tries: int, lines: Lines, ledger: Ledger) -> None:

@@ -35,6 +35,9 @@ NEAR = 0.02
 #: Fewest shares in brackets beside numbers that are checked.
 FEWEST = 3
 
+#: Most numbers of a table, times its columns of shares, that are compared with shares of a total.
+SHARES = 50_000
+
 #: Most whole numbers that a mean can be of here.
 ITEMS = 10**9
 
@@ -242,7 +245,11 @@ def _check_f1(lines: Lines, ledger: Ledger) -> None:
 
 def _check_shares(lines: Lines, ledger: Ledger) -> None:
     """Check a column of shares against a column of whole numbers and their total: the printed one, or their sum."""
-    for target in [line for line in lines.lines if re.fullmatch(_SHARE_OF_TOTAL, line.words)]:
+    targets = [line for line in lines.lines if re.fullmatch(_SHARE_OF_TOTAL, line.words)]
+    if len(targets) * len(lines.lines) * len(lines.keys) > SHARES:
+        ledger.dropped.append(f"{lines.table.name}: too large to look for what {len(targets)} columns are a share of")
+        targets = []
+    for target in targets:
         _check_share(target, [line for line in lines.lines if line is not target], lines, ledger)
     for size in lines.lines:
         numbers = {

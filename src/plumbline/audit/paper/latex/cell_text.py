@@ -87,7 +87,7 @@ _WAY = re.compile(
     "(?:arrow|num|val|bad|good|score|small|sub|red|green)?"
 )
 #: What parts a cell's number from what stands beside it.
-_BESIDE = re.compile(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_")
+_BESIDE = re.compile(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_|@(?=\d)")
 RAISED = ("textsuperscript", "textsubscript")
 #: Beginnings of what is raised or lowered and stands next to a number without a sign for that.
 _ALONE = re.compile("[±†‡*⋆§¶°↑↓▲▼△▽↗↘]")

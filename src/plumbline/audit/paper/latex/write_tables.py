@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -129,10 +130,9 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     while head < len(grid) - 1 and _is_head(grid[head]):
         head += 1
     width = len(grid[0]) if grid else 0
-    body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
-    if len(grid) <= head or width < 2 or not any(map(_prints_number, body)):
-        short = [text for text in body if text and len(text) < SHORT]
-        if 3 * sum(_ALONE.search(text) is not None for text in short) > len(short) and width > 1:
+    columns = [[cell.content.text for cell in column if cell is not None] for column in zip(*grid[head:], strict=True)]
+    if len(grid) <= head or width < 2 or not any(_prints_number(text) for column in columns for text in column):
+        if width > 1 and any(map(_holds_numbers, columns[1:])):
             table.problem = f"a tabular of {size} in which no cell is a number in full"
         return "", [] if table.problem else [f"{table.where}: a tabular of {size} without numbers to compare"]
     names = _name_columns(grid[:head], width)
@@ -170,6 +170,12 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
         writer.writerow([_format_cell(cell) for cell in cells])
         entry.cells.append([cell.where if cell else "" for cell in cells])
     return text.getvalue(), problems
+
+
+def _holds_numbers(column: Sequence[str]) -> bool:
+    """Whether most cells of a column have a number, beside other words."""
+    holding = [text for text in column if len(text) < SHORT and _ALONE.search(text)]
+    return 2 * len(holding) > sum(map(bool, column))
 
 
 def _prints_number(text: str) -> bool:
