@@ -10,11 +10,9 @@ import pytest
 from plumbline.core.frames import SCHEMAS
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.expected_runs import list_expected_runs
-from plumbline.results.runs.finished_runs import RunFrames, load
-from plumbline.results.tables.alternatives import RunMetric, make_alternatives
+from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
-from plumbline.specs.study_config import Study
 from tests.studies import made_targets
 from tests.studies.run_files import make_run, write_run
 
@@ -40,7 +38,7 @@ LOSSES = {
 }
 
 
-def write_runs(name: str, root: Path) -> tuple[RunFrames, Study]:
+def make_table(name: str, root: Path) -> pd.DataFrame:
     study = study_config.load(name, "smoke")
     target = study.definition["targets"]["alternatives"]
     for key, loss in LOSSES.items():
@@ -49,26 +47,12 @@ def write_runs(name: str, root: Path) -> tuple[RunFrames, Study]:
             metrics = metrics.assign(learning_rate=0.1, tokens=1)
             read_nothing = pd.DataFrame(columns=SCHEMAS["probes"].names)
             write_run(root, make_run(study.every_run[key].spec, metrics, read_nothing, step=6, loss=loss))
-    return load(list_expected_runs(None, study, target["runs"], root), root, probes=True), study
-
-
-def make_table(name: str, root: Path) -> pd.DataFrame:
-    frames, study = write_runs(name, root)
+    frames = load(list_expected_runs(None, study, target["runs"], root), root, probes=True)
     alternatives = study_parts.function(name, "tables", "alternatives")
     table = alternatives(frames, study, PrintedNumbers.of(name, reads=[]))
     assert isinstance(table, Table)
     assert {f"{name}/{run}" for run in table.frame["run"]} >= set(study.requested_runs)
     return table.frame.set_index("run")
-
-
-def test_equal_averages_have_no_difference_in_the_last_bit(tmp_path: Path) -> None:
-    frames, study = write_runs("premature", tmp_path)
-    averages = RunMetric(
-        name="average", header="average", format=".4f", read=lambda key: 0.1 + 0.2 if ".patience_1" in key else 0.3
-    )
-    frame = make_alternatives(frames, study, [averages]).frame.set_index("run")
-    assert frame.loc["base/gpt_slow.patience_1/s42", "average_minus_default"] == 0
-    assert frame.loc["base/gpt_slow.patience_1/s42", "average"] != frame.loc["base/gpt_slow/s42", "average"]
 
 
 def test_an_alternative_stands_below_its_default(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ def curve(method: str, points: int) -> dict[str, Any]:
     """
     own, sign, width, dashes = LOOKS[method]
     start = MARKS_APART * (0.2 + list(LOOKS).index(method) / len(LOOKS))
-    marks = {"markersize": 3.5, "markevery": (start, MARKS_APART)} if points > 1 else {"markersize": 7, "mfc": "none"}
+    alone = {"markersize": 6, "mfc": "none", "clip_on": False}
+    marks = {"markersize": 3.5, "markevery": (start, MARKS_APART)} if points > 1 else alone
     return {"color": own, "linewidth": width, "linestyle": dashes, "zorder": 5 - width / 2, "marker": sign, **marks}
 
 

@@ -205,9 +205,8 @@ def _read_cell(runs: _Runs, metric: RunMetric, *keys: str) -> Cell:
     """Make the cell of a run's number, or of the difference of two runs'."""
     outcomes = [str(runs.frames.runs.loc[key, "outcome"]) for key in keys]
     word = NOT_READ if set(outcomes) == {COMPLETED} else missing_word(outcomes)
-    value, *others = [metric.read(key) for key in keys]
-    for other in others:  # averages of other scores may be equal, but for the last bit of a double
-        value = 0.0 if math.isclose(value, other, rel_tol=1e-12) else value - other
+    values = [metric.read(key) for key in keys]
+    value = values[0] - values[1] if len(values) > 1 else values[0]
     return number_cell(value if math.isfinite(value) else None, word, keys)
 
 
