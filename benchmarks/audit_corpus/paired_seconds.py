@@ -17,8 +17,6 @@ import time
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
-from benchmarks.audit_corpus.corpus_files import SPLITS, read_papers
-
 ROOT = Path(__file__).parents[2]
 
 #: The argument of a process that times what it is told.
@@ -27,6 +25,8 @@ ANSWER = "--answer"
 
 def main() -> None:
     """Time every paper with every version, and print the sums."""
+    from benchmarks.audit_corpus.corpus_files import SPLITS, read_papers  # which a process of an old version lacks
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", type=Path)
     parser.add_argument("versions", nargs="+", type=Path)

@@ -22,9 +22,8 @@ Intervals are of 95 % (Clopper and Pearson's).
 
 Last measured on {machine}.
 
-In turn on the 40 papers of `work` (`python -m benchmarks.audit_corpus.paired_seconds FOLDER SRC SRC SRC`, best of two
-rounds): 8.0 CPU seconds at 8ee81478, which read no text; 14.0 at 9b29aaec; 8.7 with a search that computes nothing
-twice and tokens that are read in half the time, the text included.
+In turn on the 40 papers of `work` (`python -m benchmarks.audit_corpus.paired_seconds FOLDER SRC SRC`, best of two
+rounds): 9.0 CPU seconds at 8ee81478, which read no text; 10.0 at fb1ac438, the text included.
 """
 
 #: The measuring at which the 20 papers were opened.
