@@ -16,7 +16,7 @@ from plumbline.verdict.decision.experiment import CRASHED, FINISHED, ArmRun
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page, screen_plan
 from plumbline.verdict.screen.screen_course import ScreenDecision, advance, end_without_verdict, withhold
-from plumbline.verdict.screen.screen_design import WITH, Factor, ScreenDesign, make_design
+from plumbline.verdict.screen.screen_design import WITH, Factor, ScreenDesign, make_design, name_level
 from plumbline.verdict.screen.screen_runs import DESIGN, FRESH, LEFT_OUT, Request, ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
@@ -127,6 +127,43 @@ def test_two_that_crash_together_are_kept_apart() -> None:
     assert len(decision.chosen) == 1 and decision.verdict == Outcome.KEEP
 
 
+DESIGN_OF_64 = make_design(ideas(), runs=64, seed=1)
+TERMS_OF_64 = replace(TERMS, runs=64)
+CLASH = (("i0", WITH), ("i4", WITH))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pair_is_told_beside_a_level_that_always_crashes(seed: int) -> None:
+    trainer = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, _: {"i0", "i4"} <= names or "i7" in names)
+    decision = trainer.screen(TERMS_OF_64, make_design(ideas(), runs=64, seed=seed))
+    assert (decision.dropped, decision.clashing) == ((("i7", WITH),), (CLASH,))
+    assert ("i0", WITH) in decision.chosen and decision.verdict_of(("i0", WITH)) == Outcome.KEEP
+
+
+def test_a_level_is_told_beside_a_pair_that_crashes() -> None:
+    trainer = MadeUpTrainer(
+        {"i2": 0.3}, crashes=lambda names, seed: {"i0", "i4"} <= names or ("i7" in names and seed >= 132)
+    )
+    decision = trainer.screen(TERMS_OF_64, DESIGN_OF_64)
+    assert (decision.dropped, decision.clashing) == ((("i7", WITH),), (CLASH,))
+    assert sum(not run.run.has_value for run in decision.runs) < 32 and decision.chosen == (("i2", WITH),)
+
+
+def test_a_level_that_was_dropped_is_in_no_set() -> None:
+    lost_by_chance = (100, 117)
+    trainer = MadeUpTrainer(
+        {"i0": 0.6, "i2": 0.5, "i4": 0.6}, crashes=lambda names, seed: {"i0", "i4"} <= names or seed in lost_by_chance
+    )
+    decision = trainer.screen(TERMS_OF_64, DESIGN_OF_64)
+    assert decision.effects is not None and not decision.clashing
+    (own,) = (effect for effect in decision.effects.effects if effect.level in decision.dropped)
+    assert own.level in CLASH and own.selected and own.level not in decision.chosen
+    assert len({*CLASH} & {*decision.chosen}) == 1
+    assert decision.verdict_of(own.level) == Outcome.CRASHED
+    lines = screen_page.make_page(decision).sections["Effects"].splitlines()
+    assert "crashes" in next(line for line in lines if name_level(own.level) in line)
+
+
 def test_levels_that_make_most_runs_crash_are_run_alone() -> None:
     bad = {"i2", "i6", "i9", "i11"}
     trainer = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: bool(bad & names))
@@ -166,6 +203,9 @@ def test_a_look_halfway_ends_a_design_where_it_is_clear_and_costs_half_of_the_le
     early = MadeUpTrainer({"i0": 0.5, "i5": 0.5}).screen(terms, design)
     assert early.stopped_at == 32 and count_parts(early)[DESIGN] == 32 and early.verdict == Outcome.KEEP
     assert early.effects is not None and early.effects.level == TERMS.level / 2
+    for crashes in (lambda names, seed: seed == 105, lambda names, seed: "i7" in names):
+        lost = MadeUpTrainer({"i0": 0.5}, crashes=crashes).screen(terms, design)
+        assert lost.stopped_at == 32 and lost.chosen == (("i0", WITH),)
     late = MadeUpTrainer({"i0": 0.06}).screen(terms, design)
     assert late.stopped_at == 0 and count_parts(late)[DESIGN] == 64
     assert late.effects is not None and late.effects.level == TERMS.level / 2
@@ -174,10 +214,11 @@ def test_a_look_halfway_ends_a_design_where_it_is_clear_and_costs_half_of_the_le
 
 
 def test_a_screen_that_was_killed_goes_on_where_it_was() -> None:
-    trainer = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: "i7" in names)
-    decision = trainer.screen(TERMS, DESIGN_OF_12)
-    for there in (1, 15, 17, 33, len(decision.runs) - 1):
-        step = advance(TERMS, DESIGN_OF_12, PAST, decision.runs[:there])
+    trainer = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: {"i0", "i4"} <= names or "i7" in names)
+    decision = trainer.screen(TERMS_OF_64, DESIGN_OF_64)
+    assert decision.dropped and decision.clashing
+    for there in (1, 15, 17, 33, 65, len(decision.runs) - 1):
+        step = advance(TERMS_OF_64, DESIGN_OF_64, PAST, decision.runs[:there])
         assert isinstance(step, Step)
         assert step.requests[0] == decision.runs[there].request
 

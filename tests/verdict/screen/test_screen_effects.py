@@ -18,7 +18,6 @@ from plumbline.verdict.screen.screen_effects import (
     RESIDUALS,
     ScreenEffects,
     blame_crashes,
-    blame_pairs,
     estimate_effects,
 )
 
@@ -141,7 +140,7 @@ def test_values_that_are_none_are_refused(values: Sequence[float | None]) -> Non
     ids=["one", "one, and one by chance", "two", "by chance", "none", "all"],
 )
 def test_levels_whose_runs_crash_are_named(crashes: Callable[[ScreenDesign], np.ndarray], blamed: list[str]) -> None:
-    assert sorted(name for name, _ in blame_crashes(TWELVE, crashes(TWELVE).tolist())) == blamed
+    assert sorted(name for ((name, _),) in blame_crashes(TWELVE, crashes(TWELVE).tolist())) == blamed
 
 
 def test_levels_are_seldom_blamed_for_what_crashes_by_chance() -> None:
@@ -149,8 +148,12 @@ def test_levels_are_seldom_blamed_for_what_crashes_by_chance() -> None:
     assert np.mean([bool(blame_crashes(TWELVE, (rng.random(32) < 0.2).tolist())) for _ in range(300)]) <= 0.05
 
 
-def test_a_pair_is_named_only_if_it_explains_every_crash() -> None:
+def test_a_pair_is_named_only_if_it_explains_every_crash_that_is_left() -> None:
+    pair, level = (("idea-2", WITH), ("idea-3", WITH)), (("idea-5", WITH),)
     both = has(TWELVE, 2) & has(TWELVE, 3)
-    assert blame_pairs(TWELVE, both.tolist()) == [(("idea-2", WITH), ("idea-3", WITH))]
-    assert blame_pairs(TWELVE, has(TWELVE, 2).tolist()) == []
-    assert blame_pairs(TWELVE, [False] * 32) == [] == blame_pairs(TWELVE, [True] + [False] * 31)
+    assert blame_crashes(TWELVE, both.tolist()) == [pair]
+    assert blame_crashes(TWELVE, has(TWELVE, 2).tolist()) == [(("idea-2", WITH),)]
+    assert blame_crashes(TWELVE, [True] + [False] * 31) == []
+    either = (both | has(TWELVE, 5)).tolist()
+    assert blame_crashes(TWELVE, either, [pair]) == [level]
+    assert blame_crashes(TWELVE, either, [pair, level]) == []

@@ -16,7 +16,7 @@ from plumbline.stats.fresh_runs import compare_means
 from plumbline.stats.interactions import estimate_interactions, make_interactions
 from plumbline.verdict.screen.screen_course import is_clear
 from plumbline.verdict.screen.screen_design import Factor, Level, ScreenDesign
-from plumbline.verdict.screen.screen_effects import blame_crashes, blame_pairs, estimate_effects
+from plumbline.verdict.screen.screen_effects import blame_crashes, estimate_effects
 from plumbline.verdict.screen.screen_terms import Rule
 
 BURMAN = np.array([[int("11011100010"[column - row]) for column in range(11)] for row in range(11)] + [[0] * 11])
@@ -157,21 +157,21 @@ def test_levels_and_pairs_that_crash(name: str) -> None:
     for _ in range(80):
         design = draw_design(name, rng)
         has_NQ, names = has_levels(design)[: rng.integers(12, len(design.rows) + 1)], design.effects
-        own = has_NQ[:, rng.permutation(len(names))[:2]]
-        crashed_N = own.all(axis=1) if rng.random() < 0.4 else own.any(axis=1)
-        crashed_N &= rng.random(len(own)) < rng.choice([1.0, 0.9])
-        there_N, blamed = np.ones(len(own), dtype=bool), list[Level]()
-        while True:
-            p_values = [
-                round(fisher(crashed_N[there_N], has_N[there_N]), 12) for has_N in has_NQ.T
-            ]  # so that ties are ties
-            if min(p_values) * len(names) > 0.03:
-                break
-            worst = int(np.argmin(p_values))
-            blamed.append(names[worst])
-            there_N &= ~has_NQ[:, worst]
-        assert blame_crashes(design, crashed_N.tolist()) == blamed
+        first_N, second_N, third_N = has_NQ[:, rng.permutation(len(names))[:3]].T
+        crashed_N = [first_N & second_N, first_N | second_N, (first_N & second_N) | third_N][rng.integers(3)]
+        crashed_N &= rng.random(len(crashed_N)) < rng.choice([1.0, 0.9])
         pairs = [(a, b) for a, b in combinations(range(len(names)), 2) if names[a][0] != names[b][0]]
-        same = [(names[a], names[b]) for a, b in pairs if (has_NQ[:, a] & has_NQ[:, b] == crashed_N).all()]
-        alone = len(same) == 1 and fisher(crashed_N, crashed_N) * len(pairs) <= 0.03
-        assert blame_pairs(design, crashed_N.tolist()) == (same if alone else [])
+        there_N, blamed = np.ones(len(crashed_N), dtype=bool), list[tuple[Level, ...]]()
+        while crashed_N[there_N].any():
+            own_N, own_NQ = crashed_N[there_N], has_NQ[there_N]
+            p_values = [round(fisher(own_N, has_N), 12) for has_N in own_NQ.T]  # so that ties are ties
+            same = [pair for pair in pairs if (own_NQ[:, pair].all(axis=1) == own_N).all()]
+            worst: tuple[int, ...] = (int(np.argmin(p_values)),)
+            if len(same) == 1 and fisher(own_N, own_N) * len(pairs) <= 0.03:
+                worst = same[0]
+            elif min(p_values) * len(names) > 0.03:
+                break
+            blamed.append(tuple(names[place] for place in worst))
+            there_N &= ~has_NQ[:, worst].all(axis=1)
+        assert blame_crashes(design, crashed_N.tolist()) == blamed
+        assert blame_crashes(design, crashed_N.tolist(), blamed[:1]) == blamed[1:]

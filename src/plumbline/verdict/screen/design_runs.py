@@ -15,7 +15,7 @@ from plumbline.verdict.screen.screen_design import (
     insert_single_levels,
     name_level,
 )
-from plumbline.verdict.screen.screen_effects import ScreenEffects, blame_crashes, blame_pairs, estimate_effects
+from plumbline.verdict.screen.screen_effects import ScreenEffects, blame_crashes, estimate_effects
 from plumbline.verdict.screen.screen_runs import DESIGN, Request, ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
@@ -69,18 +69,24 @@ class DesignRuns:
         values = [run.run.value if run.run.has_value else None for run in self.made]
         rows = replace(self.design, rows=self.design.rows[: len(self.made)])
         return estimate_effects(
-            rows, values, higher=self.terms.higher, past=self.past, rule=self.terms.rule, level=level
+            rows,
+            values,
+            higher=self.terms.higher,
+            past=self.past,
+            rule=self.terms.rule,
+            level=level,
+            dropped=self.dropped,
         )
 
     def drop_what_crashes(self) -> None:
         """Let levels whose runs crash leave the rows that are still to be made, and make up for those that did."""
         crashed = [not run.run.has_value for run in self.made]
-        # A pair is named only where it explains every crash, which neither of its levels does then.
-        pairs = [pair for pair in blame_pairs(self.design, crashed) if pair not in self.clashing]
-        blamed = [level for row, level in self.probes.items() if row < len(crashed) and crashed[row]]
-        if not pairs and not self.clashing:
-            blamed += blame_crashes(self.design, crashed)
-        levels = [level for level in dict.fromkeys(blamed) if level not in self.dropped]
+        levels = [level for row, level in self.probes.items() if row < len(crashed) and crashed[row]]
+        levels = [level for level in levels if level not in self.dropped]
+        known = [*((level,) for level in (*self.dropped, *levels)), *self.clashing]
+        blamed = blame_crashes(self.design, crashed, known)
+        levels += [each[0] for each in blamed if len(each) == 1]
+        pairs = [(each[0], each[1]) for each in blamed if len(each) == 2]
         if levels or pairs:
             self._drop(levels, pairs)
         elif crashed and 2 * sum(crashed) > len(crashed):
@@ -106,7 +112,6 @@ class DesignRuns:
             clashing=self.clashing,
             after=len(self.made),
             again=again,
-            seed=self.terms.first_seed + len(self.design.rows),
         )
 
     def _is_explained(self, row: int, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> bool:

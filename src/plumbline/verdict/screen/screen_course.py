@@ -6,7 +6,7 @@ on from its runs. Run i of the design has the i-th seed from the first one on; f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,9 +119,9 @@ def advance(
             return taken
         course.made += taken
         course.drop_what_crashes()
-        if len(course.made) in looks and not course.lost:
+        if len(course.made) in looks:
             effects = course.estimate(level)
-            if effects is not None and is_clear(effects):
+            if effects is not None and is_clear(effects, course.dropped):
                 stopped_at = len(course.made)
                 break
         if len(course.made) == len(course.design.rows) and course.replace_lost(rounds):
@@ -158,10 +158,14 @@ def _next_stop(made: int, rows: int, looks: Sequence[int], probes: Sequence[int]
     return min([stop, rows, *(look for look in looks if look > made)])
 
 
-def is_clear(effects: ScreenEffects) -> bool:
-    """Whether what was chosen is clear of the rest: no other level may still gain as much as the least of them."""
-    least = min((effect.gain for effect in effects.effects if effect.chosen), default=float("-inf"))
-    return all(effect.selected or effect.high < least for effect in effects.effects)
+def is_clear(effects: ScreenEffects, dropped: Collection[Level] = ()) -> bool:
+    """Whether what was chosen is clear of the rest: no other level may still gain as much as the least of them.
+
+    One that was dropped is never chosen; one whose effect the runs do not tell may gain as much.
+    """
+    least = min((effect.gain for effect in effects.effects if effect.chosen), default=None)
+    rest = [effect for effect in effects.effects if not effect.selected and effect.level not in dropped]
+    return least is not None and all(effect.high < least for effect in rest)
 
 
 def _prove(course: DesignRuns, decision: ScreenDecision) -> Step | ScreenDecision:

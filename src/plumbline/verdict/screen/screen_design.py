@@ -102,11 +102,15 @@ def make_design(
     """Make a design of any number of runs that is not below `count_parameters`; the seed draws its order and columns.
 
     Raises:
-        PlumblineError: factors of one name, a level that no run can have, fewer runs than effects, or effects that the
-            forbidden pairs tie together.
+        PlumblineError: factors of one name, fewer runs than effects, a forbidden pair with the
+            baseline's level, or effects that the search leaves tied.
     """
     space, rng = _make_space(factors, forbidden), np.random.default_rng(seed)
-    _require_possible(factors, space, runs, rng)
+    if runs < space.parameters:
+        raise PlumblineError(
+            f"{runs} runs cannot estimate {space.parameters - 1} effects and the baseline's mean; ask for "
+            f"{space.parameters} runs or more, or screen fewer"
+        )
     two_levels = set(space.sizes) == {2}
     if two_levels and not space.forbidden:
         levels_NF, construction = _choose_standard(space, runs, rng)
@@ -115,7 +119,7 @@ def make_design(
         levels_NF, construction = make_d_optimal(space, runs, rng, starts=starts), "D-optimal"
     if tied := _find_tied(space, levels_NF):
         names = name_some([_name_level(factors, level) for level in tied])
-        raise PlumblineError(f"no design tells the effects of {names} apart; forbid fewer pairs of their levels")
+        raise PlumblineError(f"no design of {runs} runs was met that tells the effects of {names} apart; ask for more")
     efficiency = d_efficiency(space, levels_NF)
     if efficiency < 1 - 1e-9:
         construction += f"; it estimates as an orthogonal design of {format_percent(efficiency)} of its runs would"
@@ -144,7 +148,7 @@ def augment_design(
         lost: rows without a value.
 
     Raises:
-        PlumblineError: a baseline's level was dropped, or no run is left without a forbidden pair.
+        PlumblineError: a baseline's level was dropped.
     """
     space, rng = design.space, np.random.default_rng(seed)
     if not runs:
@@ -172,28 +176,22 @@ def drop_levels(
     clashing: Collection[tuple[Level, Level]] = (),
     after: int,
     again: Collection[int],
-    seed: int,
 ) -> ScreenDesign:
     """Let levels leave the rows that are still to be made, and repeat rows that were lost without them.
 
     A row keeps its other levels, so that what was orthogonal stays so; of two that clash it keeps the one or the other
-    in turn. A row that would have a forbidden pair by that is drawn anew.
+    in turn.
 
     Args:
         dropped: levels that make their runs crash.
         clashing: pairs that do so together; forbidden from now on.
         after: the number of rows that were made.
         again: rows that were made and lost, which are added again.
-        seed: draws what is drawn anew.
     """
     changed = replace(
         design, forbidden=(*design.forbidden, *(pair for pair in clashing if pair not in design.forbidden))
     )
-    space, rng = changed.space, np.random.default_rng(seed)
     places = {(f.name, level): (place, p) for place, f in enumerate(design.factors) for p, level in enumerate(f.levels)}
-    most = {place: set(range(size)) for place, size in enumerate(space.sizes)}
-    for level in dropped:
-        most[places[level][0]].discard(places[level][1])
     levels_NF = design.levels_NF
     open_NF = levels_NF[[*range(after, len(levels_NF)), *sorted(again)]]
     for place, number in map(places.__getitem__, dropped):
@@ -202,28 +200,16 @@ def drop_levels(
         both = np.flatnonzero([all(row[f] == level for f, level in map(places.__getitem__, pair)) for row in open_NF])
         for number, row in enumerate(both):
             open_NF[row, places[pair[number % 2]][0]] = 0
-    for row in np.flatnonzero(~space.allows(open_NF)):
-        drawn = space.draw_row(rng, most=most)
-        open_NF[row] = 0 if drawn is None else drawn
     rows = (*design.rows[:after], *_name_rows(design.factors, open_NF))
     early = tuple(look for look in design.looks if look < len(design.rows))
     return replace(changed, rows=rows, looks=(*early, len(rows)))
 
 
 def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after: int) -> ScreenDesign:
-    """Put in rows that have one of these levels each and are the baseline otherwise; they are made next.
-
-    A level that a forbidden pair keeps from the baseline's other levels is in the first row that may have it.
-    """
-    space, rng = design.space, np.random.default_rng(after)
-    rows: list[tuple[str, ...]] = []
-    for name, level in levels:
-        settings = {factor.name: factor.levels[0] for factor in design.factors} | {name: level}
-        row_F = np.array([[factor.levels.index(settings[factor.name]) for factor in design.factors]])
-        if not space.allows(row_F)[0]:
-            place = next(place for place, factor in enumerate(design.factors) if factor.name == name)
-            row_F = np.array([space.draw_row(rng, [(place, design.factors[place].levels.index(level))])])
-        rows += _name_rows(design.factors, row_F)
+    """Put in rows that have one of these levels each and are the baseline otherwise; they are made next."""
+    rows = [
+        tuple(level if factor.name == name else factor.levels[0] for factor in design.factors) for name, level in levels
+    ]
     every = (*design.rows[:after], *rows, *design.rows[after:])
     early = tuple(look for look in design.looks if look <= after)
     return replace(design, rows=every, looks=(*early, len(every)))
@@ -240,7 +226,8 @@ def _make_space(factors: Sequence[Factor], forbidden: Sequence[tuple[Level, Leve
     """Place names.
 
     Raises:
-        PlumblineError: a name that is there twice, a factor of one level, or a pair of what is not there.
+        PlumblineError: a name that is there twice, a factor of one level, or a pair of what is not there or is the
+            baseline's.
     """
     names = [factor.name for factor in factors]
     if not factors or len(set(names)) < len(names):
@@ -256,23 +243,14 @@ def _make_space(factors: Sequence[Factor], forbidden: Sequence[tuple[Level, Leve
                 raise PlumblineError(f"the forbidden pair {pair} names {level}, which is not a level of this screen")
         if pair[0][0] == pair[1][0]:
             raise PlumblineError(f"the forbidden pair {pair} is of one factor, whose levels are never in one run")
+        for name, level in pair:
+            if not places[name, level][1]:
+                raise PlumblineError(
+                    f"the forbidden pair {pair} has the baseline's level {quote(level)} of {quote(name)}, beside which "
+                    "every level must run; make one factor of the two, whose levels are what may be run of both"
+                )
         pairs.append((places[pair[0]], places[pair[1]]))
     return FactorSpace(tuple(len(factor.levels) for factor in factors), tuple(pairs))
-
-
-def _require_possible(factors: Sequence[Factor], space: FactorSpace, runs: int, rng: np.random.Generator) -> None:
-    if runs < space.parameters:
-        raise PlumblineError(
-            f"{runs} runs cannot estimate {space.parameters - 1} effects and the baseline's mean; ask for "
-            f"{space.parameters} runs or more, or screen fewer"
-        )
-    if not space.allows(np.zeros((1, len(factors)), dtype=int))[0]:
-        raise PlumblineError("a forbidden pair is of two levels of the baseline, which is a run too; take it out")
-    for level in space.columns:
-        if space.forbidden and space.draw_row(rng, [level]) is None:
-            raise PlumblineError(
-                f"the forbidden pairs leave no run for {_name_level(factors, level)}; forbid fewer, or take it out"
-            )
 
 
 def _name_level(factors: Sequence[Factor], level: PlacedLevel) -> str:

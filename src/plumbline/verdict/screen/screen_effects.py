@@ -7,7 +7,7 @@ the model, and the other runs stand as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -49,7 +49,7 @@ class Effect:
         low, high: the interval at `INTERVAL`.
         selected: whether `adjusted` is at most the level.
         chosen: whether it is in the set that is confirmed: of a factor's levels, and of a forbidden pair, only the one
-            that gains more.
+            that gains more, and none that was dropped.
     """
 
     level: Level
@@ -135,6 +135,7 @@ def estimate_effects(
     past: Sequence[float] = (),
     rule: Rule = "bh",
     level: float = 0.1,
+    dropped: Collection[Level] = (),
 ) -> ScreenEffects:
     """Estimate every effect, and choose those that gain.
 
@@ -143,6 +144,7 @@ def estimate_effects(
         higher: whether higher values are better.
         past: values of the baseline's other runs, for sigma alone.
         level: false discovery rate (Benjamini and Hochberg) or family-wise error (Bonferroni), over all effects.
+        dropped: levels that make runs crash, none of which is chosen.
 
     Raises:
         PlumblineError: another number of values than rows, one that is not finite, or none at all.
@@ -166,7 +168,7 @@ def estimate_effects(
     residuals = dict(zip(used, fit.residuals_WN[0].tolist(), strict=True))
     interactions, tested = _find_interactions(design, used, fit)
     return ScreenEffects(
-        effects=tuple(_judge_effects(design, gains_Q, units_Q * sigma, df, rule, level)),
+        effects=tuple(_judge_effects(design, gains_Q, units_Q * sigma, df, rule, level, dropped)),
         baseline=sign * float(fit.effects_WP[0, 0]),
         sigma=sigma,
         df=df,
@@ -188,12 +190,18 @@ def estimate_effects(
 
 
 def _judge_effects(
-    design: ScreenDesign, gains_Q: np.ndarray, errors_Q: np.ndarray, df: float, rule: Rule, level: float
+    design: ScreenDesign,
+    gains_Q: np.ndarray,
+    errors_Q: np.ndarray,
+    df: float,
+    rule: Rule,
+    level: float,
+    dropped: Collection[Level],
 ) -> list[Effect]:
     p_gain_Q, p_harm_Q = p_of_gains(gains_Q, errors_Q, df), p_of_gains(-gains_Q, errors_Q, df)
     adjusted_Q = adjust(p_gain_Q, rule, m=len(gains_Q))
     selected_Q = adjusted_Q <= level  # never of NaN
-    chosen = choose_set(design, gains_Q, selected_Q)
+    chosen = choose_set(design, gains_Q, selected_Q & [own not in dropped for own in design.effects])
     margin_Q = errors_Q * (float(t_isf((1 - INTERVAL) / 2, df)) if df else math.nan)
     return [
         Effect(
@@ -217,10 +225,10 @@ def _judge_effects(
 
 def choose_set(design: ScreenDesign, gains_Q: np.ndarray, selected_Q: np.ndarray) -> set[Level]:
     """Choose the levels of one run: those that were selected, the largest gain first, each if the run may have it."""
-    levels, baseline = dict[str, str](), {factor.name: factor.levels[0] for factor in design.factors}
+    levels = dict[str, str]()
     for place in sorted(np.flatnonzero(selected_Q), key=lambda place: -gains_Q[place]):
         name, level = design.effects[place]
-        run = set((baseline | levels | {name: level}).items())
+        run = {*levels.items(), (name, level)}
         if name not in levels and not any(first in run and second in run for first, second in design.forbidden):
             levels[name] = level
     return set(levels.items())
@@ -263,42 +271,47 @@ def _find_interactions(
     return tuple(sorted(interactions, key=lambda each: each.adjusted)), len(tests.groups)
 
 
-def blame_crashes(design: ScreenDesign, crashed: Sequence[bool]) -> list[Level]:
-    """Name the levels whose runs crash more than those without, by Fisher's exact test over all levels together.
+def blame_crashes(
+    design: ScreenDesign, crashed: Sequence[bool], known: Collection[tuple[Level, ...]] = ()
+) -> list[tuple[Level, ...]]:
+    """Name what makes runs crash beside what is known: two levels that do so together, or one level.
 
-    `crashed`: of the rows that were made, in their order; the others are not there yet. One level is named after the
-    other: its runs leave before the next is tested, since they would accuse what happened to be with it.
+    One after the other: the runs of what is known, or was named, leave before the rest is tested, since they would
+    accuse what happened to be with it. Two come before one, which would be blamed for what it does with the other.
+
+    Args:
+        crashed: of the rows that were made, in their order; the others are not there yet.
+        known: levels and pairs of levels.
     """
-    levels_NF, columns = design.levels_NF[: len(crashed)], design.space.columns
-    has_NQ = design.space.model_matrix(levels_NF)[:, 1:].astype(bool)
-    there_N, crashed_N = np.ones(len(crashed), dtype=bool), np.asarray(crashed, dtype=bool)
-    blamed: list[Level] = []
-    while crashed_N[there_N].any() and len(blamed) < len(columns):
-        runs, crashes = int(there_N.sum()), int(crashed_N[there_N].sum())
-        with_Q = has_NQ[there_N].sum(axis=0)
-        hits_Q = has_NQ[there_N & crashed_N].sum(axis=0)
-        p_values = [p_of_crashes(int(hits), int(own), crashes, runs) for hits, own in zip(hits_Q, with_Q)]
-        worst = int(np.argmin(p_values))
-        if p_values[worst] * len(columns) > CRASH_LEVEL:
-            break
-        blamed.append(design.effects[worst])
-        there_N &= ~has_NQ[:, worst]
-    return blamed
-
-
-def blame_pairs(design: ScreenDesign, crashed: Sequence[bool]) -> list[tuple[Level, Level]]:
-    """Name the pair of levels that is in all crashed runs and whose runs all crashed, by the test of `blame_crashes`.
-
-    For what no level explains by itself: two that do not go together.
-    """
-    crashed_N = np.asarray(crashed, dtype=bool)
-    if not crashed_N.any():
-        return []
     has_NQ = design.space.model_matrix(design.levels_NF[: len(crashed)])[:, 1:].astype(bool)
+    there_N, crashed_N = np.ones(len(crashed), dtype=bool), np.asarray(crashed, dtype=bool)
+    blamed = [tuple(map(design.effects.index, levels)) for levels in known]
+    for places in blamed:
+        there_N &= ~has_NQ[:, places].all(axis=1)
+    while crashed_N[there_N].any():
+        own_NQ, own_N = has_NQ[there_N], crashed_N[there_N]
+        places = _blame_pair(design, own_NQ, own_N) or _blame_level(own_NQ, own_N)
+        if not places:
+            break
+        blamed.append(places)
+        there_N &= ~has_NQ[:, places].all(axis=1)
+    return [tuple(design.effects[place] for place in places) for places in blamed[len(known) :]]
+
+
+def _blame_level(has_NQ: np.ndarray, crashed_N: np.ndarray) -> tuple[int, ...]:
+    """The level whose runs crash more than those without, by Fisher's exact test over all levels together."""
+    runs, crashes = len(crashed_N), int(crashed_N.sum())
+    hits_Q = has_NQ[crashed_N].sum(axis=0)
+    p_values = [p_of_crashes(int(hits), int(own), crashes, runs) for hits, own in zip(hits_Q, has_NQ.sum(axis=0))]
+    worst = int(np.argmin(p_values))
+    return (worst,) if p_values[worst] * len(p_values) <= CRASH_LEVEL else ()
+
+
+def _blame_pair(design: ScreenDesign, has_NQ: np.ndarray, crashed_N: np.ndarray) -> tuple[int, ...]:
+    """The pair of levels that is in all crashed runs and whose runs all crashed, by the same test over all pairs."""
     columns, crashes = design.space.columns, int(crashed_N.sum())
     pairs = [pair for pair in combinations(range(len(columns)), 2) if columns[pair[0]][0] != columns[pair[1]][0]]
+    if len(pairs) * p_of_crashes(crashes, crashes, crashes, len(crashed_N)) > CRASH_LEVEL:
+        return ()
     equal = [pair for pair in pairs if (has_NQ[:, pair[0]] & has_NQ[:, pair[1]] == crashed_N).all()]
-    if len(equal) != 1 or len(pairs) * p_of_crashes(crashes, crashes, crashes, len(crashed)) > CRASH_LEVEL:
-        return []
-    first, second = equal[0]
-    return [(design.effects[first], design.effects[second])]
+    return equal[0] if len(equal) == 1 else ()

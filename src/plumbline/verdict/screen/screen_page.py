@@ -181,9 +181,8 @@ def _write_effects(decision: ScreenDecision) -> str:
         return ""
     rows = []
     for each in _sort_effects(effects):
-        result = "chosen" if each.chosen else "crashes" if each.level in decision.dropped else ""
-        if each.selected and not each.chosen:
-            result = "gains less than one that it cannot stand beside"
+        result = "gains less than one that it cannot stand beside" if each.selected else ""
+        result = "chosen" if each.chosen else "crashes" if each.level in decision.dropped else result
         change = terms.changes.get(each.level[0], "")
         rows.append((name_level(each.level), *_format_effect(each), result, quote(change) if change else ""))
     heads = ["idea" if are_ideas(decision.design) else "level", "gain", f"{format_percent(INTERVAL)} interval"]
