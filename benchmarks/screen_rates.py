@@ -177,51 +177,61 @@ that always diverge make seven of eight runs crash, are found by runs of their o
 
 COMPUTED = """\
 **Design.** N runs of F ideas, each with or without; a run is a row of 0 and 1, one for each idea, with a 1 before it
-for the baseline. Where two levels are all there is and no pair is forbidden, the rows are an orthogonal design: a full
-factorial, a fraction in which no two interactions share a column, a design of Plackett and Burman followed by its
-mirror (every 0 a 1 and the reverse), or a design of Plackett and Burman alone, the first of these that fits; which
-idea has which column, which of its levels is 1, and the order of the runs are drawn. Rows beyond it, and everything
-with more levels or with forbidden pairs, are chosen to make the determinant of the information (the rows' matrix,
-transposed, times itself) as large as changes of one level in one run can.
+for the baseline. Where two levels are all there is and no pair is forbidden, the rows are a full factorial, a fraction
+in which no two interactions share a column, a design of Plackett and Burman followed by its mirror (every 0 a 1 and the
+reverse), or a design of Plackett and Burman alone: the first that is clear of interactions at efficiency .95 or more,
+else the most efficient; below .985 a D-optimal one is tried as well. The efficiency is the share of its runs that an
+orthogonal design would need. Which idea has which column, which of its levels is 1, and the order of the runs are
+drawn. Rows beyond such a design, and everything with more levels or with forbidden pairs, are chosen to make the
+determinant of the information (the rows' matrix, transposed, times itself) as large as changes of one level in one run
+can (D-optimal).
 
-**Effects.** The numbers, one for the baseline and one for each level but a factor's first, by which the squares of
-what is left of the values sum to the least. In an orthogonal design an effect is the mean of the runs with the idea
-less that of those without. A run without a value is left out of all sums; an effect that the others do not determine
-is not given. The standard error of an effect is sigma times the root of its place on the diagonal of the inverse
-information: 2 over the root of N in an orthogonal design.
+**Effects.** Values are taken so that up is better. The effects are the numbers, one for the baseline and one for each
+level but a factor's first, by which the squares of what is left of the values sum to the least. In an orthogonal design
+an effect is the mean of the runs with the idea less that of those without. A run without a value (crashed means without
+a value) is left out of all sums; an effect that the runs do not tell apart is not given. The standard error of an
+effect is sigma times the root of its place on the diagonal of the inverse information: 2 over the root of N in an
+orthogonal design. Its 90 % interval is two-sided, by Student's t with sigma's degrees of freedom.
 
-**Sigma.** The residual variance is the sum of squares over N less the number of parameters (its degrees of freedom);
-the baseline's five runs have a variance of their own, with four. Sigma squared is the mean of the two, weighted by
-their degrees of freedom, which add up; unless the ratio of the residual variance to the baseline's has a p below .01 by
-the F law of these two numbers, when it is the residual variance alone.
+**Sigma.** The residual variance is the sum of squares over its degrees of freedom: the number of runs with values less
+that of the parameters which these tell (the rank of their rows). The baseline's five runs have a variance of their own,
+with four. Sigma squared is the mean of the two, weighted by their degrees of freedom, which add up; unless the ratio of
+the residual variance to the baseline's has a p of .01 or less by the F law of these two numbers, when it is the
+residual variance alone. Where no degree of freedom is left it is the baseline's alone.
 
 **Choice.** An effect over its standard error is compared with Student's t with sigma's degrees of freedom, to one side:
 p is the chance of as large a ratio or larger. Benjamini and Hochberg: sort the p-values of all m effects; the i-th
-smallest times m over i, but never more than that of any larger p, is the corrected p; an idea is chosen if it is at
-most .10. Bonferroni: p times m. Of a factor's levels, and of a forbidden pair, the one with the largest effect stays.
+smallest times m over i, but never more than that of any larger p, is the corrected p; an idea is selected if it is at
+most .10. Bonferroni: p times m. An effect that the runs do not tell apart is one of the m, with p = 1. Of a factor's
+selected levels, and of a forbidden pair, the one with the largest effect is chosen; a level that was dropped never is.
 
 **Proof.** Five runs of all chosen ideas together and five of the baseline, in turn, all with new seeds. The difference
 of the two means over its standard error (the pooled variance of both, eight degrees of freedom, times a fifth plus a
 fifth) is compared with Student's t; the set is confirmed if p, to one side, is at most .025. No run of the design is
 in it.
 
-**Halfway.** After the first half, the same with half of the level. The design ends there if something is chosen and
-the upper end of the 90 % interval of every effect that is not chosen is below the smallest effect that is. Else the
+**Halfway.** After the first half, the same with half of the level, by the runs that have a value. The design ends there
+if something is chosen and the upper end of the interval of every other effect is below the smallest effect that is
+chosen. Effects that are selected too and lose to another level of their factor, or to the other of a forbidden pair, do
+not hinder that, nor does a level that was dropped; where any other effect is not told, the design goes on. Else the
 whole design is judged with the other half of the level.
 
-**Crashes.** After 16 runs, 32, 64 and so on, and at the end: for each level, Fisher's exact p that so many of the
-crashes or more fall on its runs; the smallest, times the number of levels, at most .03 drops the level, its runs are
-set aside, and the rest is tested again. Before that, a pair of levels that is in every crashed run, and whose every
-run crashed, is forbidden, if it is the only such pair and the exact p times the number of pairs is at most .03. If more
-than half of the runs crashed and nothing is named, every level that no finished run has is run alone, provided that
-these are at most half of all: those that crash then are dropped. Rows to come, and lost rows again, are made with the
-baseline's level in the place of a dropped one. Other lost runs are made again, as D-optimal additions, up to three
-times over.
+**Crashes.** After 16 runs, 32, 64 and so on, and at the end. A pair of levels that is in every crashed run, and whose
+every run crashed, is forbidden, if it is the only such pair and Fisher's exact p of that times the number of pairs is
+at most .03. Else, for each level, Fisher's exact p that so many of the crashes or more fall on its runs; the smallest,
+times the number of levels, drops the level if it is at most .03. The runs of what was named are set aside, and the rest
+is tested again, a pair first; so are at the next test the runs of all that is known. They are set aside for this test
+only: what has a value stays in the sums. A factor's first levels do not count, neither as what is tested nor in the
+number of levels or pairs, which stays the same after a drop. If more than half of all runs crashed and nothing is
+named, every level that no finished run has is run alone, provided that these are at most half of all: those that crash
+then are dropped. Rows to come, and lost rows again, are made with the baseline's level in the place of a dropped one,
+or of the one or the other of a pair in turn. Other lost runs are made again, as D-optimal additions, up to three times
+over and up to twice the design's runs in all.
 
-**Interactions.** For each pair of levels of different factors, the product of their columns (each less its share in a
-balanced design) less what the effects explain of it. The slope of the residuals on that is what both gain beyond their
-sum; its error is from the residual sum of squares less what it explains, with one degree of freedom less. Two-sided p,
-times the number of pairs that have different runs; at most .05 is told.
+**Interactions.** For each pair of levels of different factors, the product of their columns less what the effects
+explain of it. The slope of the residuals on that is what both gain beyond their sum; its error is from the residual sum
+of squares less what it explains, with one degree of freedom less. Two-sided p, times the number of distinct directions
+that are left once the effects are taken out (pairs of one direction, of either sign, count once); at most .05 is told.
 
 **Half-normal plot.** Effects over their unit errors, by size; the i-th of m is drawn over the normal quantile of one
 half plus (i less one half) over 2 m. Lenth's pseudo error is 1.5 times the median size of those below 2.5 times (1.5
