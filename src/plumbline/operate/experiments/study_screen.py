@@ -263,8 +263,8 @@ class StudyScreen:
         return list(refusals)
 
     def take_bank(self) -> list[ArmRun]:
-        """Have the baseline's first runs made that are not there: they tell what is seeds alone, and what is levels that
-        do not add up.
+        """Have the baseline's first runs made that are not there: beside what seeds alone do, levels that do not add up
+        are seen.
         """
         trainer = self.trainer({})
         method, seeds = trainer.method(BASELINE), range(FIRST_SEED, FIRST_SEED + BANK)
