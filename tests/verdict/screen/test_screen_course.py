@@ -286,3 +286,22 @@ def test_the_plan_states_the_design_before_the_first_run(tmp_path: Path) -> None
     assert "0.35 sigma" in screen_plan.describe_plan(TERMS, DESIGN_OF_12)
     numbers = screen_plan.plan_to_json(TERMS, DESIGN_OF_12)
     assert len(numbers["design"]["rows"]) == 32 and len(numbers["standard_errors"]) == 12
+
+
+def test_fresh_runs_that_crash_where_they_are_bad_confirm_nothing_more_often() -> None:
+    class Aborting(MadeUpTrainer):
+        """Its idea does nothing but to crash each fresh run that is worse than the baseline's mean."""
+
+        def run(self, request: Request) -> ScreenRun:
+            made = MadeUpTrainer({"i3": 0.5} if request.part == DESIGN else {}).run(request)
+            bad = request.part == FRESH and request.settings["i3"] == WITH and (made.run.value or 0) > 3.02
+            return replace(made, run=replace(made.run, value=None, outcome=CRASHED)) if bad else made
+
+    terms = replace(TERMS, rule="bonferroni", level=0.001)
+    screens = [Aborting({}).screen(replace(terms, first_seed=seed), DESIGN_OF_12) for seed in range(0, 30_000, 100)]
+    assert all(("i3", WITH) in decision.chosen for decision in screens)
+    assert sum(decision.verdict == Outcome.KEEP for decision in screens) <= 12  # .025 of 300 are 7.5
+    trainer = MadeUpTrainer({"i0": 1.2}, crashes=lambda names, seed: names == {"i0"} and seed in (133, 137))
+    decision = trainer.screen(TERMS, DESIGN_OF_12)
+    assert decision.verdict == Outcome.KEEP and "6 of 10 runs" in decision.sentence
+    assert any(note.startswith("2 of 5 fresh runs") for note in decision.notes)

@@ -85,6 +85,7 @@ def print_plan(source: ScreenSource) -> int:
     if failing := source.list_refusals():
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     terms, design = screening.terms, screening.design
+    screening.require_runs()
     fresh = 2 * terms.fresh_runs
     missing = terms.runs + fresh - len(screening.list_banked())
     settings = [screening.name_row(row)[1] for row in design.rows]
@@ -161,10 +162,14 @@ class Screening:
         looked_at = decision.verdict == Outcome.IMPLAUSIBLE and self.source.options.accept_implausible
         return None if decision.verdict == Outcome.CANNOT_BE_JUDGED or looked_at else decision
 
+    def require_runs(self) -> None:
+        """Refuse a design of which a run cannot be made: one whose ideas do not merge, though any two of them do."""
+        self.source.trainer(dict(map(self.name_row, self.design.rows)))
+
     def conduct(self) -> ScreenDecision:
         """Write the design, enter the tries, run until it is decided, and write the decision with its page."""
         source, terms = self.source, self.terms
-        source.trainer(dict(map(self.name_row, self.design.rows)))  # what cannot be merged shows here
+        self.require_runs()
         atomic_write_json(
             _design_file(source.place, terms.name),
             {"first_seed": terms.first_seed, "design": msgspec.to_builtins(self.design), "asked": source.record},
@@ -246,7 +251,7 @@ class Screening:
         """Examine what a decision stands on, and withhold it where a check refuses."""
         source, terms = self.source, self.terms
         of_design = [each for each in decision.runs if each.request.part == DESIGN]
-        fresh = [each for each in decision.runs if each.request.part == FRESH]
+        fresh = [each.run for each in decision.runs if each.request.part == FRESH and each.run.has_value]
         arms = {self._name(each.request.settings): each.request.settings for each in decision.runs}
         trainer = source.trainer(arms)
         answers = examine_design(
@@ -259,10 +264,10 @@ class Screening:
             decision.chosen,
         )
         decision = replace(decision, comparability=answers)
-        if fresh and all(each.run.has_value for each in fresh):
-            settings, fresh_runs = self._make_settings(decision.chosen), [each.run for each in fresh]
-            own = examine_fresh_runs(source, trainer, terms, settings, fresh_runs)
-            if (looked_at := source.look_again(trainer, fresh_runs)) is not None:
+        if decision.confirmation is not None:
+            settings = self._make_settings(decision.chosen)
+            own = examine_fresh_runs(source, trainer, terms, settings, fresh)
+            if (looked_at := source.look_again(trainer, fresh)) is not None:
                 own["trained weights"] = looked_at
             evidence = source.arm_evidence(settings)
             decision = replace(decision, fresh_comparability=own, changed_files=evidence.changed_files)

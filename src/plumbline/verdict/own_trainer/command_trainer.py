@@ -92,7 +92,7 @@ class CommandTrainer:
     _unseen: bool = False
 
     def __post_init__(self) -> None:
-        if len({arm.method for arm in self.arms.values()}) < len(self.arms):
+        if sum(arm.method == self.arms[BASELINE].method for arm in self.arms.values()) > 1:
             raise PlumblineError(
                 f"{self.folder.root} is the baseline's code with the same flags: nothing is there to try; change the "
                 "code, or give flags after --"

@@ -186,11 +186,20 @@ def _prove(course: DesignRuns, decision: ScreenDecision) -> Step | ScreenDecisio
     decision = replace(decision, runs=(*decision.runs, *taken))
     if len(values[0]) < 2:
         return withhold(decision, "fewer than two fresh runs of the baseline have a value")
-    if len(values[1]) < 2:
+    # What the set lost may have been its worst: as many of the baseline's worst are left out, for a stricter test.
+    lost = terms.fresh_runs - len(values[1])
+    rest = sorted(values[0], reverse=terms.higher)[: len(values[0]) - lost]
+    if min(len(values[1]), len(rest)) < 2:
         return _finish(replace(decision, verdict=Outcome.UNDECIDED))
-    difference = compare_means(*values, higher=terms.higher)
-    verdict = Outcome.KEEP if difference.p <= terms.alpha and difference.gain > 0 else Outcome.DISCARD
-    decision = replace(decision, verdict=verdict, confirmation=difference)
+    difference = compare_means(rest, values[1], higher=terms.higher)
+    kept = difference.p <= terms.alpha / (1 + lost) and difference.gain > 0
+    decision = replace(decision, verdict=Outcome.KEEP if kept else Outcome.DISCARD, confirmation=difference)
+    if lost:
+        said = (
+            f"{lost} of {terms.fresh_runs} fresh runs of the set have no value and may have been its worst: as many of "
+            f"the baseline's worst are left out, and p must be {terms.alpha / (1 + lost):.3g} at most"
+        )
+        decision = replace(decision, notes=(*decision.notes, said))
     if not terms.leave_one_out or len(decision.chosen) < 2:
         return _finish(decision)
     without = [
@@ -234,7 +243,7 @@ def _finish(decision: ScreenDecision) -> ScreenDecision:
 
 def withhold(decision: ScreenDecision, reason: str) -> ScreenDecision:
     """Withhold a verdict for a reason; what was estimated stays on the page."""
-    named = name_some([name_level(level) for level in decision.chosen]) if decision.chosen else "the screen"
+    named = name_some([name_level(level) for level in decision.chosen]) if decision.chosen else "any of them"
     sentence = f"Whether {named} gains cannot be judged: {reason.rstrip('.')}."
     return replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, sentence=sentence)
 

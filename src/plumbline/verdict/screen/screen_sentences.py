@@ -56,12 +56,15 @@ def write_sentence(
     together = describe_effect(confirmation.gain, terms.metric, confirmation.error, higher=terms.higher)
     unit = f" {strip_markup(terms.unit)}" if terms.unit else ""
     ends = " to ".join(format_value(end, confirmation.error) for end in confirmation.interval(INTERVAL))
+    runs = confirmation.df + 2  # of both arms
+    each = terms.fresh_runs
+    counted = f"{each} runs each" if runs == 2 * each else f"{runs} of {2 * each} runs"
     word = "confirmed" if verdict == Outcome.KEEP else "not confirmed"
     subject = "it" if len(names) == 1 else "the set"
     return (
         f"{head}; against fresh runs of the baseline {subject} {together}{unit} "
         f"({format_percent(INTERVAL)} interval {ends}{unit}; one-sided p = {format_p(confirmation.p)}, "
-        f"{terms.fresh_runs} runs each): {word}."
+        f"{counted}): {word}."
     )
 
 
