@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict import ledger
 from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.own_trainer.merged_changes import Change, ChangeMerger
+from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.screen import screen_page
 from tests.operate.experiments.trainer_folder import Done, banked, git, plumbline, repository_of
 
@@ -232,14 +234,42 @@ def test_conflicts_are_told_before_any_run(folder: Path) -> None:
     )
     planned = screen(folder, "-n")
     assert planned.returncode == 0, planned.stderr
-    conflicts = dict(re.findall(r"^(\S+ and \S+) are never in one run: (.+)$", planned.stderr, re.MULTILINE))
-    assert set(conflicts) == {"patched and other", "warmup and warmer", "none and warmer"}
-    assert "train.py" in conflicts["patched and other"] and "--warmup" in conflicts["warmup and warmer"]
+    conflicts = dict(re.findall(r"^never in one run: (\S+ with \S+) \((.+)\)$", planned.stderr, re.MULTILINE))
+    assert set(conflicts) == {"patched with other", "warmup with warmer", "none with warmer"}
+    assert "train.py" in conflicts["patched with other"] and "--warmup" in conflicts["warmup with warmer"]
     report = report_of(screen(folder, "--json"))
-    forbidden = [{first, second} for first, second in (pair.split(" and ") for pair in conflicts)]
+    forbidden = [{first, second} for first, second in (pair.split(" with ") for pair in conflicts)]
     runs = [set(run["run"]["arm"].split(" + ")) for run in banked(folder)]
     assert not [pair for pair in forbidden for run in runs if pair <= run]
     assert len({name for name, _ in report["chosen"]} & {"patched", "other"}) == 1
+
+
+def test_pairs_of_one_reason_are_told_in_one_line(folder: Path) -> None:
+    write_ideas(folder, "none", **{f"w{number}": f'{{ flags = "--warmup {number}" }}' for number in range(5)})
+    told = [line for line in screen(folder, "-n").stderr.splitlines() if "--warmup" in line]
+    assert len(told) == 1 and "w0 with w1" in told[0] and "5 more" in told[0]
+
+
+def test_a_run_that_cannot_be_made_is_told_by_the_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_arm = ChangeMerger.make_arm
+
+    def refuse_two(merger: ChangeMerger, changes: Sequence[Change], *others: Any) -> Arm:
+        if len(changes) > 1:
+            raise PlumblineError("cannot be merged")
+        return make_arm(merger, changes, *others)
+
+    monkeypatch.setattr(ChangeMerger, "make_arm", refuse_two)
+    write_ideas(folder, "warmup", patched=PATCH, branched=BRANCH)
+    done = screen(folder, "-n")
+    assert done.returncode == 1 and "cannot be merged" in done.stderr
+
+
+def test_an_idea_may_be_what_two_others_are_together(folder: Path) -> None:
+    write_ideas(folder, "warmup", "clip", both='{ flags = "--warmup 1 --clip 1" }', none=FLAGS["none"])
+    done = screen(folder, "--json")
+    assert report_of(done)["exit_code"] == 0, done.stderr
+    runs = banked(folder)
+    assert {"warmup + clip", "both"} <= {run["run"]["arm"].removesuffix(" + none") for run in runs}
 
 
 def test_what_cannot_be_meant_is_refused_with_its_remedy(folder: Path, tmp_path: Path) -> None:

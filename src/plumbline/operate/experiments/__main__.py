@@ -238,7 +238,7 @@ def _screen(options: argparse.Namespace) -> int:
     if options.study:
         return _screen_study(options)
     of_a_study = ("scale", "baseline", "methods", "steps", "vary_by_seed", "profile", "preset", "config")
-    _refuse(options, of_a_study, "is of --study, which is not there")
+    _refuse(options, of_a_study, "is of --study, and a file of ideas has none")
     folder = _trainer_folder()
     if options.ideas is None or folder is None:
         raise UsageError(
@@ -300,7 +300,7 @@ def _refuse_flags(line: list[str], arguments: argparse.Namespace, unknown: list[
 def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
     for name in names:
         if getattr(options, name):
-            flag = "--" if name == "flags" else f"--{name}"
+            flag = {"flags": "--", "ideas": f"{options.verb} FILE.toml"}.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(f"{flag} {why}; leave out one of the two")
 
 

@@ -34,6 +34,7 @@ from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.evidence import Evidence, parse_measures
+from plumbline.verdict.formatting import name_some
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import warn_of_own_tree
 from plumbline.verdict.own_trainer.git_call import git
@@ -186,24 +187,20 @@ class FolderScreen:
         if names not in self._arms:
             flags = [*self.base.flags, *(word for name in names for word in self.ideas.ideas[name].words)]
             changes = [self.changes[name] for name in names if name in self.changes]
-            arm = self._merger.make_arm(changes, flags, " + ".join(names))
-            same = next((other for other, each in self._arms.items() if each.method == arm.method), None)
-            if same is not None:
-                raise PlumblineError(
-                    f"{self.options.ideas}: ideas.{arm.words}: is the same as ideas.{self._arms[same].words}; take one "
-                    f"of the ideas out, or name them in {screen_ideas.NEVER_TOGETHER}"
-                )
-            self._arms[names] = arm
+            self._arms[names] = self._merger.make_arm(changes, flags, " + ".join(names))
         return self._arms[names]
 
     def require_different(self) -> None:
-        """Refuse two ideas that are the same.
+        """Refuse two ideas that are the same; several together may well be another one, or another several.
 
         Raises:
             PlumblineError: two are; both are named.
         """
+        names = dict[str, str]()
         for name in self.ideas.ideas:
-            self.make_arm((name,))
+            first = names.setdefault(self.make_arm((name,)).method, name)
+            if first != name:
+                raise PlumblineError(f"{self.options.ideas}: ideas.{name}: is the same as ideas.{first}; take one out")
 
     def hold(self) -> AbstractContextManager[None]:
         """Nothing: the folder is held already."""
@@ -247,8 +244,9 @@ class FolderScreen:
         """Report what a user may not expect: pairs that are never in one run, and files of the working tree that are in
         no run.
         """
-        for (first, second), reason in self.conflicts.items():
-            tell(f"{first} and {second} are never in one run: {reason}")
+        for reason in dict.fromkeys(self.conflicts.values()):
+            pairs = [f"{first} with {second}" for (first, second), why in self.conflicts.items() if why == reason]
+            tell(f"never in one run: {name_some(pairs)} ({reason})")
         repository = self.baseline.repository
         if warning := warn_of_own_tree(repository, self.base.commit, self.baseline.file.run.command):
             tell(warning)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_rough_duration
 from plumbline.operate.experiments import carry_out_screen, study_arguments
 from plumbline.operate.experiments.carry_out_experiment import RunGain, tell
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
@@ -28,7 +29,7 @@ from plumbline.operate.experiments.study_verbs import check_own_method, make_pla
 from plumbline.plan import fit_to_time, machines
 from plumbline.project import Project
 from plumbline.project.arms import METRIC, UNIT, ScreenArms, StudyArms
-from plumbline.specs import combined_methods, experiment_runs
+from plumbline.specs import combined_methods, experiment_runs, study_names
 from plumbline.specs.components import SLOTS
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
@@ -87,7 +88,13 @@ class StudyScreen:
 
     @cached_property
     def every_method(self) -> dict[str, RunSpec]:
-        """Each method of the study, and those that were named -> its spec with the seed 0."""
+        """Each method of the study, and those that were named -> its spec with the seed 0.
+
+        Raises:
+            PlumblineError: one that was named is none.
+        """
+        for name in self.options.methods:
+            study_names.find_entry(self.study.definition, name.partition(".")[0], self.study.file, "--methods")
         names = dict.fromkeys([self.against, *self.study.methods, *self.options.methods])
         return {run.spec.method: run.spec for run in self._load([{"method": name, "seeds": [0]} for name in names])}
 
@@ -337,5 +344,8 @@ class StudyScreen:
             for number in range(len(rows))
         ]
         expected = fit_to_time.estimate_time(self.project, self.study, runs)
-        message = f"{expected.message[0].lower()}{expected.message[1:].removesuffix('.')}"
-        return message, expected.seconds * missing / expected.runs if expected.runs else None
+        message = f"of the design, {expected.message[0].lower()}{expected.message[1:].removesuffix('.')}"
+        if not expected.runs:
+            return message, None
+        took = expected.seconds * missing / expected.runs
+        return f"{format_rough_duration(took)} in all; {message}", took
