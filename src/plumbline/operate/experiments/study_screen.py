@@ -93,8 +93,9 @@ class StudyScreen:
         Raises:
             PlumblineError: one that was named is none.
         """
+        there = {"methods": self.study.definition["methods"] | self.study.definition.get("arms", {})}
         for name in self.options.methods:
-            study_names.find_entry(self.study.definition, name.partition(".")[0], self.study.file, "--methods")
+            study_names.find_entry(there, name.partition(".")[0], self.study.file, "--methods")
         names = dict.fromkeys([self.against, *self.study.methods, *self.options.methods])
         return {run.spec.method: run.spec for run in self._load([{"method": name, "seeds": [0]} for name in names])}
 
