@@ -37,8 +37,8 @@ class Label:
     Attributes:
         source: the file and line that the audit names, or the table where it names no line.
         printed: the number that stands there.
-        verdict: true, false or unclear, as the first reader has it; `second` as another one has it who did not work on
-            the audit and saw no other label, or empty.
+        verdict: true, false or unclear, as the first reader has it; `second` and `third` as others have it who did not
+            work on the audit and saw no other label, or empty.
     """
 
     paper: str
@@ -49,6 +49,8 @@ class Label:
     reason: str
     second: str
     second_reason: str
+    third: str
+    third_reason: str
 
 
 @dataclass(frozen=True, slots=True)

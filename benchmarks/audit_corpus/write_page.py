@@ -36,9 +36,10 @@ Opened once, at 16cd5a7f: each accused place was written down and then labelled 
 thing was changed, as the next column has it: where every number is a multiple of a step, rounding to it may explain a
 change.
 
-The verdicts below are the first reader's, who had worked on the audit. A second one, who had not, labelled all places
-alone, without those labels: {alike} of {twice} are labelled alike. The other is a difference printed as +7.0 for 74.6 -
-67.8, unclear to the first and true to the second; both say that all numbers are multiples of .2, and 7.0 one of those.
+The verdicts below are the first reader's, who had worked on the audit. Two more, who had not, labelled all places
+alone, without those labels: all three say the same of {alike} of {thrice}. The other is a difference printed as +7.0 for
+74.6 - 67.8, true to the second, unclear to the first and the third; all three say that all numbers are multiples of .2,
+and 7.0 one of those.
 
 The second also looked for what is passed over in ten of 185 tables, drawn by chance: no numbers of the cells contradict
 each other there; a caption says "up to ~3x" of what is 4.8, and one table has five wrong marks. Two papers with
@@ -74,8 +75,8 @@ def main() -> None:
     measured = [json.loads(line) for line in (HERE / "measured.jsonl").read_text(encoding="utf-8").splitlines()]
     papers = read_papers()
     labels = list(read_labels().values())
-    twice = [label for label in labels if label.second]
-    alike = sum(label.verdict == label.second for label in twice)
+    thrice = [label for label in labels if label.second and label.third]
+    alike = sum(label.verdict == label.second == label.third for label in thrice)
     families = sorted({paper.family for paper in papers})
     counts = Counter((paper.family, paper.split) for paper in papers)
     parts = [
@@ -85,7 +86,7 @@ def main() -> None:
     for split in SPLITS:
         runs = [run for run in measured if run["split"] == split]
         if runs:
-            note = NOTES.get(split, "").format(twice=len(twice), alike=alike)
+            note = NOTES.get(split, "").format(thrice=len(thrice), alike=alike)
             parts += [f"\n## {split}, {runs[0]['papers']} papers\n{note}", *_describe(runs)]
     opened = [run for run in measured if run["when"] == OPENED and run["split"] in ("work", "last")]
     true, false, unclear = (
