@@ -37,9 +37,9 @@ thing was changed, as the next column has it: where every number is a multiple o
 change.
 
 The verdicts below are the first reader's, who had worked on the audit. Two more, who had not, labelled all places
-alone, without those labels: all three say the same of {alike} of {thrice}. The other is a difference printed as +7.0 for
-74.6 - 67.8, true to the second, unclear to the first and the third; all three say that all numbers are multiples of .2,
-and 7.0 one of those.
+alone, without those labels: all three say the same of {alike} of {thrice}. The other is a difference printed as +7.0
+for 74.6 - 67.8, true to the second, unclear to the first and the third; all three say that all numbers are multiples of
+.2, and 7.0 one of those.
 
 The second also looked for what is passed over in ten of 185 tables, drawn by chance: no numbers of the cells contradict
 each other there; a caption says "up to ~3x" of what is 4.8, and one table has five wrong marks. Two papers with

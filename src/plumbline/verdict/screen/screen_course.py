@@ -17,7 +17,6 @@ from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_sentences
 from plumbline.verdict.screen.design_runs import DesignRuns
 from plumbline.verdict.screen.screen_design import (
-    WITH,
     Level,
     ScreenDesign,
     name_level,
@@ -228,7 +227,6 @@ def _count_seeds(course: DesignRuns) -> Iterator[int]:
 
 def _finish(decision: ScreenDecision) -> ScreenDecision:
     assert decision.effects is not None  # as `advance` has made sure
-    ideas = all(factor.levels[1:] == (WITH,) for factor in decision.design.factors)
     sentence = screen_sentences.write_sentence(
         decision.terms,
         decision.effects,
@@ -236,7 +234,7 @@ def _finish(decision: ScreenDecision) -> ScreenDecision:
         decision.confirmation,
         decision.verdict,
         rows=sum(run.request.part == DESIGN for run in decision.runs),
-        noun="idea" if ideas else "level",
+        counted=decision.design.counted,
     )
     return replace(decision, sentence=sentence)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_count
 from plumbline.stats.d_optimal_design import FactorSpace, d_efficiency, make_d_optimal
 from plumbline.stats.factor_effects import invert_model
 from plumbline.stats.interactions import make_interactions
@@ -73,6 +74,16 @@ class ScreenDesign:
     def effects(self) -> tuple[Level, ...]:
         """What is estimated: every level but each factor's first, in the order of the model's columns."""
         return tuple((factor.name, level) for factor in self.factors for level in factor.levels[1:])
+
+    @property
+    def are_ideas(self) -> bool:
+        """Whether every factor is an idea, with or without."""
+        return all(factor.levels[1:] == (WITH,) for factor in self.factors)
+
+    @property
+    def counted(self) -> str:
+        """How many are judged, as text: "13 ideas", or levels of factors."""
+        return format_count(len(self.effects), "idea" if self.are_ideas else "level")
 
     @property
     def space(self) -> FactorSpace:
@@ -243,10 +254,10 @@ def _make_space(factors: Sequence[Factor], forbidden: Sequence[tuple[Level, Leve
                 raise PlumblineError(f"the forbidden pair {pair} names {level}, which is not a level of this screen")
         if pair[0][0] == pair[1][0]:
             raise PlumblineError(f"the forbidden pair {pair} is of one factor, whose levels are never in one run")
-        for name, level in pair:
-            if not places[name, level][1]:
+        for placed in pair:
+            if not places[placed][1]:
                 raise PlumblineError(
-                    f"the forbidden pair {pair} has the baseline's level {quote(level)} of {quote(name)}, beside which "
+                    f"the forbidden pair {pair} has the baseline's level {quote(placed[1])} of {quote(placed[0])}, beside which "
                     "every level must run; make one factor of the two, whose levels are what may be run of both"
                 )
         pairs.append((places[pair[0]], places[pair[1]]))

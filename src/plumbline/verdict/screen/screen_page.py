@@ -37,7 +37,7 @@ from plumbline.verdict.picture import PicturedGain
 from plumbline.verdict.screen.screen_course import DESIGN, FRESH, LEFT_OUT, ScreenDecision
 from plumbline.verdict.screen.screen_design import Level, name_level
 from plumbline.verdict.screen.screen_effects import INTERVAL, Effect, ScreenEffects
-from plumbline.verdict.screen.screen_plan import are_ideas, describe_rule, write_design
+from plumbline.verdict.screen.screen_plan import describe_rule, write_design
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 from plumbline.verdict.screen_picture import MOST, ScreenPicture
 
@@ -130,7 +130,7 @@ def make_page(decision: ScreenDecision) -> VerdictPage:
     }
     told = list_told(decision)
     return VerdictPage(
-        title=f"A screen of {len(decision.design.factors)} at {quote(terms.baseline)}",
+        title=f"A screen of {decision.design.counted} beside {quote(terms.baseline)}",
         sentence=decision.sentence,
         told=told,
         picture=make_picture(decision),
@@ -152,7 +152,7 @@ def make_picture(decision: ScreenDecision) -> ScreenPicture:
     known = [] if effects is None else [each for each in effects.effects if not math.isnan(each.error)]
     drawn = sorted(known, key=lambda each: -abs(each.gain / each.error) if each.error else -math.inf)[:MOST]
     return ScreenPicture(
-        title=f"A screen of {len(decision.design.factors)} at {decision.terms.baseline}: {decision.verdict}",
+        title=f"A screen of {decision.design.counted}: {decision.verdict}",
         metric=decision.terms.metric,
         interval=format_percent(INTERVAL),
         gains=[
@@ -185,7 +185,7 @@ def _write_effects(decision: ScreenDecision) -> str:
         result = "chosen" if each.chosen else "crashes" if each.level in decision.dropped else result
         change = terms.changes.get(each.level[0], "")
         rows.append((name_level(each.level), *_format_effect(each), result, quote(change) if change else ""))
-    heads = ["idea" if are_ideas(decision.design) else "level", "gain", f"{format_percent(INTERVAL)} interval"]
+    heads = ["idea" if decision.design.are_ideas else "level", "gain", f"{format_percent(INTERVAL)} interval"]
     heads += ["p of no gain", "corrected", "p of no harm", "", "what it changes"]
     return "\n\n".join(
         [

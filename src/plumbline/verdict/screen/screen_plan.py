@@ -48,13 +48,13 @@ def plan_to_json(terms: ScreenTerms, design: ScreenDesign) -> dict[str, Any]:
 
 def write_plan(terms: ScreenTerms, design: ScreenDesign, page: Path) -> None:
     """Write the page as it is before the first run."""
-    parts = [f"# A screen of {len(design.factors)} at {quote(terms.baseline)}", "Not decided yet: its runs are made."]
+    parts = [f"# A screen of {design.counted} beside {quote(terms.baseline)}", "Not decided yet: its runs are made."]
     parts += ["## What decides", describe_rule(terms), "## Design", write_design(terms, design, made=0)]
     atomic_write_text(page, join_sections(parts))
 
 
 def _describe_design(terms: ScreenTerms, design: ScreenDesign) -> str:
-    carried = "each idea is in about half of them" if are_ideas(design) else "each level is in its share of them"
+    carried = "each idea is in about half of them" if design.are_ideas else "each level is in its share of them"
     return (
         f"{len(design.rows)} runs of {format_count(len(design.factors), 'factor')}, {carried}. The design: "
         f"{design.construction}. Seeds {terms.first_seed} to {terms.first_seed + len(design.rows) - 1}."
@@ -110,8 +110,3 @@ def write_design(terms: ScreenTerms, design: ScreenDesign, *, made: int) -> str:
         parts.append(f"Never in one run: {'; '.join(forbidden)}.")
     parts.append(write_grid(heads, rows))
     return "\n\n".join(parts)
-
-
-def are_ideas(design: ScreenDesign) -> bool:
-    """Return whether every factor is an idea, with or without."""
-    return all(factor.levels[1:] == (WITH,) for factor in design.factors)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plumbline.core.formats import format_count
 from plumbline.stats.fresh_runs import MeanDifference
 from plumbline.verdict.formatting import (
     describe_effect,
@@ -33,12 +32,12 @@ def write_sentence(
     verdict: Outcome,
     *,
     rows: int,
-    noun: str,
+    counted: str,
 ) -> str:
-    """Write the sentence to quote; `rows`: of the design that were made; `noun`: what was judged, "idea" or "level"."""
+    """Write the sentence to quote; `rows`: of the design that were made; `counted`: what was judged ("13 ideas")."""
     size = strip_markup(terms.size)
     head = f"At {size}, of" if size else "Of"
-    head = f"{head} {format_count(len(effects.effects), noun)} in one design of {rows} runs"
+    head = f"{head} {counted} in one design of {rows} runs"
     errors = [effect.error for effect in effects.effects if not math.isnan(effect.error)]
     error = format_value(max(errors), max(errors))
     if not chosen:
