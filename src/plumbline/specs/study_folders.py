@@ -19,12 +19,14 @@ from plumbline.specs import installed_packages
 STUDIES, YAML, PUBLISHED = "studies", "study.yaml", "published"
 #: The file of how often each claim would be reproduced.
 RATES = "replication_rates.yaml"
+#: The file of what is stated of small models before their runs.
+SMALL = "small.yaml"
 #: What people read of a study first; the report has its words for targets and for what was found.
 README = "README.md"
 
 #: What else is looked for by its name in a study's folder, and is nobody's loss where it is not there: files, and parts
 #: of its code, each a module or a folder.
-FILES = ("findings.yaml", "unchecked_numbers.yaml", "sentences.yaml", RATES, f"{PUBLISHED}/claims.yaml")
+FILES = ("findings.yaml", "unchecked_numbers.yaml", "sentences.yaml", RATES, SMALL, f"{PUBLISHED}/claims.yaml")
 PARTS = ("tables", "figures", "measurements", "claims", "audit")
 
 

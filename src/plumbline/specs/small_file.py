@@ -1,0 +1,279 @@
+"""Reads a study's small.yaml: what is stated of small models before any of their runs, and the specs of those runs.
+
+A size is one of the study's scales at an existing preset with the changes that the file states; its runs are of the
+preset `evening`.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.structs import Absent, ClosedStruct, Fault
+from plumbline.specs import corpus, study_config, study_folders, study_names
+from plumbline.specs.field_types import Count, Fraction, Name, NotNegative, Positive, Preset, Seeds, Text, WholeNumber
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec_changes import PARTS, overlay
+from plumbline.specs.study_extension import complete_study
+from plumbline.specs.study_files import Parts
+from plumbline.specs.yaml_files import ROOT, load_study, read_struct
+
+#: The preset that the runs of small models belong to.
+SMALL_PRESET = "evening"
+#: Ends the method's name of a run whose rate is chosen by others.
+CHOSEN = "rate_chosen"
+
+
+class SmallSize(Parts, frozen=True, kw_only=True):
+    """A size: the study's `scale` at the preset `sizes_of`, with changes."""
+
+    scale: Name
+    label: Text
+
+
+class Noise(ClosedStruct, frozen=True, kw_only=True):
+    """A standard deviation over seeds that kept runs have, and how many degrees of freedom it has.
+
+    Attributes:
+        runs: which runs of which record it is from.
+        of: `run` for one run of an arm, `contrast` for a difference within a seed.
+    """
+
+    sigma: Positive
+    df: Count
+    of: Literal["run", "contrast"]
+    runs: Text
+
+
+class Measure(ClosedStruct, frozen=True, kw_only=True):
+    """A number of one run.
+
+    Attributes:
+        frame: `runs` for a column of a run's outcome, `interventions` for a number that an intervention reports there,
+            `probes` for a probe's mean over layers and heads, `scores` for a metric's mean over tasks.
+        at: the fraction of training at which a probe is read.
+        layers: those whose mean is taken, of a probe.
+        less_layers: those whose mean is subtracted.
+        less: a column of the same frame that is subtracted.
+        over_rates: how the values at several learning rates become one: the lowest of them, the highest less the
+            lowest, or the decimal logarithm of the largest rate, as a multiple, whose run completes and ends within
+            `trained_within` of the arm's lowest.
+    """
+
+    frame: Literal["runs", "probes", "scores", "interventions"]
+    column: Name
+    at: Absent[Fraction] = None
+    layers: Absent[Literal["all", "lower", "upper", "early", "middle", "final"]] = None
+    less_layers: Absent[Literal["early", "middle", "final"]] = None
+    less: Absent[Name] = None
+    over_rates: Absent[Literal["lowest", "range", "largest_trained"]] = None
+    trained_within: Absent[Positive] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("at", "layers"):
+            if (self.frame == "probes") != (getattr(self, key) is not None):
+                raise Fault("a probe needs `at` and `layers`, and nothing else has them; add or remove it", key)
+        if self.less_layers is not None and self.frame != "probes":
+            raise Fault("only a probe is read in layers; remove it", "less_layers")
+        if (self.over_rates == "largest_trained") != (self.trained_within is not None):
+            raise Fault("goes with `over_rates: largest_trained`, which needs it; add or remove it", "trained_within")
+
+
+class Tuning(ClosedStruct, frozen=True, kw_only=True):
+    """How each arm gets its learning rate: the rate with the lowest mean of the measure over `seeds`, which the test
+    does not use."""
+
+    seeds: Seeds
+
+
+class Statement(ClosedStruct, frozen=True, kw_only=True):
+    """A sentence of a paper as a test on small models, fixed before their runs.
+
+    Attributes:
+        place: where the paper has it.
+        idea: what it says, in our words.
+        statistic: the gain that is tested, in words.
+        contrasts: name -> arm -> weight; the gain of a contrast is the weighted sum of the arms' measures, positive
+            where the paper is right. `level` is divided by their number.
+        rates: multiples of the arm's own learning rate, at each of which it is run.
+        test: `t`, one-sided, on means of arms whose spread is pooled; `paired_t`, on the seeds' own gains; `sign`, on
+            how many seeds have a gain above the minimum; `order`, on Kendall's tau between the contrasts' order at the
+            arms' own rates, by the tuning seeds, and at the tuned ones, by the test's: no run is in both.
+        minimum_gain: what must be exceeded; negative where an arm has to be as good as another one.
+        target_gain: the true gain for which power is stated; of `sign`, the chance that a seed has one; of `order`, the
+            correlation of true gains.
+        target_from: where the target is from.
+        noise: an entry of the file's `noise`; without one it is not known, and `pilot` says which runs tell it.
+        spread: of `order`, the standard deviation of true gains over methods.
+        counts_against: which outcome speaks against it.
+    """
+
+    id: Name
+    place: Text
+    idea: Text
+    statistic: Text
+    measure: Measure
+    contrasts: Annotated[dict[Name, dict[Text, float]], Meta(min_length=1)]
+    test: Literal["t", "paired_t", "sign", "order"]
+    minimum_gain: float
+    target_gain: float
+    target_from: Text
+    level: Annotated[float, Meta(gt=0, lt=0.5)]
+    sizes: Annotated[list[Name], Meta(min_length=2)]
+    seeds: Annotated[list[WholeNumber], Meta(min_length=2)]
+    counts_against: Text
+    rates: Absent[Annotated[list[Positive], Meta(min_length=2)]] = None
+    tuning: Absent[Tuning] = None
+    noise: Absent[dict[Name, Name]] = None
+    pilot: Absent[Text] = None
+    spread: Absent[NotNegative] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.noise is None) == (self.pilot is None) and self.test != "sign":
+            raise Fault("name the `noise` of each size, or the `pilot` that tells it, one of the two", "noise")
+        if (self.rates is None) != (self.measure.over_rates is None and self.tuning is None):
+            raise Fault("go with `measure.over_rates` or `tuning`; add or remove them", "rates")
+        if self.tuning is not None and (shared := set(self.tuning.seeds) & set(self.seeds)):
+            raise Fault(f"seed {min(shared)} is also one of the test's `seeds`; choose on others", "tuning.seeds")
+        if (self.test == "order") != (self.spread is not None) or (self.test == "order" and self.tuning is None):
+            raise Fault("the test `order` needs `spread` and `tuning`, and no other has a spread", "spread")
+        if self.test == "sign" and not 0.5 < self.target_gain < 1:
+            raise Fault("of a sign test it is a chance between 0.5 and 1; write one", "target_gain")
+        if self.test != "sign" and self.target_gain <= self.minimum_gain:
+            raise Fault(f"must be above `minimum_gain`, {self.minimum_gain:g}; raise it", "target_gain")
+        if empty := [name for name, weights in self.contrasts.items() if not any(weights.values())]:
+            raise Fault(f"{empty[0]!r} weighs no arm; give one a weight other than 0", "contrasts")
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms of all contrasts, each once."""
+        return list(dict.fromkeys(arm for weights in self.contrasts.values() for arm in weights))
+
+    @property
+    def level_of_contrast(self) -> float:
+        """The level of one contrast: Bonferroni over the contrasts; the order is a single test."""
+        return self.level if self.test == "order" else self.level / len(self.contrasts)
+
+
+class NotAsked(ClosedStruct, frozen=True, kw_only=True):
+    """A sentence of the paper that small models cannot speak to, and why."""
+
+    place: Text
+    idea: Text
+    why: Text
+
+
+class SmallFile(ClosedStruct, frozen=True, kw_only=True):
+    """studies/<study>/small.yaml."""
+
+    study: Name
+    sizes_of: Preset
+    sizes: Annotated[dict[Name, SmallSize], Meta(min_length=2)]
+    statements: Annotated[list[Statement], Meta(min_length=3, max_length=8)]
+    not_asked: Annotated[list[NotAsked], Meta(min_length=1)]
+    noise: Absent[dict[Name, Noise]] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ids = [statement.id for statement in self.statements]
+        if len(set(ids)) < len(ids):
+            raise Fault(f"the id {max(ids, key=ids.count)!r} is there twice; rename one", "statements")
+        for number, statement in enumerate(self.statements):
+            place = ("statements", number)
+            for size in [*statement.sizes, *(statement.noise or {})]:
+                if size not in self.sizes:
+                    raise Fault(f"there is no size {size!r}{nearest(size, self.sizes)}", *place, "sizes")
+            for name in (statement.noise or {}).values():
+                if name not in (self.noise or {}):
+                    raise Fault(f"there is no noise {name!r}{nearest(name, self.noise or {})}", *place, "noise")
+            if statement.noise and (lacking := set(statement.sizes) - set(statement.noise)):
+                raise Fault(f"names none of the size {min(lacking)!r}; add it", *place, "noise")
+
+
+def path_of(study: str, root: Path = ROOT) -> Path:
+    """The file of a study."""
+    return study_folders.folder(study, root) / study_folders.SMALL
+
+
+def load_small(study: str, root: Path = ROOT) -> SmallFile:
+    """Read a study's small.yaml; names of arms are checked by `make_specs`.
+
+    Raises:
+        PlumblineError: there is no such file, or something in it cannot be meant.
+    """
+    path = path_of(study, root)
+    small: SmallFile = read_struct(path, SmallFile)
+    if small.study != study:
+        raise PlumblineError(f"{path}: study: {small.study!r} must be the folder's name, {study!r}")
+    return small
+
+
+def make_specs(small: SmallFile, statement: Statement, root: Path = ROOT) -> list[RunSpec]:
+    """Make the specs of a statement's runs: each size, arm, rate and seed.
+
+    Of a tuned one these are the runs that choose, and those at the chosen rates, in whose place the arms' own rates
+    stand, since no file says which are chosen.
+
+    Raises:
+        PlumblineError: an arm or scale is not there, or a size's changes give no valid spec.
+    """
+    path = str(path_of(small.study, root))
+    definition = _add_sizes(small, path, root)
+    texts = corpus.load(definition["corpus"], SMALL_PRESET, root=root, where=f"{path}: ")
+    tuning = statement.tuning
+    specs = []
+    for size in statement.sizes:
+        for arm in statement.arms:
+            where = f"{path}: statements.{statement.id}.contrasts"
+            if not study_names.is_wanted(definition, arm, small.sizes_of, where):
+                raise PlumblineError(f"{where}: {arm!r} is not there at preset {small.sizes_of}; name another arm")
+            own = study_config.make_spec(definition, texts, SMALL_PRESET, size, arm, 0, path)
+            for rate in statement.rates or [1.0]:
+                changed = _multiply_rate(own, rate)
+                seeds = tuning.seeds if tuning else statement.seeds
+                specs += [msgspec.structs.replace(changed, init_seed=seed) for seed in seeds]
+            if tuning:
+                chosen = msgspec.structs.replace(own, method=f"{own.method}-{CHOSEN}")
+                specs += [msgspec.structs.replace(chosen, init_seed=seed) for seed in statement.seeds]
+    return specs
+
+
+def _add_sizes(small: SmallFile, path: str, root: Path) -> dict[str, Any]:
+    """The study's definition with the sizes as scales of the preset of small models."""
+    study_path = study_folders.yaml_of(small.study, root)
+    definition = copy.deepcopy(complete_study(load_study(small.study, root), study_path, root))
+    scales = definition["scales"]
+    of_sizes = {}
+    for name, size in small.sizes.items():
+        study_config.check_scale(definition, size.scale, small.sizes_of, f"{path}: sizes.{name}")
+        stated = msgspec.to_builtins(size)
+        changes = {part: _drop_absent(stated[part]) for part in PARTS if stated.get(part) is not None}
+        of_sizes[name] = {SMALL_PRESET: overlay(scales[size.scale][small.sizes_of], changes) | {"label": size.label}}
+    definition["scales"] = scales | of_sizes
+    for arm in definition.get("arms", {}).values():
+        if small.sizes_of in arm:
+            arm[SMALL_PRESET] = arm[small.sizes_of]
+    return definition
+
+
+def _drop_absent(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _drop_absent(entry) for key, entry in value.items() if entry is not None}
+    return value
+
+
+def _multiply_rate(spec: RunSpec, rate: float) -> RunSpec:
+    """The same run at a multiple of its learning rate, named by it."""
+    if rate == 1:
+        return spec
+    content = spec.to_dict()
+    content["optimizer"]["learning_rate"] *= rate
+    content["method"] = f"{spec.method}-rate_{rate:g}"
+    return RunSpec.from_dict(content)

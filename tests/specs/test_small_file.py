@@ -1,0 +1,150 @@
+"""What is stated of small models names what the studies have, and a file that cannot be meant is refused."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from plumbline.bundle import archive
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import _COLUMNS
+from plumbline.specs import small_file
+from plumbline.specs.compared_metrics import METRICS
+from plumbline.specs.small_file import CHOSEN, SmallFile
+from plumbline.specs.yaml_files import studies
+
+STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
+#: Of each study, a finished run with all that its probes write.
+PROBED = {"premature": "base/gpt/s42", "quack": "mha/default.eta_0.003/s42", "key_norms": "base/as_published/s42"}
+#: The seeds of the runs that are kept: what they gained is known.
+KNOWN_SEEDS = set(range(42, 48))
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, SmallFile]:
+    return {name: small_file.load_small(name) for name in STUDIES}
+
+
+def test_every_study_of_a_paper_has_statements() -> None:
+    assert [name for name in studies() if small_file.path_of(name).exists()] == list(STUDIES)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFile]) -> None:
+    small = files[study]
+    for statement in small.statements:
+        specs = small_file.make_specs(small, statement)
+        tuning, rates = statement.tuning.seeds if statement.tuning else [], len(statement.rates or [1])
+        seeds = rates * len(tuning) + len(statement.seeds) if tuning else rates * len(statement.seeds)
+        assert len(specs) == len({spec.run_id for spec in specs}), statement.id
+        assert len(specs) == len(statement.sizes) * len(statement.arms) * seeds, statement.id
+        assert {spec.preset for spec in specs} == {"evening"} and {spec.study for spec in specs} == {study}
+        assert {spec.scale for spec in specs} == set(statement.sizes)
+        assert not KNOWN_SEEDS & {spec.init_seed for spec in specs}, f"{statement.id}: a seed whose run is known"
+        test_seeds = {spec.init_seed for spec in specs if spec.method.endswith(CHOSEN)}
+        assert test_seeds == (set(statement.seeds) if tuning else set())
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_measure_is_one_that_a_run_writes(study: str, files: dict[str, SmallFile], repository: Path) -> None:
+    measures = [statement.measure for statement in files[study].statements]
+    written = {"runs": set(_COLUMNS), "scores": {metric.scored_as for metric in METRICS.values()} - {""}}
+    if any(measure.frame == "probes" for measure in measures):
+        path = f"work/demo/probes/{study}/{PROBED[study]}/probes.parquet"
+        content = archive.read_file(repository / "records/demo-9466a36/bundle.tar.xz", path)
+        written["probes"] = set(pd.read_parquet(io.BytesIO(content))["probe"])
+    if any(measure.frame == "interventions" for measure in measures):
+        path = f"work/demo/runs/{study}/base/gpt_slow/s42/outcome.json"
+        content = archive.read_file(repository / "records/demo-9466a36/bundle.tar.xz", path)
+        written["interventions"] = set(yaml.safe_load(content)["interventions"][0])
+    for measure in measures:
+        assert {measure.column, measure.less or measure.column} <= written[measure.frame], measure
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_probe_is_read_where_a_statement_reads_it(study: str, files: dict[str, SmallFile]) -> None:
+    """Of each arm: a probe that is read while a run trains is read at its end, too."""
+    for statement in files[study].statements:
+        if statement.measure.frame == "probes":
+            for spec in small_file.make_specs(files[study], statement):
+                points = {point for probe in spec.probes for point in probe.at}
+                at_end = statement.measure.at == 1 and any(probe.every for probe in spec.probes)
+                assert statement.measure.at in points or at_end, (statement.id, spec.key)
+
+
+def test_a_size_is_its_scale_with_the_changes_alone(files: dict[str, SmallFile]) -> None:
+    small = files["premature"]
+    by_key = {spec.key: spec for spec in small_file.make_specs(small, small.statements[1])}
+    shallow, deep = (by_key[f"premature/{size}/gpt_swiglu/s101"] for size in ("shallow", "deep"))
+    assert (shallow.model.layers, deep.model.layers) == (4, 8)
+    assert shallow.model.ffn_width == deep.model.ffn_width == 256  # the demo's, of a gated network
+    assert shallow.train.steps == 1000 and shallow.train.precision == "float32"
+
+
+def test_a_rate_is_a_multiple_of_the_arms_own(files: dict[str, SmallFile]) -> None:
+    small = files["quack"]
+    specs = small_file.make_specs(small, small.statements[0])
+    rates = {spec.method: spec.optimizer.learning_rate for spec in specs if spec.scale == "mha_small"}
+    assert rates["default.eta_0.003"] == 0.003 and rates["default.eta_0.003-rate_10"] == pytest.approx(0.03)
+    assert max(rates.values()) / min(rates.values()) == pytest.approx(100)
+
+
+@pytest.fixture
+def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) -> Any:
+    """A function that loads the premature study's file with a change, and makes all its specs."""
+    text = (repository / "studies/premature/small.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "small.yaml"
+    monkeypatch.setattr(small_file, "path_of", lambda study, root=None: path)
+
+    def load_changed(edit: Any) -> None:
+        content = yaml.safe_load(text)
+        edit(content)
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        small = small_file.load_small("premature")
+        for statement in small.statements:
+            small_file.make_specs(small, statement)
+
+    return load_changed
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda c: c.update(study="quack"), r"small.yaml: study: 'quack' .*'premature'"),
+        (lambda c: c.update(statement=[]), r"small.yaml: top level: unknown key 'statement'.*'statements'"),
+        (lambda c: c["statements"][0].pop("counts_against"), r"small.yaml: statements.0: 'counts_against' is missing"),
+        (lambda c: c.update(statements=c["statements"][:2]), r"small.yaml: statements: .*3"),
+        (lambda c: c.update(not_asked=[]), r"small.yaml: not_asked: .*1"),
+        (lambda c: c["statements"][0].update(sizes=["shallow"]), r"small.yaml: statements.0.sizes: .*2"),
+        (lambda c: c["statements"][0].update(sizes=["shallow", "deeep"]), r"statements.0.sizes: .*'deeep'.*'deep'"),
+        (lambda c: c["statements"][0].update(noise={"deep": "slow"}), r"statements.0.noise: .*noise 'slow'"),
+        (lambda c: c["statements"][0].update(pilot="three seeds"), r"statements.0.noise: .*`pilot`"),
+        (lambda c: c["statements"][0].update(noise={"deep": "slowed_loss"}), r"statements.0.noise: .*'shallow'"),
+        (lambda c: c["statements"][0].update(target_gain=-1), r"statements.0.target_gain: .*`minimum_gain`"),
+        (lambda c: c["statements"][0].update(rates=[1, 2]), r"statements.0.rates: .*`tuning`"),
+        (lambda c: c["statements"][0].update(spread=0.1), r"statements.0.spread: .*`order`"),
+        (lambda c: c["statements"][0]["measure"].update(at=0.5), r"statements.0.measure.at: .*`layers`"),
+        (lambda c: c["statements"][1].update(id="slowing_lowers_the_loss"), r"statements: .*slowing_lowers_the_loss"),
+        (lambda c: c["statements"][0].update(contrasts={"a": {"gpt": 0}}), r"statements.0.contrasts: 'a'"),
+        (lambda c: c["statements"][0].update(contrasts={"a": {"gtp": 1}}), r"slowing_lowers_the_loss.contrasts.*'gtp'"),
+        (lambda c: c["sizes"]["deep"].update(scale="bse"), r"sizes.deep: .*no scale 'bse'.*'base'"),
+        (lambda c: c["sizes"]["deep"]["model"].update(layer=3), r"sizes.deep.model: unknown key 'layer'.*'layers'"),
+        (lambda c: c["sizes"]["deep"]["train"].update(batch_tokens=100), r"train.batch_tokens \(100\)"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_key(change: Any, edit: Any, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
+        change(edit)
+
+
+def test_rates_are_never_chosen_by_the_seeds_that_judge_them(change: Any) -> None:
+    def share_a_seed(content: dict[str, Any]) -> None:
+        content["statements"][0].update(rates=[1, 2], tuning={"seeds": [101, 999]})
+
+    with pytest.raises(PlumblineError, match=r"statements.0.tuning.seeds: seed 101 .*`seeds`"):
+        change(share_a_seed)
