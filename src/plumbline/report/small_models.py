@@ -1,0 +1,244 @@
+"""Lists what each study states of small models before their runs, with the power of every test and the hours.
+
+Without an option the section of docs/small-models.md is printed. A statement's noise is that of kept runs; where none
+is known, the gain that would be seen is in standard deviations.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from plumbline.core.command_line import Parser, run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text
+from plumbline.plan import machines, model_counts
+from plumbline.plan.run_estimate import RunEstimator
+from plumbline.project import load
+from plumbline.specs import small_file, study_config, yaml_files
+from plumbline.specs.small_file import SmallFile, Statement
+from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import ROOT
+from plumbline.stats import stated_power
+
+#: The page, and what begins and ends the section that is written here.
+PAGE = Path("docs/small-models.md")
+BEGIN = "<!-- begin: python -m plumbline.report.small_models --write -->"
+END = "<!-- end -->"
+#: Two of these are taken to be free.
+MACHINE, CORES = "core", 2
+
+_TESTS = {
+    "t": "one-sided t test",
+    "paired_t": "one-sided t test of pairs",
+    "sign": "one-sided sign test",
+    "order": "one-sided test of tau by permutation",
+}
+
+
+def arguments() -> Parser:
+    """Build the command-line parser of `python -m plumbline.report.small_models`."""
+    parser = Parser(__doc__)
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--write", action="store_true", help=f"write the section into {PAGE}")
+    group.add_argument("--check", action="store_true", help=f"fail if {PAGE} has another section")
+    return parser
+
+
+def main() -> None:
+    """Print, write or check the section.
+
+    Raises:
+        PlumblineError: with ``--check``, the page's section is another one.
+    """
+    options = arguments().parse_args()
+    counts = Path(load(yaml_files.load_config()).paths.counts)
+    section = describe_studies(counts)
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    if options.write:
+        atomic_write_text(ROOT / PAGE, replace_section(text, section))
+    elif options.check:
+        if replace_section(text, section) != text:
+            raise PlumblineError(
+                f"{PAGE} does not list the studies' small.yaml; run with --write, and read what differs"
+            )
+    else:
+        print(section)
+
+
+def replace_section(page: str, section: str) -> str:
+    """Put the section between the page's two marks.
+
+    Raises:
+        PlumblineError: the page does not have them once.
+    """
+    marked = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
+    if len(marked.findall(page)) != 1:
+        raise PlumblineError(f"{PAGE}: the marks {BEGIN} and {END} must be there once; restore them")
+    return marked.sub(lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page)
+
+
+def describe_studies(counts: Path, root: Path = ROOT) -> str:
+    """Write the section of all studies that have a small.yaml.
+
+    Args:
+        counts: the file of counted models, which gets those that it lacks.
+    """
+    files = [
+        small_file.load_small(name, root)
+        for name in yaml_files.studies(root)
+        if small_file.path_of(name, root).exists()
+    ]
+    statements = [statement for small in files for statement in small.statements]
+    verdicts = [statement.level for statement in statements for _ in statement.sizes]
+    by_chance = (
+        f"{len(statements)} statements give {len(verdicts)} verdicts, one a size; were no idea true, "
+        f"{sum(verdicts):.1f} of them at most would be *seen* by chance."
+    )
+    return "\n\n".join([textwrap.fill(by_chance, 120), *(_describe(small, counts, root) for small in files)])
+
+
+def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[float, float, float] | None:
+    """The power of a statement's test at a size: by the noise's sigma, and by the ends of its 90 % interval, the larger
+    sigma first; None where the noise is not known."""
+    n, level = len(statement.seeds), statement.level_of_contrast
+    if statement.test == "sign":
+        power = stated_power.compute_sign_power(statement.target_gain, n, level)
+        return power, power, power
+    if statement.noise is None:
+        return None
+    noise = (small.noise or {})[statement.noise[size]]
+    low, high = stated_power.bound_sigma(noise.sigma, noise.df)
+    if statement.test == "order":
+        assert statement.spread is not None and statement.tuning is not None
+        seeds, methods = (len(statement.tuning.seeds), n), len(statement.contrasts)
+        correlation, spread = statement.target_gain, statement.spread
+        by = [
+            stated_power.simulate_order_test(correlation, spread, sigma, seeds, methods=methods, level=level)
+            for sigma in (noise.sigma, high, low)
+        ]
+    else:
+        weights, arms = _combine(statement, noise.of)
+        gain = statement.target_gain - statement.minimum_gain
+        by = [
+            stated_power.simulate_t_test(gain, sigma, n, weights, arms=arms, level=level)
+            for sigma in (noise.sigma, high, low)
+        ]
+    return by[0], by[1], by[2]
+
+
+def find_least_gain(statement: Statement) -> float:
+    """The gain above the minimum that a t test sees in 80 % of worlds, in standard deviations of what it pools."""
+    weights, arms = _combine(statement, "contrast" if statement.test == "paired_t" else "run")
+    return stated_power.find_least_gain(len(statement.seeds), weights, arms=arms, level=statement.level_of_contrast)
+
+
+def _combine(statement: Statement, of: str) -> tuple[tuple[float, ...], int]:
+    """Weights of the contrast with the largest error, and how many arms' spreads are pooled."""
+    if of == "contrast":
+        return (1.0,), 1
+    every_weight = [tuple(weights.values()) for weights in statement.contrasts.values()]
+    return max(every_weight, key=lambda weights: sum(weight**2 for weight in weights)), len(statement.arms)
+
+
+def estimate_hours(small: SmallFile, counts: Path, root: Path = ROOT) -> tuple[int, float]:
+    """How many runs a file's statements take, each counted once, and the hours of training on two cores."""
+    every_spec = [spec for each in small.statements for spec in small_file.make_specs(small, each, root)]
+    runs = [Run(spec=spec, groups=()) for spec in {spec.run_id: spec for spec in every_spec}.values()]
+    return len(runs), sum(_price(runs, counts, root)) / CORES / 3600
+
+
+def _price(runs: list[Run], counts: Path, root: Path) -> Iterable[float]:
+    """Seconds of training by run, by what config/machines.yaml states, whatever was run on this machine."""
+    unmeasured = machines.Calibration(speed={}, pretrain_start=None, evaluate_start=None, runs=0, seconds={}, memory={})
+    estimator = RunEstimator(
+        project=load(yaml_files.load_config(root / "config" / "config.yaml")),
+        machine=machines.load(MACHINE, root),
+        calibration=unmeasured,
+        sizes=model_counts.ModelCostLookup(model_counts.update(counts, runs)),
+    )
+    return [estimator.pretrain_seconds(run) for run in runs]
+
+
+def _describe(small: SmallFile, counts: Path, root: Path) -> str:
+    count, hours = estimate_hours(small, counts, root)
+    paper = study_config.paper_of(small.study, root)
+    labels = ", ".join(f"`{name}` {size.label}" for name, size in small.sizes.items())
+    lines = [
+        f"### {paper.short if paper else small.study} (`{small.study}`)",
+        "",
+        textwrap.fill(
+            f"Sizes: {labels}. {count} runs, about {hours:.1f} hours of training on two cores (planned, not measured). "
+            f"{_describe_noise(small)}",
+            120,
+        ),
+        "",
+        *(_wrap(_describe_statement(statement, small)) for statement in small.statements),
+        "",
+        "Not asked at these sizes:",
+        "",
+        *(_wrap(f"{entry.idea} ({entry.place}): {entry.why}.") for entry in small.not_asked),
+    ]
+    return "\n".join(lines)
+
+
+def _describe_noise(small: SmallFile) -> str:
+    known = [
+        f"{noise.sigma:g} with {noise.df} degrees of freedom ({noise.runs})" for noise in (small.noise or {}).values()
+    ]
+    pilots = dict.fromkeys(statement.pilot for statement in small.statements if statement.pilot)
+    sentences = [f"Noise known: {'; '.join(known)}."] if known else []
+    if pilots:
+        sentences.append(f"{'Else it is' if known else 'The noise is'} not known until {'; '.join(pilots)}.")
+    return " ".join(sentences)
+
+
+def _describe_statement(statement: Statement, small: SmallFile) -> str:
+    level = f"level {statement.level:g}"
+    if statement.test != "order" and len(statement.contrasts) > 1:
+        level += f" over {len(statement.contrasts)} contrasts"
+    if statement.test in ("t", "paired_t"):
+        level += f"; must exceed {statement.minimum_gain:g}"
+    runs = f"{len(statement.seeds)} seeds at {', '.join(statement.sizes)}"
+    if statement.rates:
+        runs += f", {len(statement.rates)} rates"
+    if statement.tuning:
+        runs += f" (chosen on {len(statement.tuning.seeds)} other seeds)"
+    sentences = [
+        f"**{statement.idea}** ({statement.place})",
+        f"{_capitalise(statement.statistic)}: {_TESTS[statement.test]}, {level}; {runs}.",
+        f"Target {statement.target_gain:g} ({statement.target_from}); {_describe_power(statement, small)}.",
+        f"Against it: {statement.counts_against}.",
+    ]
+    return " ".join(sentences)
+
+
+def _describe_power(statement: Statement, small: SmallFile) -> str:
+    if statement.pilot is not None:
+        of = "a seed's own gain" if statement.test == "paired_t" else "a run"
+        least = find_least_gain(statement)
+        return f"noise not known, 80 % power from {least:.1f} standard deviations of {of} above the minimum"
+    cells = []
+    for power, low, high in (compute_power(statement, small, size) or (0.0, 0.0, 0.0) for size in statement.sizes):
+        interval = "" if _percent(low) == _percent(high) else f" ({_percent(low)} to {_percent(high)})"
+        cells.append(f"{_percent(power)} %{interval}")
+    return f"power {', '.join(dict.fromkeys(cells))}"
+
+
+def _wrap(text: str) -> str:
+    """An item of a list, in lines as long as the other pages' are."""
+    return textwrap.fill(f"- {text}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+if __name__ == "__main__":
+    run(main)
