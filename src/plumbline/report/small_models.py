@@ -169,7 +169,11 @@ def _describe(small: SmallFile, counts: Path, root: Path) -> str:
     lines = [
         f"### {paper.short if paper else small.study} (`{small.study}`)",
         "",
-        f"Sizes: {labels}. {count} runs, about {hours:.1f} hours of training on two cores (planned, not measured).",
+        textwrap.fill(
+            f"Sizes: {labels}. {count} runs, about {hours:.1f} hours of training on two cores (planned, not measured). "
+            f"{_describe_noise(small)}",
+            120,
+        ),
         "",
         *(_wrap(_describe_statement(statement, small)) for statement in small.statements),
         "",
@@ -178,6 +182,17 @@ def _describe(small: SmallFile, counts: Path, root: Path) -> str:
         *(_wrap(f"{entry.idea} ({entry.place}): {entry.why}.") for entry in small.not_asked),
     ]
     return "\n".join(lines)
+
+
+def _describe_noise(small: SmallFile) -> str:
+    known = [
+        f"{noise.sigma:g} with {noise.df} degrees of freedom ({noise.runs})" for noise in (small.noise or {}).values()
+    ]
+    pilots = dict.fromkeys(statement.pilot for statement in small.statements if statement.pilot)
+    sentences = [f"Noise known: {'; '.join(known)}."] if known else []
+    if pilots:
+        sentences.append(f"{'Else it is' if known else 'The noise is'} not known until {'; '.join(pilots)}.")
+    return " ".join(sentences)
 
 
 def _describe_statement(statement: Statement, small: SmallFile) -> str:
