@@ -257,8 +257,9 @@ def _make_space(factors: Sequence[Factor], forbidden: Sequence[tuple[Level, Leve
         for placed in pair:
             if not places[placed][1]:
                 raise PlumblineError(
-                    f"the forbidden pair {pair} has the baseline's level {quote(placed[1])} of {quote(placed[0])}, beside which "
-                    "every level must run; make one factor of the two, whose levels are what may be run of both"
+                    f"the forbidden pair {pair} has the baseline's level {quote(placed[1])} of {quote(placed[0])}, "
+                    "beside which every level must run; make one factor of the two, whose levels are what may be run "
+                    "of both"
                 )
         pairs.append((places[pair[0]], places[pair[1]]))
     return FactorSpace(tuple(len(factor.levels) for factor in factors), tuple(pairs))
