@@ -254,12 +254,11 @@ def _make_space(factors: Sequence[Factor], forbidden: Sequence[tuple[Level, Leve
                 raise PlumblineError(f"the forbidden pair {pair} names {level}, which is not a level of this screen")
         if pair[0][0] == pair[1][0]:
             raise PlumblineError(f"the forbidden pair {pair} is of one factor, whose levels are never in one run")
-        for placed in pair:
-            if not places[placed][1]:
+        for name, value in pair:
+            if not places[name, value][1]:
                 raise PlumblineError(
-                    f"the forbidden pair {pair} has the baseline's level {quote(placed[1])} of {quote(placed[0])}, "
-                    "beside which every level must run; make one factor of the two, whose levels are what may be run "
-                    "of both"
+                    f"the forbidden pair {pair} has the baseline's level {quote(value)} of {quote(name)}, beside which "
+                    "every level must run; make one factor of the two, whose levels are what may be run of both"
                 )
         pairs.append((places[pair[0]], places[pair[1]]))
     return FactorSpace(tuple(len(factor.levels) for factor in factors), tuple(pairs))
