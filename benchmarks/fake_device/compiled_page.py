@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.fake_device import compiled_ideas, method_rows
+from benchmarks.fake_device import method_rows
 from benchmarks.fake_device.machine_rates import COUNTED, H100, RATES, seconds_on
 from benchmarks.fake_device.step_counts import ROOT, Rates
 from benchmarks.gpu_check import base_scale_specs
@@ -15,7 +15,7 @@ from plumbline.specs import study_config
 
 
 def page(rows: list[dict[str, Any]], sequences: int) -> str:
-    """The page: the baseline by kind of kernel, its MFU, what is left to do, and methods next to it."""
+    """The page: the baseline by kind of kernel, its MFU, and methods next to it."""
     study, rates = study_config.load("transfer", "paper"), Rates()
     spec = base_scale_specs.runs("paper")[method_rows.BASELINE]
     baseline = next(row for row in rows if row["method"] == method_rows.BASELINE)
@@ -33,8 +33,6 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
         share = f"{100 * entry[H100] / whole[H100]:.0f} %"
         lines.append((name, round(entry["kernels"]), entry["bytes"] / 1e9, 1e3 * entry[H100], share))
     lines.append(("all", round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * whole[H100], "100 %"))
-    needed = useful / (compiled_ideas.WANTED * peak)
-    bound = groups["matrix products"][H100] + groups["attention"][H100]
     return "\n".join(
         [
             "# Where a compiled step's bytes go, on a GPU that is not there",
@@ -59,17 +57,6 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             f"the passes alone are reckoned {1e3 * update['seconds']:.0f} ms."
             + " Measured: nothing yet."
             * (not measured),
-            "",
-            f"## What would take it to {100 * compiled_ideas.WANTED:.0f} %",
-            "",
-            f"{100 * compiled_ideas.WANTED:.0f} % are {1e3 * needed:.1f} ms a micro-batch. Products and attention "
-            f"alone are reckoned {1e3 * bound:.0f} ms, so all else may take {1e3 * (needed - bound):.0f} ms.",
-            "",
-            *compiled_ideas.section(spec.model, sequences, baseline, total, needed, useful / peak),
-            "",
-            "Done, since it could be tested without a device: where the step is compiled the loss's target is "
-            "subtracted by a comparison, with the same bits. Inductor then makes one kernel of a chunk's softmax and "
-            "gradient and stores no float32 logits: 10.5 GB less by its count, 3.7 ms reckoned.",
             "",
             "## Methods beside the baseline",
             "",

@@ -117,11 +117,11 @@ def require_writable(path: Path) -> None:
         raise PlumblineError(f"--out: {there} is a file; name a folder, or a file that ends in .json")
 
 
-def draw(path: Path, nanogpt: str | None = None) -> Path:
+def draw(path: Path) -> Path:
     """Write the page of what is recorded; where it is."""
     state = MeasuredRows.read(path)
     call = state.told()
-    setting = SectionCall(device=call["kind"], sizes=call["sizes"], nanogpt=nanogpt)
+    setting = SectionCall(device=call["kind"], sizes=call["sizes"])
     atomic_write_text(path.with_suffix(".md"), page(state, setting, MODULES))
     return path.with_suffix(".md")
 
@@ -133,9 +133,6 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", choices=SIZES, default="paper", help="tiny: toy shapes, for a rehearsal")
     parser.add_argument("--minutes", type=float, help="of this call (9.5, or 3 at toy sizes); the next one goes on")
     parser.add_argument("--sections", nargs="+", choices=ORDER, default=ORDER)
-    parser.add_argument(
-        "--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, whose model.py is timed beside ours"
-    )
     parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed or found no memory")
     parser.add_argument("--restart", action="store_true", help="forget what was measured before")
     parser.add_argument("--out", type=Path, help="folder of the files, or the JSON (default: benchmarks/)")
@@ -163,7 +160,7 @@ def main() -> int:
         raise PlumblineError("--device cpu: paper shapes take a processor days; add --sizes tiny for a rehearsal")
     if options.minutes is not None and not options.minutes > 0:
         raise PlumblineError(f"--minutes {options.minutes:g}: nothing is measured in that; give some minutes")
-    setting = SectionCall(device=options.device, sizes=options.sizes, nanogpt=options.nanogpt)
+    setting = SectionCall(device=options.device, sizes=options.sizes)
     here = machine(options.device)
     path = place(setting, str(here["device"]), options.out)
     require_writable(path)
@@ -198,10 +195,10 @@ def main() -> int:
 
     def say(text: str) -> None:
         print(text, flush=True)
-        draw(path, options.nanogpt)
+        draw(path)
 
     whole = conduct(modules, path, replace(setting, beside=str(path.with_suffix(""))), 60 * minutes, say)
-    written = draw(path, options.nanogpt)
+    written = draw(path)
     print(written.read_text(encoding="utf-8"))
     state = MeasuredRows.read(path)
     lacking = [name for name in modules if state.lacking(name)]

@@ -14,7 +14,7 @@ class CheckSizes:
     """Shapes of the sections.
 
     `minutes` of a call, where it is not told another number: what a lent machine has, some of it for the start.
-    `preset` of the transfer study's base scale; `mini`: the preset of the table, `profile` with which it is made.
+    `preset` of the transfer study's base scale.
     `product`: rows of a square matrix product; `copied`: bytes of a copy.
     `cases`: type, head width and length of the comparisons with float64.
     `lengths`, `tokens`: of the attention calls that are timed, and how many tokens a call has.
@@ -25,8 +25,6 @@ class CheckSizes:
 
     minutes: float
     preset: str
-    mini: str
-    profile: str | None
     product: int
     copied: int
     cases: tuple[tuple[str, int, int], ...]
@@ -43,8 +41,6 @@ SIZES = {
     "paper": CheckSizes(
         minutes=9.5,
         preset="paper",
-        mini="mini",
-        profile="profiles/gpus",
         product=8192,
         copied=4 * 2**30,
         # The types and the width of the paper first, so that a call that is cut short has them for every mixer.
@@ -67,8 +63,6 @@ SIZES = {
     "tiny": CheckSizes(
         minutes=3.0,
         preset="smoke",
-        mini="smoke",
-        profile=None,
         product=128,
         copied=2**20,
         cases=(("bfloat16", 16, 37), ("float32", 8, 19)),
@@ -90,7 +84,6 @@ class SectionCall:
 
     device: str
     sizes: str
-    nanogpt: str | None = None
     beside: str = "benchmarks/runs/gpu_check"
     until: float = float("inf")
 

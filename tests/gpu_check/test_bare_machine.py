@@ -72,8 +72,7 @@ def test_every_section_plans_its_rows_on_image_with_wheels(unpacked: Path) -> No
     done = python(unpacked, "-c", f"import sys; sys.path += ['src', '{packages}']{PLANS}")
     assert not done.returncode, done.stderr
     planned = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert planned.pop("table2_at_mini").startswith("Snakemake is not installed here")
-    assert tuple(planned) == ORDER[:-1] and all(number.isdecimal() for number in planned.values())
+    assert tuple(planned) == ORDER and all(number.isdecimal() for number in planned.values())
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
@@ -174,12 +173,12 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
 
     _killed(unpacked, folders[0], unpacked / BEFORE, lambda: len(measured(folders[0], "kernel_accuracy")) >= 5)
     first = measured(folders[0])
-    _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "steps_without_waiting")) >= 3)
+    _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "eager_steps")) >= 3)
     second = measured(folders[1])
     assert len(first) < len(second) and first.items() <= second.items()
     process = _call(unpacked, folders[2], folders[1])
     done = process.communicate(timeout=1200)[0]
-    assert process.returncode == 0 and "here: table2" in done
+    assert process.returncode == 0
     last = measured(folders[2])
     assert second.items() <= last.items()  # to the second at which they were measured
     content = json.loads((folders[2] / f"{NAME}.json").read_text())
@@ -188,9 +187,6 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
     assert planned == set(rows) == set(last), [row for row in rows.values() if row["status"] == FAILED]
     text = (folders[2] / f"{NAME}.md").read_text()
     assert text in done and text.count("rehearsal on a processor, not a measurement") == 1 + len(ORDER)
-    for key in content["sections"]["steps_without_waiting"]["planned"]:
-        assert text.split("## Steps without waiting")[1].split("## ")[0].count(f"| {key} |") == 1
-    assert "Snakemake is not installed" in text
     archives = {path.name for path in folders[2].glob("*.zip")}
     assert archives == {f"{NAME}_key_norms_{arm}.zip" for arm in ("as_published", "no_decay", "frozen_gains")}
 

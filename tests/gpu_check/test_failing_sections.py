@@ -31,7 +31,7 @@ def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(folder: Path, *names: str, seconds: float = 60.0, grace: float = 0.5, device: str = "cpu") -> bool:
-    setting = SectionCall(device=device, sizes="tiny", nanogpt=str(folder))
+    setting = SectionCall(device=device, sizes="tiny", beside=str(folder))
     chosen = {name: MODULES[name] for name in names}
     return conduct(chosen, folder / "state.json", setting, seconds, lambda text: None, grace)
 
@@ -139,11 +139,11 @@ def test_nothing_is_carried_out_ahead_on_a_processor(tmp_path: Path) -> None:
 
 def test_a_row_that_has_no_time_left_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steady_section, "LEAST", 1e6, raising=False)
-    measured = SectionCall(device="cuda", sizes="paper", nanogpt=str(tmp_path), until=time.time() + 1000)
+    measured = SectionCall(device="cuda", sizes="paper", beside=str(tmp_path), until=time.time() + 1000)
     state = MeasuredRows.read(tmp_path / "state.json")
     assert section_worker.carry_out("steady", MODULES["steady"], state, measured) == EXIT_RUN_AGAIN
     assert state.missing("steady") == ["first"] and not (tmp_path / "first").exists()
-    rehearsal = SectionCall(device="cpu", sizes="tiny", nanogpt=str(tmp_path), until=time.time() + 1000)
+    rehearsal = SectionCall(device="cpu", sizes="tiny", beside=str(tmp_path), until=time.time() + 1000)
     assert section_worker.carry_out("steady", MODULES["steady"], state, rehearsal) == 0
 
 

@@ -13,18 +13,11 @@ A section's file has a `TITLE`, a `SHARE`, `rows(setting)` and `page(state)`, an
 
 ORDER = (
     "kernel_accuracy",
-    "first_steps",
     "kernel_block_sizes",
     "key_norms",
     "compiled_method_steps",
     "device_ceilings",
-    "one_rank_collectives",
-    "steps_without_waiting",
-    "background_saving",
     "attention_times",
     "eager_steps",
-    "beside_transformers",
-    "more_kernel_cases",
-    "table2_at_mini",
 )
 MODULES = {name: f"{__name__}.{name}" for name in ORDER}
