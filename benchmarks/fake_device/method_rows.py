@@ -141,7 +141,7 @@ def step_seconds(row: dict[str, Any]) -> float:
 Measured = dict[str, dict[str, float]]
 
 
-def read_timings(root: Path, section: str = "eager_steps") -> Measured:
+def read_timings(root: Path, section: str = "compiled_method_steps") -> Measured:
     """Seconds of a step of one micro-batch by device and method, as tables of `make gpu-check` have them, the newest of
     each device. What a rehearsal left is none.
 

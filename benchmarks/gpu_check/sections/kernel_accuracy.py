@@ -1,16 +1,15 @@
 """Every mixer and variant against its own reference in float64: outputs and gradients, grouped heads.
 
-Here in the first case of the sizes, the type and head width of the paper; the others are a later section
-(`more_kernel_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is compared with
-`Mixer.reference` of the same numbers in double precision. An error is a norm of the difference over the norm of the
-reference's.
+In the type and the head width of the paper. Nothing is asked of what is inside: `Mixer.forward` on the device, in the
+type, is compared with `Mixer.reference` of the same numbers in double precision. An error is a norm of the difference
+over the norm of the reference's.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import base_scale_specs
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
     from plumbline.model.mixers._base import Mixer
 
 TITLE = "Mixers against float64"
-SHARE = 0.25
-#: Rows are compiled ahead, side by side.
-AHEAD = True
+#: So many processes compile rows ahead.
+AHEAD = 16
 
 HEADS, GROUPS, BATCH = 8, 2, 2
 #: Beyond these a path is not its reference. Products of float32 are in float32 (no TF32); bfloat16 has eight bits, in
@@ -82,17 +80,12 @@ def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> s
 
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
-    """A row for each mixer, in the first case."""
-    return rows_of(setting.size.cases[:1], setting)
-
-
-def rows_of(cases: Sequence[tuple[str, int, int]], setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
-    """A row for each case and mixer, all mixers of a case before the next case."""
+    """A row for each mixer."""
+    dtype, width, length = setting.size.case
     return {
         f"{name}, {dtype}, width {width}, T {length}": functools.partial(
             _compare, chosen, dtype, width, length, setting.device
         )
-        for dtype, width, length in cases
         for name, chosen in mixers().items()
     }
 
@@ -148,19 +141,15 @@ def results(
     return [out.detach(), *torch.autograd.grad(out, [*leaves, *mixer.parameters()], do)]
 
 
-def page(state: MeasuredRows, section: str = "kernel_accuracy") -> list[str]:
-    """A line a mixer and type: the worst error over widths, lengths, output and gradients."""
-    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in state.rows(section).values():
-        grouped.setdefault((row["mixer"], row["dtype"]), []).append(row)
-    if not grouped:
-        return []
+def page(state: MeasuredRows) -> list[str]:
+    """A line a mixer: the worst error of output and gradients."""
     lines = []
-    for (mixer, dtype), measured in sorted(grouped.items()):
-        errors = [(error, name) for row in measured for name, error in row["errors"].items()]
+    for row in state.rows("kernel_accuracy").values():
+        errors = [(error, name) for name, error in row["errors"].items()]
         worst, where = max(errors, key=lambda pair: float("inf") if pair[0] == "nan" else pair[0])
-        paths = ", ".join(sorted({row["path"] for row in measured}))
-        lines.append((mixer, dtype, paths, len(measured), worst, where, all(row["equal"] for row in measured)))
+        lines.append((row["mixer"], row["dtype"], row["path"], worst, where, row["equal"]))
+    if not lines:
+        return []
     bounds = ", ".join(f"{bound:g} in {dtype}" for dtype, bound in TOLERANCE.items())
     head = f"Norm of the difference over the norm, the worst of output and gradients; equal: at most {bounds}."
-    return [head, "", *table(("mixer", "type", "path", "shapes", "worst error", "of", "equal"), lines)]
+    return [head, "", *table(("mixer", "type", "path", "worst error", "of", "equal"), lines)]
