@@ -13,7 +13,9 @@ import pytest
 
 from benchmarks.fake_device import compiled_page, compiled_step, machine_rates
 from benchmarks.gpu_check import base_scale_specs, fill_step_times
-from plumbline.plan import machines
+from plumbline.model.decoder import on_meta
+from plumbline.model.flops import products_per_pair, products_per_token
+from plumbline.plan import machines, model_counts
 from plumbline.specs import study_config
 from plumbline.specs.yaml_files import read_yaml
 
@@ -111,3 +113,18 @@ def test_the_page_is_what_its_code_makes_of_the_rows(rows: list[dict[str, Any]])
     assert [row["method"] for row in rows] == [*methods, *compiled_step.VARIANTS]
     assert all(re.fullmatch(r"whole|with [\d, ]+ and \d+ layers", row["planned"]) for row in rows)
     assert compiled_page.page(rows, compiled_step.SEQUENCES) == compiled_step.PAGE.read_text()
+
+
+def test_a_plans_mfu_and_the_pages_count_the_same_pairs(rows: list[dict[str, Any]]) -> None:
+    """All pairs: by hand from the page's milliseconds, and from what the plan counts of a token."""
+    run = study_config.load("transfer", "paper").runs["transfer/base/baseline/s42"]
+    decoder = on_meta(run.spec.model)
+    pairs = run.spec.model.context**2
+    operations = 6 * run.spec.model.context * products_per_token(decoder, head=True)
+    operations += 6 * pairs * sum(products_per_pair(block.attention.mixer, run.spec.model) for block in decoder.blocks)
+    counts = model_counts._count(run)  # noqa: SLF001  # what the plan keeps of a model
+    assert counts["training"] == operations // run.spec.model.context
+    seconds = sum(entry[machine_rates.H100] for entry in rows[0]["groups"].values())
+    share = compiled_step.SEQUENCES * operations / seconds / (1e12 * machines.load("h100").peak_tflops)
+    text = compiled_step.PAGE.read_text()
+    assert f"{100 * share:.0f} % of the peak" in text and model_counts.PAIRS == "all pairs" and "all pairs" in text
