@@ -100,7 +100,7 @@ def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
         "operations": count_operations(spec, sequences=1, causal=True),
         "operations_all_pairs": count_operations(spec, sequences=1),
     }
-    row = {"seconds": 0.1024, "tokens": 1024, "micro_batches": 1, "peak_gib": None, **counts}
+    row = {"seconds": 0.1024, "tokens": 1024, "micro_batches": 1, "attention": "cudnn", "peak_gib": None, **counts}
     weights = 24 * (2048 * (2048 + 2 * 512 + 2048) + 3 * 2048 * 5632) + 65_664 * 2048
     attended = 24 * 2 * 2048 * 1025 // 2
     assert row["operations"] == 6 * 1024 * (weights + attended)

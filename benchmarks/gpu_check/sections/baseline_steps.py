@@ -50,6 +50,7 @@ def take_steps(
     import torch
 
     from benchmarks.gpu_check.device_under_test import forget_peak, milliseconds, peak_gib
+    from plumbline.model import kernel_choice
     from plumbline.model.flops import count_operations
     from plumbline.model.numerics import autocast, numerics
     from plumbline.train.run_optimizer import RunOptimizer
@@ -59,6 +60,8 @@ def take_steps(
     forget_peak(setting.device)
     model_spec = spec.model if layers is None else spec.model.resize(layers=layers)
     model = draw_on_device(model_spec, device)
+    dtype = torch.bfloat16 if spec.train.precision == "bfloat16" else torch.float32
+    kernel = kernel_choice.choose(model, "auto", setting.device, dtype)["kernel"]
     began = time.perf_counter()
     forward = _compile(model, spec, way, size.sequences, device)
     compiling = {} if way == EAGER else {"compiled_in_seconds": round(time.perf_counter() - began, 1)}
@@ -86,6 +89,7 @@ def take_steps(
         "seconds": duration / 1e3,
         "tokens": sequences * model_spec.context,
         "micro_batches": accumulated,
+        "attention": kernel,
         "peak_gib": peak_gib(setting.device),
         "operations": count_operations(model_spec, sequences=sequences, causal=True),
         "operations_all_pairs": count_operations(model_spec, sequences=sequences),
@@ -153,7 +157,15 @@ def page(state: MeasuredRows, section: str = "baseline_steps") -> list[str]:
     for key, row in measured.items():
         speed = sum(firsts) / len(firsts) / row["seconds"] if firsts else None
         shares = [row[name] / row["seconds"] / peak / 1e12 if peak else None for name in OPERATIONS.values()]
-        cells = (key, row["micro_batches"], 1e3 * row["seconds"], row["tokens"] / row["seconds"], speed, *shares)
+        cells = (
+            key,
+            row["attention"],
+            row["micro_batches"],
+            1e3 * row["seconds"],
+            row["tokens"] / row["seconds"],
+            speed,
+            *shares,
+        )
         lines.append((*cells, row["peak_gib"], row.get("compiled_in_seconds")))
-    columns = ("step", "micro-batches", "ms", "tokens/s", "of the baseline's speed", *OPERATIONS, "GiB")
+    columns = ("step", "attention", "micro-batches", "ms", "tokens/s", "of the baseline's speed", *OPERATIONS, "GiB")
     return table((*columns, "seconds to compile"), lines)

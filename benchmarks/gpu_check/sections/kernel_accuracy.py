@@ -69,14 +69,17 @@ def build_mixer(
 
 
 def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> str:
-    """What the call goes through: torch's fused attention or flash-attn's, where it folds into softmax."""
-    from plumbline.model.kernels.selection import SDPA, choose_fused_kernel
+    """What the call goes through: torch's fused attention, cuDNN's or flash-attn's, where it folds into softmax."""
+    from plumbline.model import kernel_choice
+    from plumbline.model.kernels.selection import SDPA
     from plumbline.model.mixers._base import kernel_type
 
     kernel = mixer.kernel_for_call(q_BHTW, attention_mask)
     if kernel != SDPA:
         return kernel
-    return choose_fused_kernel(q_BHTW.device.type, kernel_type(q_BHTW), q_BHTW.shape[-1], plain=attention_mask.plain)
+    _, heads, length, width = q_BHTW.shape
+    sizes = {"heads": heads, "groups": mixer.groups, "width": width, "context": length}
+    return kernel_choice.choose_fused(q_BHTW.device.type, kernel_type(q_BHTW), **sizes)
 
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -107,6 +110,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     tensors = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
     inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in tensors]
     attention_mask = AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
+    way = path(single, inputs[0], attention_mask)  # before the call: torch's dispatcher is told
     expected = results(exact.reference, [x.double() for x in inputs], exact, attention_mask)
     outputs = results(single, inputs, single, attention_mask)
     names = ["output", "queries", "keys", "values", *(name for name, _ in exact.named_parameters())]
@@ -121,7 +125,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
         "dtype": dtype,
         "width": width,
         "length": length,
-        "path": path(single, inputs[0], attention_mask),
+        "path": way,
         "errors": {name: error if error == error else "nan" for name, error in errors.items()},
         "equal": equal,
     }
