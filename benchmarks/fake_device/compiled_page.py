@@ -28,7 +28,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
     peak = 1e12 * machines.load("h100").peak_tflops
     adding, beside = _adding(update, rates), _beside_passes(update, rates)
     total = whole[H100] + beside
-    measured = method_rows.read_timings(ROOT, "compiled_method_steps")
+    measured = method_rows.read_timings(ROOT)
     context = spec.model.context
     lines = []
     for name, entry in groups.items():
