@@ -7,7 +7,7 @@ A section's file has a `TITLE`, `rows(setting)` and `page(state)`, and may have 
 
 - `rows(setting)`: key -> a function without arguments that measures the row and returns its values. It may import
   torch; what stands at the top of the file may not, since pages are drawn without.
-- `AHEAD`: how many processes carry out its rows once, side by side, before they are measured (`compile_ahead`), on a
+- `AHEAD`: how many processes carry out its rows once, side by side, before they are measured, on a
   GPU; `ahead_rows(setting)`: what they carry out in place of `rows`.
 - `LEAST`: seconds that have to be left for a row to be begun.
 - `page(state)`: lines of Markdown from what is recorded.
