@@ -67,12 +67,12 @@ check: setup
 plan: setup
 	@$(BIN)/python -m plumbline plan $(WORDS)
 
-# What a GPU does: correctness, speed next to lower bounds and other programs, then mini's Table 2 with the time left.
-# The same command continues (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--retry-failed
+# What a GPU does: correctness, speed next to lower bounds, every method's compiled step.
+# The same command continues (docs/gpu-box.md): make gpu-check MINUTES=60 GPU_CHECK=--retry-failed
 MINUTES ?= 9.5
 gpu-check: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
-	@$(BIN)/python -m benchmarks.gpu_check --minutes $(MINUTES) $(if $(NANOGPT),--nanogpt '$(NANOGPT)') $(GPU_CHECK) \
+	@$(BIN)/python -m benchmarks.gpu_check --minutes $(MINUTES) $(GPU_CHECK) \
 	  || test $$? -eq 75
 
 # What that needs on a machine without a network, made on one with: mini's packs and items, and every package as a

@@ -1,14 +1,14 @@
 """What each method's step would ask of a GPU at paper size, counted on one that is not there.
 
     python -m benchmarks.fake_device                         # every kind of step of all studies: ten minutes of a core
-    python -m benchmarks.fake_device --write-page-only       # the same page, with what a GPU has measured meanwhile
     python -m benchmarks.fake_device --methods baseline qknorm --layers 2 --json
 
 A row is one micro-batch of a run at paper size under bfloat16 autocast: forward and backward pass, clipping and update,
-with the run's interventions. The table is written to benchmarks/fake_device.md; with `--json` the rows are printed, one
-on a line, and nothing is written. Exit code 1 where a step waits for the device, makes a float32 product that is not
-listed, leaves a parameter without a gradient of its type, cannot be taken to its end, or is not one graph of
-torch.compile.
+with the run's interventions. Rows are written to benchmarks/fake_device.jsonl, by which a plan knows a step's memory;
+with `--json` they are printed, one on a line, and nothing is written.
+
+Exit code 1 where a step waits for the device, makes a float32 product that is not listed, leaves a parameter without a
+gradient of its type, cannot be taken to its end, or is not one graph of torch.compile.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from pathlib import Path
 from benchmarks.fake_device import absent_cuda
 from plumbline.core import command_line
 
-PAGE = Path(__file__).resolve().parents[1] / "fake_device.md"
-#: What the page was written from: with the times of a GPU that was there meanwhile it can be written again.
-ROWS = PAGE.with_suffix(".jsonl")
+ROWS = Path(__file__).resolve().parents[1] / "fake_device.jsonl"
 
 
 def main() -> int:
@@ -41,25 +39,19 @@ def main() -> int:
         "--sequences", type=command_line.positive, help="at a time (default: what profiles/slurm gives a device)"
     )
     parser.add_argument("--no-graphs", action="store_true", help="do not have torch.compile trace the models")
-    parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
-    parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; count nothing")
+    parser.add_argument("--json", action="store_true", help="print the rows, and write nothing")
     options = parser.parse_args()
     absent_cuda.enter()
-    from benchmarks.fake_device import method_rows, page
+    from benchmarks.fake_device import method_rows
 
     chosen, rows, wrong = method_rows.specs(options.methods), [], []
-    if options.write_page_only:
-        row_iterator = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
-    else:
-        row_iterator = method_rows.rows(chosen, options.sequences, options.layers, not options.no_graphs)
-    for row in row_iterator:
+    for row in method_rows.rows(chosen, options.sequences, options.layers, not options.no_graphs):
         rows.append(row)
         wrong += [f"{row['method']}: {fault}" for fault in method_rows.faults(row)]
         output = (json.dumps(row), sys.stdout) if options.json else (row["method"], sys.stderr)
         print(output[0], file=output[1], flush=True)
     if not options.json:
         ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-        PAGE.write_text(page.page(rows, wrong), encoding="utf-8")
     for fault in wrong:
         print(fault, file=sys.stderr)
     return 1 if wrong else 0

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.fake_device import compiled_ideas, method_rows
+from benchmarks.fake_device import method_rows
 from benchmarks.fake_device.machine_rates import COUNTED, H100, RATES, seconds_on
 from benchmarks.fake_device.step_counts import ROOT, Rates
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.results_page import table
 from plumbline.model.flops import count_operations
 from plumbline.plan import machines
+from plumbline.plan.model_counts import PAIRS
 from plumbline.specs import study_config
 
 
 def page(rows: list[dict[str, Any]], sequences: int) -> str:
-    """The page: the baseline by kind of kernel, its MFU, what is left to do, and methods next to it."""
+    """The page: the baseline by kind of kernel, its MFU, and methods next to it."""
     study, rates = study_config.load("transfer", "paper"), Rates()
     spec = base_scale_specs.runs("paper")[method_rows.BASELINE]
     baseline = next(row for row in rows if row["method"] == method_rows.BASELINE)
     groups = dict(sorted(baseline["groups"].items(), key=lambda item: -item[1][H100]))
     whole = {key: sum(entry[key] for entry in groups.values()) for key in COUNTED}
     update = baseline["update"]
-    useful = count_operations(spec.model, sequences=sequences, causal=True)
+    useful = count_operations(spec.model, sequences=sequences)  # all pairs, as a plan counts
+    visible = count_operations(spec.model, sequences=sequences, causal=True)
     peak = 1e12 * machines.load("h100").peak_tflops
     adding, beside = _adding(update, rates), _beside_passes(update, rates)
     total = whole[H100] + beside
-    measured = method_rows.read_timings(ROOT, "compiled_method_steps")
+    measured = method_rows.read_timings(ROOT)
     context = spec.model.context
     lines = []
     for name, entry in groups.items():
         share = f"{100 * entry[H100] / whole[H100]:.0f} %"
         lines.append((name, round(entry["kernels"]), entry["bytes"] / 1e9, 1e3 * entry[H100], share))
     lines.append(("all", round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * whole[H100], "100 %"))
-    needed = useful / (compiled_ideas.WANTED * peak)
-    bound = groups["matrix products"][H100] + groups["attention"][H100]
     return "\n".join(
         [
             "# Where a compiled step's bytes go, on a GPU that is not there",
@@ -52,24 +52,13 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             *table(("kernels for", "number", "GB moved", "ms, reckoned", "share"), lines),
             "",
             f"That is {100 * useful / whole[H100] / peak:.0f} % of the peak (reckoned; {useful / 1e12:.1f} TFLOP, "
-            f"visible pairs alone). A step of {method_rows.ACCUMULATED} micro-batches has more, for each of them "
+            f"{PAIRS} of query and key, as a plan counts; {100 * visible / whole[H100] / peak:.0f} % by the visible "
+            f"ones alone). A step of {method_rows.ACCUMULATED} micro-batches has more, for each of them "
             f"{1e3 * beside:.1f} ms: adding each gradient to the one before takes "
             f"{1e3 * adding:.1f} ms in all but the first, clipping and AdamW {1e3 * update['update_seconds']:.1f} ms a "
-            f"step. So it is {1e3 * total:.0f} ms a micro-batch, {100 * useful / total / peak:.0f} %. Not compiled, "
-            f"the passes alone are reckoned {1e3 * update['seconds']:.0f} ms."
-            + " Measured: nothing yet."
-            * (not measured),
-            "",
-            f"## What would take it to {100 * compiled_ideas.WANTED:.0f} %",
-            "",
-            f"{100 * compiled_ideas.WANTED:.0f} % are {1e3 * needed:.1f} ms a micro-batch. Products and attention "
-            f"alone are reckoned {1e3 * bound:.0f} ms, so all else may take {1e3 * (needed - bound):.0f} ms.",
-            "",
-            *compiled_ideas.section(spec.model, sequences, baseline, total, needed, useful / peak),
-            "",
-            "Done, since it could be tested without a device: where the step is compiled the loss's target is "
-            "subtracted by a comparison, with the same bits. Inductor then makes one kernel of a chunk's softmax and "
-            "gradient and stores no float32 logits: 10.5 GB less by its count, 3.7 ms reckoned.",
+            f"step. So it is {1e3 * total:.0f} ms a micro-batch, {100 * useful / total / peak:.0f} % "
+            f"({100 * visible / total / peak:.0f} % by the visible pairs). Not compiled, the passes alone are reckoned "
+            f"{1e3 * update['seconds']:.0f} ms." + " Measured: nothing yet." * (not measured),
             "",
             "## Methods beside the baseline",
             "",

@@ -29,7 +29,7 @@ ROWS = PAGE.with_suffix(".jsonl")
 SEQUENCES = 8
 #: Methods that are planned whole: `denseformer` as well, to hold the others against.
 WHOLE = ("baseline", "denseformer")
-#: Variants that are planned in addition to the methods, since their steps take another time (fake_device.md).
+#: Variants that are planned in addition to the methods, since their steps take another time.
 VARIANTS = ("selective_attn.original", "hyper.official", "attnres.whole_layers")
 #: Those whose layers read all earlier ones.
 GROWING = ("attnres",)

@@ -132,18 +132,13 @@ def _is_listed(product: str) -> bool:
     return any(product.rpartition(" at ")[2].startswith(f"{file}:") for file in SINGLE_PRODUCTS)
 
 
-def step_seconds(row: dict[str, Any]) -> float:
-    """A whole step: `ACCUMULATED` micro-batches and an update."""
-    return ACCUMULATED * row["seconds"] + row["update_seconds"]
-
-
 #: Device -> method -> seconds.
 Measured = dict[str, dict[str, float]]
 
 
-def read_timings(root: Path, section: str = "eager_steps") -> Measured:
-    """Seconds of a step of one micro-batch by device and method, as tables of `make gpu-check` have them, the newest of
-    each device. What a rehearsal left is none.
+def read_timings(root: Path) -> Measured:
+    """Seconds of a compiled step of one micro-batch by device and method, as `make gpu-check` has measured them, the
+    newest of each device. What a rehearsal left is none.
 
     Raises:
         PlumblineError: a table does not say what it was measured on.
@@ -151,7 +146,7 @@ def read_timings(root: Path, section: str = "eager_steps") -> Measured:
     times_by_device: Measured = {}
     for path in sorted(root.glob("benchmarks/gpu_check_*.json"), key=lambda path: path.stat().st_mtime):
         state = MeasuredRows.read(path)
-        call, rows = state.told(), state.rows(section)
+        call, rows = state.told(), state.rows("compiled_method_steps")
         if call["rehearsal"]:
             continue
         times = {key.partition(",")[0]: row["seconds"] for key, row in rows.items() if "seconds" in row}

@@ -7,7 +7,7 @@
     python -m benchmarks.gpu_check --device cpu --sizes tiny            # a rehearsal without a GPU, some minutes
 
 From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
-order of their worth, each with its share of the time (docs/gpu-box.md lists them). Rows are written as they come into
+order of their worth, each with its seconds (docs/gpu-box.md lists them). Rows are written as they come into
 benchmarks/gpu_check_<device>.json, and the Markdown next to it is drawn from that after every section.
 """
 
@@ -27,7 +27,7 @@ from benchmarks.gpu_check.measured_rows import NOT_HERE, MeasuredRows
 from benchmarks.gpu_check.output_folders import RUNS
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import conduct
-from benchmarks.gpu_check.sections import MODULES, ORDER
+from benchmarks.gpu_check.sections import FIRST_CALL, FIRST_MINUTES, MODULES, ORDER, SECOND_CALL, SECONDS
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_text
@@ -117,11 +117,11 @@ def require_writable(path: Path) -> None:
         raise PlumblineError(f"--out: {there} is a file; name a folder, or a file that ends in .json")
 
 
-def draw(path: Path, nanogpt: str | None = None) -> Path:
+def draw(path: Path) -> Path:
     """Write the page of what is recorded; where it is."""
     state = MeasuredRows.read(path)
     call = state.told()
-    setting = SectionCall(device=call["kind"], sizes=call["sizes"], nanogpt=nanogpt)
+    setting = SectionCall(device=call["kind"], sizes=call["sizes"])
     atomic_write_text(path.with_suffix(".md"), page(state, setting, MODULES))
     return path.with_suffix(".md")
 
@@ -131,11 +131,8 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--sizes", choices=SIZES, default="paper", help="tiny: toy shapes, for a rehearsal")
-    parser.add_argument("--minutes", type=float, help="of this call (9.5, or 3 at toy sizes); the next one goes on")
-    parser.add_argument("--sections", nargs="+", choices=ORDER, default=ORDER)
-    parser.add_argument(
-        "--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, whose model.py is timed beside ours"
-    )
+    parser.add_argument("--minutes", type=float, default=FIRST_MINUTES, help="of this call; the next one goes on")
+    parser.add_argument("--sections", nargs="+", choices=ORDER, default=(*FIRST_CALL, *SECOND_CALL))
     parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed or found no memory")
     parser.add_argument("--restart", action="store_true", help="forget what was measured before")
     parser.add_argument("--out", type=Path, help="folder of the files, or the JSON (default: benchmarks/)")
@@ -161,9 +158,9 @@ def main() -> int:
         return 0
     if options.device == "cpu" and options.sizes != "tiny":
         raise PlumblineError("--device cpu: paper shapes take a processor days; add --sizes tiny for a rehearsal")
-    if options.minutes is not None and not options.minutes > 0:
+    if not options.minutes > 0:
         raise PlumblineError(f"--minutes {options.minutes:g}: nothing is measured in that; give some minutes")
-    setting = SectionCall(device=options.device, sizes=options.sizes, nanogpt=options.nanogpt)
+    setting = SectionCall(device=options.device, sizes=options.sizes)
     here = machine(options.device)
     path = place(setting, str(here["device"]), options.out)
     require_writable(path)
@@ -193,15 +190,15 @@ def main() -> int:
     state.write()
     if options.retry_failed:
         state.again()
-    minutes = setting.size.minutes if options.minutes is None else options.minutes
     modules = {name: MODULES[name] for name in ORDER if name in options.sections}
 
     def say(text: str) -> None:
         print(text, flush=True)
-        draw(path, options.nanogpt)
+        draw(path)
 
-    whole = conduct(modules, path, replace(setting, beside=str(path.with_suffix(""))), 60 * minutes, say)
-    written = draw(path, options.nanogpt)
+    beside = replace(setting, beside=str(path.with_suffix("")))
+    whole = conduct(modules, SECONDS, path, beside, 60 * options.minutes, say)
+    written = draw(path)
     print(written.read_text(encoding="utf-8"))
     state = MeasuredRows.read(path)
     lacking = [name for name in modules if state.lacking(name)]

@@ -13,24 +13,19 @@ REHEARSAL = "rehearsal on a processor, not a measurement"
 class CheckSizes:
     """Shapes of the sections.
 
-    `minutes` of a call, where it is not told another number: what a lent machine has, some of it for the start.
-    `preset` of the transfer study's base scale; `mini`: the preset of the table, `profile` with which it is made.
+    `preset` of the transfer study's base scale.
     `product`: rows of a square matrix product; `copied`: bytes of a copy.
-    `cases`: type, head width and length of the comparisons with float64.
-    `lengths`, `tokens`: of the attention calls that are timed, and how many tokens a call has.
+    `case`: type, head width and length of the comparisons with float64.
+    `tokens`: of an attention call that is timed.
     `sequences`: of a micro-batch; `accumulated`: micro-batches of the baseline's step.
     `repeats`: timed calls or steps after `warmup` ones that are not. `compiles`: whether torch.compile is measured too,
     which alone takes a processor minutes.
     """
 
-    minutes: float
     preset: str
-    mini: str
-    profile: str | None
     product: int
     copied: int
-    cases: tuple[tuple[str, int, int], ...]
-    lengths: tuple[int, ...]
+    case: tuple[str, int, int]
     tokens: int
     sequences: int
     accumulated: int
@@ -41,38 +36,22 @@ class CheckSizes:
 
 SIZES = {
     "paper": CheckSizes(
-        minutes=9.5,
         preset="paper",
-        mini="mini",
-        profile="profiles/gpus",
         product=8192,
         copied=4 * 2**30,
-        # The types and the width of the paper first, so that a call that is cut short has them for every mixer.
-        cases=(
-            ("bfloat16", 64, 1111),
-            ("float32", 64, 200),
-            ("bfloat16", 32, 77),
-            ("bfloat16", 128, 200),
-            ("float32", 48, 77),
-            ("bfloat16", 96, 200),
-        ),
-        lengths=(1024, 2048, 4096, 8192, 16384),
+        case=("bfloat16", 64, 1111),
         tokens=16384,
         sequences=8,
-        accumulated=4,
+        accumulated=8,
         repeats=8,
         warmup=3,
         compiles=True,
     ),
     "tiny": CheckSizes(
-        minutes=3.0,
         preset="smoke",
-        mini="smoke",
-        profile=None,
         product=128,
         copied=2**20,
-        cases=(("bfloat16", 16, 37), ("float32", 8, 19)),
-        lengths=(32, 64),
+        case=("bfloat16", 16, 37),
         tokens=64,
         sequences=2,
         accumulated=2,
@@ -90,7 +69,6 @@ class SectionCall:
 
     device: str
     sizes: str
-    nanogpt: str | None = None
     beside: str = "benchmarks/runs/gpu_check"
     until: float = float("inf")
 

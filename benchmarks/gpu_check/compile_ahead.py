@@ -21,20 +21,18 @@ from typing import Any
 from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.section_processes import end_with_the_call, format_error, free
 
-#: At most so many at a time: each has a context of its own on the device.
-PROCESSES = 16
 #: Of what is left of the section's time.
 SHARE = 0.5
 
 
-def carry_out_ahead(module: str, keys: list[str], setting: SectionCall) -> dict[str, Any]:
-    """Let processes go through the rows `keys` between them; what has not ended in its share of the time is ended.
+def carry_out_ahead(module: str, keys: list[str], setting: SectionCall, most: int) -> dict[str, Any]:
+    """Let at most `most` processes go through the rows `keys`; what has not ended in its share of the time is ended.
 
     Returns:
         `processes`, `rows`, `seconds`, and how many processes were `ended` or ended by themselves without finishing.
     """
     began = time.monotonic()
-    many = min(PROCESSES, len(os.sched_getaffinity(0)), len(keys))
+    many = min(most, len(os.sched_getaffinity(0)), len(keys))
     command = [
         sys.executable,
         "-m",
@@ -71,7 +69,8 @@ def main() -> None:
     parser.add_argument("keys", nargs="+")
     options = parser.parse_args()
     end_with_the_call()
-    rows = importlib.import_module(options.module).rows(options.section_call)
+    section = importlib.import_module(options.module)
+    rows = getattr(section, "ahead_rows", section.rows)(options.section_call)
     for key in options.keys:
         try:
             rows[key]()

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.gpu_check.output_folders import TOLD
 
-PACKAGES = ("triton", "transformers", "snakemake")
+PACKAGES = ("triton", "flash-attn")
 
 
 def describe(kind: str) -> dict[str, Any]:

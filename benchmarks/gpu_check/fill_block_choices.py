@@ -25,7 +25,9 @@ from plumbline.model.kernels.block_choices import BlockChoice, padded_width
 
 #: The module's assignment, from its name to the bracket that closes it.
 _MEASURED = re.compile(r"^MEASURED: tuple\[BlockChoice, \.\.\.\] = \((?:\)|\n.*?^\))$", re.MULTILINE | re.DOTALL)
-#: Bytes of a number of bfloat16, in which the section measures.
+#: The sections that measure blocks.
+SECTIONS = ("kernel_block_sizes", "other_block_sizes")
+#: Bytes of a number of bfloat16, in which they measure.
 SIZE = 2
 
 
@@ -39,7 +41,8 @@ def fastest(state: MeasuredRows) -> list[BlockChoice]:
     if call["rehearsal"]:
         raise PlumblineError(f"{state.path}: a {call['rehearsal']}; name what the check wrote on a GPU")
     kernels: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in state.rows("kernel_block_sizes").values():
+    rows = [row for section in SECTIONS for row in state.rows(section).values()]
+    for row in rows:
         if row["equal"] and row["path"] == row["kernel"]:
             kernels.setdefault((row["kernel"], row["width"]), []).append(row)
     if not kernels:

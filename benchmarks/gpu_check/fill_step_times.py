@@ -27,6 +27,7 @@ from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.base_scale_specs import BASELINE
 from benchmarks.gpu_check.call_settings import SIZES
 from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.sections.baseline_steps import BY_LAYERS
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
@@ -115,12 +116,11 @@ def _seconds(state: MeasuredRows, section: str, key: str, row: dict[str, Any]) -
 
 def _of_whole_steps(state: MeasuredRows) -> tuple[float | None, str]:
     """Seconds of a micro-batch in the trainer's compiled step of several, and of how many; None if none is there."""
-    size, section = SIZES["paper"], "eager_steps"
-    key = f"trainer, micro-batch {size.sequences}, compiled"
-    row = state.rows(section).get(key)
+    section, accumulated = "baseline_steps", SIZES["paper"].accumulated
+    row = state.rows(section).get(BY_LAYERS)
     if row is None:
         return None, "1 micro-batch"
-    return _seconds(state, section, key, row) / size.accumulated, f"{size.accumulated} micro-batches"
+    return _seconds(state, section, BY_LAYERS, row) / accumulated, f"{accumulated} micro-batches"
 
 
 def by_component(over: dict[str, float]) -> Relative:

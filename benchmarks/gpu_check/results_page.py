@@ -34,7 +34,7 @@ def page(state: MeasuredRows, setting: SectionCall, modules: Mapping[str, str]) 
 def command(setting: SectionCall) -> str:
     """How such a page is made."""
     if setting.rehearsal is None:
-        return "make gpu-check" + (f" NANOGPT={setting.nanogpt}" if setting.nanogpt else "")
+        return "make gpu-check"
     return f"python -m benchmarks.gpu_check --device {setting.device} --sizes {setting.sizes}"
 
 

@@ -1,8 +1,7 @@
-"""One call: the sections in their order, each with its share of the time, whatever becomes of those before."""
+"""One call: the sections in their order, each with its seconds, whatever becomes of those before."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -19,14 +18,13 @@ from plumbline.model.allocator import GPU_ALLOCATOR
 FINISHED, OUT_OF_TIME = "finished", "out of time; the next call goes on"
 #: Seconds that a process may go beyond its time to finish its row, and then to end when it is told to.
 GRACE = 12.0
-#: Seconds that every section has, where there are any left: a process needs some to begin.
-LEAST = 15.0
 #: A row that was cut off so often is given up.
 TRIES = 2
 
 
 def conduct(
     modules: Mapping[str, str],
+    stated: Mapping[str, float],
     path: Path,
     setting: SectionCall,
     seconds: float,
@@ -35,20 +33,23 @@ def conduct(
 ) -> bool:
     """Go through the sections (name -> module), at most `seconds` long (beyond that `grace` for the row at hand).
 
+    A section has the seconds `stated` for it, and more where those after it leave some over.
+
     Returns:
         Whether every row of every section has its end, except for sections that cannot be carried out here.
     """
     end = time.time() + seconds
     MeasuredRows.read(path).release()
+    reserved = sum(stated[name] + grace for name in modules)
     for name, module in modules.items():
+        reserved -= stated[name] + grace
         state = MeasuredRows.read(path)
         if state.missing(name) == []:
             say(f"{name}: finished before")
             continue
-        # A section that comes late has less, so that a call ends when it should; one that was quick leaves the rest.
+        # A section that comes late has less, so that a call ends when it should.
         state.end(name, None)
-        share = max(importlib.import_module(module).SHARE * seconds, LEAST)
-        until = min(end, time.time() + share)
+        until = min(end, max(time.time() + stated[name], end - reserved))
         ending = _section(name, module, path, setting.ending(until), grace) if time.time() < end else OUT_OF_TIME
         state = MeasuredRows.read(path)
         state.end(name, ending)

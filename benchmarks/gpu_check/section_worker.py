@@ -48,8 +48,8 @@ def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall)
     state.plan(name, list(rows))
     missing = state.missing(name) or []
     # A processor has no kernels to compile.
-    if getattr(section, "AHEAD", False) and missing and setting.device != "cpu":
-        state.section(name)["ahead"] = carry_out_ahead(module, missing, setting)
+    if (processes := getattr(section, "AHEAD", 0)) and missing and setting.device != "cpu":
+        state.section(name)["ahead"] = carry_out_ahead(module, missing, setting, processes)
         state.write()
     # What is cut off is begun again from nothing: better not begun. Toy rows are quick.
     least = 0.0 if setting.rehearsal else getattr(section, "LEAST", 0.0)

@@ -243,7 +243,7 @@ def state(device: str, seconds: float, rehearsal: str | None = None) -> str:
         "baseline, first": {"status": "measured", "tries": 1, "seconds": seconds},
         "qknorm": {"status": "failed", "tries": 1, "reason": "no"},
     }
-    sections = {"eager_steps": {"planned": None, "ended": None, "rows": rows}}
+    sections = {"compiled_method_steps": {"planned": None, "ended": None, "rows": rows}}
     return json.dumps({"format": 1, "machine": {}, "told": description, "sections": sections})
 
 

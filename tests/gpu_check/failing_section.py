@@ -6,7 +6,7 @@ from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.measured_rows import MeasuredRows
 from tests.gpu_check import toy_rows
 
-TITLE, SHARE = "Failing", 1.0
+TITLE = "Failing"
 
 
 def rows(setting: SectionCall) -> toy_rows.Rows:

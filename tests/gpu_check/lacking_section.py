@@ -6,7 +6,7 @@ from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.measured_rows import MeasuredRows, MissingOnThisMachine
 from tests.gpu_check import toy_rows
 
-TITLE, SHARE = "Lacking", 1.0
+TITLE = "Lacking"
 
 
 def rows(setting: SectionCall) -> toy_rows.Rows:

@@ -24,6 +24,9 @@ MODULES = {
     name: f"tests.gpu_check.{name}_section" for name in ("ahead", "broken", "failing", "lacking", "slow", "steady")
 }
 
+#: Enough for each of them but the slow one, and no section's time is another's: `seconds` of a call are the sum.
+SECONDS = dict.fromkeys(MODULES, 20.0) | {"slow": 3.0}
+
 
 @pytest.fixture(autouse=True)
 def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,9 +34,9 @@ def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(folder: Path, *names: str, seconds: float = 60.0, grace: float = 0.5, device: str = "cpu") -> bool:
-    setting = SectionCall(device=device, sizes="tiny", nanogpt=str(folder))
+    setting = SectionCall(device=device, sizes="tiny", beside=str(folder))
     chosen = {name: MODULES[name] for name in names}
-    return conduct(chosen, folder / "state.json", setting, seconds, lambda text: None, grace)
+    return conduct(chosen, SECONDS, folder / "state.json", setting, seconds, lambda text: None, grace)
 
 
 def statuses(state: MeasuredRows, name: str) -> dict[str, str]:
@@ -58,10 +61,9 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert state.missing("failing") == ["refused", "large", "killed"]
 
 
-def test_a_row_that_takes_too_long_is_cut_off_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its section has the least that one has; the next section is not kept waiting."""
-    monkeypatch.setattr("benchmarks.gpu_check.run_sections.LEAST", 2.0)
-    assert not call(tmp_path, "slow", "steady", seconds=30.0)
+def test_a_row_that_takes_too_long_is_cut_off_and_gone_on_with(tmp_path: Path) -> None:
+    """Its section has its seconds; the next section is not kept waiting."""
+    assert not call(tmp_path, "slow", "steady", seconds=24.0)
     state = MeasuredRows.read(tmp_path / "state.json")
     assert statuses(state, "slow") == {"quick": MEASURED, "waiting": GOES_ON}
     assert state.section("slow")["ended"] == OUT_OF_TIME
@@ -139,11 +141,11 @@ def test_nothing_is_carried_out_ahead_on_a_processor(tmp_path: Path) -> None:
 
 def test_a_row_that_has_no_time_left_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steady_section, "LEAST", 1e6, raising=False)
-    measured = SectionCall(device="cuda", sizes="paper", nanogpt=str(tmp_path), until=time.time() + 1000)
+    measured = SectionCall(device="cuda", sizes="paper", beside=str(tmp_path), until=time.time() + 1000)
     state = MeasuredRows.read(tmp_path / "state.json")
     assert section_worker.carry_out("steady", MODULES["steady"], state, measured) == EXIT_RUN_AGAIN
     assert state.missing("steady") == ["first"] and not (tmp_path / "first").exists()
-    rehearsal = SectionCall(device="cpu", sizes="tiny", nanogpt=str(tmp_path), until=time.time() + 1000)
+    rehearsal = SectionCall(device="cpu", sizes="tiny", beside=str(tmp_path), until=time.time() + 1000)
     assert section_worker.carry_out("steady", MODULES["steady"], state, rehearsal) == 0
 
 

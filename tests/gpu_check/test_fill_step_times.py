@@ -12,6 +12,7 @@ import pytest
 from benchmarks.gpu_check import device_under_test, fill_step_times
 from benchmarks.gpu_check.call_settings import REHEARSAL
 from benchmarks.gpu_check.measured_rows import MEASURED, MeasuredRows
+from benchmarks.gpu_check.sections.baseline_steps import BY_LAYERS
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
 from plumbline.specs import study_config
@@ -67,10 +68,10 @@ def test_components_are_told_apart(tmp_path: Path) -> None:
     assert times.device == DEVICE and "gpu_check_x.json, commit 01234567" in times.source
     assert "1 micro-batch" in times.source
     state = leave_rows(tmp_path, STEPS)
-    add(state, "eager_steps", {"trainer, micro-batch 8, compiled": 4 * 80.0})
+    add(state, "baseline_steps", {BY_LAYERS: 8 * 80.0})
     again = fill_step_times.read_relative_times(state)
     assert again.relative["residual"] == {"attention_residuals": 2.0}, "80 ms beside a step of 80 ms"
-    assert "4 micro-batches" in again.source
+    assert "8 micro-batches" in again.source
 
 
 def test_the_plan_goes_by_what_was_measured_and_says_so(

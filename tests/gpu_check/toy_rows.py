@@ -13,7 +13,7 @@ from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.measured_rows import MeasuredRows
 from benchmarks.gpu_check.results_page import table
 
-#: A setting has no room for a toy's own words: its folder stands in the place of nanoGPT's.
+#: A setting has no room for a toy's own words: `beside` is its folder.
 Rows = dict[str, Callable[[], dict[str, Any]]]
 
 
@@ -23,7 +23,7 @@ class OutOfMemoryError(RuntimeError):
 
 def counted(setting: SectionCall, name: str) -> int:
     """How many times this has been asked of a row, by any process."""
-    with Path(setting.nanogpt or "", name).open("a") as handle:
+    with Path(setting.beside, name).open("a") as handle:
         handle.write(".")
         return handle.tell()
 

@@ -52,7 +52,7 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     assert manifest["tokens"] == 12 * 256 and manifest["spec"] == spec.to_dict()
     assert (manifest["micro_batch"], manifest["accumulation"], manifest["world_size"]) == (8, 1, 1)
     assert manifest["attempts"] == 1 and manifest["resumed_from"] == []
-    attention = {"asked": "auto", "kernel": "sdpa", "triton": None, "flash_attn": None, "notice": None}
+    attention = {"asked": "auto", "kernel": "sdpa", "triton": None, "flash_attn": None, "cudnn": None, "notice": None}
     assert manifest["attention"] == attention
     weights = load_file(out / "model.safetensors")
     assert manifest["parameters"] == sum(value.numel() for value in weights.values())
@@ -70,7 +70,7 @@ def test_explicit_weights_stand_in_the_manifest(packs: Path, tmp_path: Path, und
     assert outcome["run_id"] == other["run_id"]
     assert outcome["validation_loss"] == pytest.approx(other["validation_loss"], rel=1e-4)
     manifest = read(tmp_path / "out/manifest.json")
-    way = {"asked": "reference", "kernel": "chunked", "triton": None, "flash_attn": None, "notice": None}
+    way = {"asked": "reference", "kernel": "chunked", "triton": None, "flash_attn": None, "cudnn": None, "notice": None}
     assert manifest["attention"] == manifest["starts"][0]["attention"] == way
 
 

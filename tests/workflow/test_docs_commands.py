@@ -19,7 +19,7 @@ pytestmark = pytest.mark.workflow
 
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
 
-BARE = "../gpu_check/test_bare_machine.py::test_a_rehearsal_from_the_bundle_survives_two_kills"
+BARE = "../gpu_check/test_bare_machine.py::test_a_rehearsal_from_the_bundle_survives_three_kills"
 BEFORE = "test_preflight.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
 CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
 END_TO_END = "test_end_to_end.py::test_{}"
@@ -50,6 +50,10 @@ ELSEWHERE = {
     "make test": ".ci/run",
     "python3 -m benchmarks.gpu_check.bare_machine --out": BARE,
     "python -m benchmarks.gpu_check --write-page-only": BARE,
+    "python -m benchmarks.gpu_check.fill_step_times":
+        "../gpu_check/test_fill_step_times.py::test_the_plan_goes_by_what_was_measured_and_says_so",
+    "python -m benchmarks.gpu_check.fill_block_choices":
+        "../model/kernels/test_block_choices.py::test_the_fastest_that_kept_its_numbers_is_written",
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "plumbline check results/table2.csv --profile slurm": BEFORE,
     "plumbline plan --profile slurm": BEFORE,

@@ -1,16 +1,15 @@
 """Every mixer and variant against its own reference in float64: outputs and gradients, grouped heads.
 
-Here in the first case of the sizes, the type and head width of the paper; the others are a later section
-(`more_kernel_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is compared with
-`Mixer.reference` of the same numbers in double precision. An error is a norm of the difference over the norm of the
-reference's.
+In the type and the head width of the paper. Nothing is asked of what is inside: `Mixer.forward` on the device, in the
+type, is compared with `Mixer.reference` of the same numbers in double precision. An error is a norm of the difference
+over the norm of the reference's.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import base_scale_specs
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
     from plumbline.model.mixers._base import Mixer
 
 TITLE = "Mixers against float64"
-SHARE = 0.25
-#: Rows are compiled ahead, side by side.
-AHEAD = True
+#: So many processes compile rows ahead.
+AHEAD = 16
 
 HEADS, GROUPS, BATCH = 8, 2, 2
 #: Beyond these a path is not its reference. Products of float32 are in float32 (no TF32); bfloat16 has eight bits, in
@@ -71,28 +69,26 @@ def build_mixer(
 
 
 def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> str:
-    """What the call goes through: torch's fused attention or flash-attn's, where it folds into softmax."""
-    from plumbline.model.kernels.selection import SDPA, choose_fused_kernel
+    """What the call goes through: torch's fused attention, cuDNN's or flash-attn's, where it folds into softmax."""
+    from plumbline.model import kernel_choice
+    from plumbline.model.kernels.selection import SDPA
     from plumbline.model.mixers._base import kernel_type
 
     kernel = mixer.kernel_for_call(q_BHTW, attention_mask)
     if kernel != SDPA:
         return kernel
-    return choose_fused_kernel(q_BHTW.device.type, kernel_type(q_BHTW), q_BHTW.shape[-1], plain=attention_mask.plain)
+    _, heads, length, width = q_BHTW.shape
+    sizes = {"heads": heads, "groups": mixer.groups, "width": width, "context": length}
+    return kernel_choice.choose_fused(q_BHTW.device.type, kernel_type(q_BHTW), **sizes)
 
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
-    """A row for each mixer, in the first case."""
-    return rows_of(setting.size.cases[:1], setting)
-
-
-def rows_of(cases: Sequence[tuple[str, int, int]], setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
-    """A row for each case and mixer, all mixers of a case before the next case."""
+    """A row for each mixer."""
+    dtype, width, length = setting.size.case
     return {
         f"{name}, {dtype}, width {width}, T {length}": functools.partial(
             _compare, chosen, dtype, width, length, setting.device
         )
-        for dtype, width, length in cases
         for name, chosen in mixers().items()
     }
 
@@ -114,6 +110,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     tensors = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
     inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in tensors]
     attention_mask = AttentionMask.for_call(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
+    way = path(single, inputs[0], attention_mask)  # before the call: torch's dispatcher is told
     expected = results(exact.reference, [x.double() for x in inputs], exact, attention_mask)
     outputs = results(single, inputs, single, attention_mask)
     names = ["output", "queries", "keys", "values", *(name for name, _ in exact.named_parameters())]
@@ -128,7 +125,7 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
         "dtype": dtype,
         "width": width,
         "length": length,
-        "path": path(single, inputs[0], attention_mask),
+        "path": way,
         "errors": {name: error if error == error else "nan" for name, error in errors.items()},
         "equal": equal,
     }
@@ -148,19 +145,15 @@ def results(
     return [out.detach(), *torch.autograd.grad(out, [*leaves, *mixer.parameters()], do)]
 
 
-def page(state: MeasuredRows, section: str = "kernel_accuracy") -> list[str]:
-    """A line a mixer and type: the worst error over widths, lengths, output and gradients."""
-    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in state.rows(section).values():
-        grouped.setdefault((row["mixer"], row["dtype"]), []).append(row)
-    if not grouped:
-        return []
+def page(state: MeasuredRows) -> list[str]:
+    """A line a mixer: the worst error of output and gradients."""
     lines = []
-    for (mixer, dtype), measured in sorted(grouped.items()):
-        errors = [(error, name) for row in measured for name, error in row["errors"].items()]
+    for row in state.rows("kernel_accuracy").values():
+        errors = [(error, name) for name, error in row["errors"].items()]
         worst, where = max(errors, key=lambda pair: float("inf") if pair[0] == "nan" else pair[0])
-        paths = ", ".join(sorted({row["path"] for row in measured}))
-        lines.append((mixer, dtype, paths, len(measured), worst, where, all(row["equal"] for row in measured)))
+        lines.append((row["mixer"], row["dtype"], row["path"], worst, where, row["equal"]))
+    if not lines:
+        return []
     bounds = ", ".join(f"{bound:g} in {dtype}" for dtype, bound in TOLERANCE.items())
     head = f"Norm of the difference over the norm, the worst of output and gradients; equal: at most {bounds}."
-    return [head, "", *table(("mixer", "type", "path", "shapes", "worst error", "of", "equal"), lines)]
+    return [head, "", *table(("mixer", "type", "path", "worst error", "of", "equal"), lines)]

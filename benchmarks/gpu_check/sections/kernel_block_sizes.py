@@ -19,19 +19,15 @@ from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.measured_rows import MeasuredRows
 from benchmarks.gpu_check.results_page import table
-from benchmarks.gpu_check.sections import attention_times, kernel_accuracy
+from benchmarks.gpu_check.sections import device_ceilings, kernel_accuracy
 
-TITLE = "Blocks of the kernels"
-SHARE = 0.35
-AHEAD = True
+TITLE = "Blocks of softpick's and selective attention's kernels"
+AHEAD = 16
 
-#: Mixers by the kernels that their weights run through, the study's own first.
+#: Mixers by the kernels that their weights run through.
 MIXERS: tuple[dict[str, Any], ...] = (
     {"name": "softpick"},
     {"name": "selective"},
-    {"name": "softmax_cap"},
-    {"name": "sigmoid"},
-    {"name": "softpick", "variant": "original"},
 )
 #: Rows held, rows walked, warps, stages. All kernels with one choice before the next: (128, 64, 8, 2) is the one whose
 #: products the compiler makes wide without spilling.
@@ -51,7 +47,7 @@ CHOICES = (
 )
 
 
-def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall, mixers: tuple[dict[str, Any], ...] = MIXERS) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each choice and kernel; two choices at toy sizes."""
     choices = CHOICES if setting.size.compiles else CHOICES[:2]
     return {
@@ -59,7 +55,7 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
             _measure, mixer, choice, setting
         )
         for choice in choices
-        for mixer in MIXERS
+        for mixer in mixers
     }
 
 
@@ -84,7 +80,7 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
     expected = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
     with launch_with(mixer.kernel, choice, setting.device):
         outputs = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
-        row = attention_times.time_call(chosen, spec.context, spec, setting)
+        row = device_ceilings.time_call(chosen, spec, setting)
     pairs = zip(outputs, expected, strict=True)
     errors = [
         ((output.double() - reference.double()).norm() / reference.double().norm()).item()
@@ -117,9 +113,9 @@ def launch_with(kernel: str, choice: tuple[int, int, int, int], device: str) -> 
         module.blocks_for = before
 
 
-def page(state: MeasuredRows) -> list[str]:
+def page(state: MeasuredRows, section: str = "kernel_block_sizes") -> list[str]:
     """Times by kernel and choice, over those of the first choice."""
-    measured = state.rows("kernel_block_sizes")
+    measured = state.rows(section)
     first = {row["label"]: row["milliseconds"] for row in measured.values() if row["choice"] == list(CHOICES[0])}
     lines = []
     for row in sorted(measured.values(), key=lambda row: (row["label"], row["milliseconds"]["both"])):

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
 
 TITLE = "key_norms at paper size, on packaged prose"
-SHARE = 1.0
 
 SOURCE = "packaged_large"
 #: An arm is three minutes by estimate.

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from plumbline.model import cudnn_attention
+from plumbline.model.cudnn_attention import CUDNN
 from plumbline.model.decoder import Decoder
 from plumbline.model.kernels.selection import (
     CHUNKED,
@@ -23,8 +25,8 @@ def choose(model: Decoder, mode: AttentionMode, device: str, dtype: torch.dtype)
 
     Returns:
         `mode`; `kernel`: what a call without padding and cache runs through, in `dtype` on `device`; `triton`,
-        `flash_attn`: the version of the package that it runs by, or None; `notice`: what is not installed and would be
-        used, or None.
+        `flash_attn`, `cudnn`: the version of the package that it runs by, or None; `notice`: what is not installed and
+        would be used, or None.
     """
     mixers = [block.attention.mixer for block in model.blocks]
     for mixer in mixers:
@@ -34,6 +36,25 @@ def choose(model: Decoder, mode: AttentionMode, device: str, dtype: torch.dtype)
     if mixers[0].prefers_explicit(device, dtype, model.spec.context):
         kernel = CHUNKED
     if kernel == SDPA:
-        kernel = choose_fused_kernel(device, dtype, model.spec.head_width)
+        spec = model.spec
+        kernel = choose_fused(
+            device, dtype, heads=spec.heads, groups=spec.key_value_heads, width=spec.head_width, context=spec.context
+        )
     notice = describe_missing_package(own, device, dtype, mode=mode)
-    return {"asked": mode, "kernel": kernel, **package_versions(kernel), "notice": notice}
+    cudnn = cudnn_attention.version() if kernel == CUDNN else None
+    return {"asked": mode, "kernel": kernel, **package_versions(kernel), "cudnn": cudnn, "notice": notice}
+
+
+def choose_fused(device: str, dtype: torch.dtype, *, heads: int, groups: int, width: int, context: int) -> str:
+    """Choose what computes causal calls of fused softmax attention, and tell torch's dispatcher.
+
+    The package flash-attn, which somebody has installed for it, then cuDNN's kernel, then what torch takes by itself.
+    """
+    kernel = choose_fused_kernel(device, dtype, width)
+    cudnn_first = (
+        kernel == SDPA
+        and device == "cuda"
+        and cudnn_attention.takes_call(dtype, heads=heads, groups=groups, width=width, context=context)
+    )
+    cudnn_attention.order_back_ends(cudnn_first=cudnn_first)
+    return CUDNN if cudnn_first else kernel

@@ -114,6 +114,9 @@ def probe_points(run: Run) -> int:
     return len({fraction for probe in run.spec.probes for fraction in probe.at})
 
 
+#: Which pairs of query and key a plan's operations, and so every MFU of a plan, count: not the visible ones alone.
+PAIRS = "all pairs"
+
 #: Raised when `plumbline.model.flops` counts otherwise: what was counted before is then counted again.
 COUNTING = 2
 

@@ -13,7 +13,7 @@ import pandas as pd
 from plumbline.core.formats import format_count
 from plumbline.plan import data_stage
 from plumbline.plan.data_stage import DataJobCost, DataRule
-from plumbline.plan.model_counts import probe_points
+from plumbline.plan.model_counts import PAIRS, probe_points
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, JobRequests, RunEstimator
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run, Study
@@ -197,9 +197,9 @@ def describe_speed(estimator: RunEstimator) -> str:
     machine, calibration = estimator.machine, estimator.calibration
     peak = f"{machine.peak_tflops:g} TFLOP/s"
     if not calibration.speed:
-        return f"stated, MFU {machine.mfu:.2f} of {peak}"
+        return f"stated, MFU {machine.mfu:.2f} ({PAIRS}) of {peak}"
     mfu = _join_scales({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
-    return f"measured on {format_count(calibration.runs, 'run')}, MFU {mfu} of {peak}"
+    return f"measured on {format_count(calibration.runs, 'run')}, MFU {mfu} ({PAIRS}) of {peak}"
 
 
 def describe_memory(estimator: RunEstimator) -> str:

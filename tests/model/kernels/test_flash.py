@@ -88,7 +88,14 @@ def test_a_manifest_says_so_with_its_version(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(selection.metadata, "version", lambda name: {"flash_attn": "2.8.3"}[name])
     model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
     choice = choose(model, "auto", "cuda", torch.bfloat16)
-    assert choice == {"asked": "auto", "kernel": FLASH_ATTN, "triton": None, "flash_attn": "2.8.3", "notice": None}
+    assert choice == {
+        "asked": "auto",
+        "kernel": FLASH_ATTN,
+        "triton": None,
+        "flash_attn": "2.8.3",
+        "cudnn": None,
+        "notice": None,
+    }
     assert choose(model, "auto", "cuda", torch.float32)["kernel"] == SDPA
     assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == selection.CHUNKED
 

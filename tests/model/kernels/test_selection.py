@@ -77,7 +77,7 @@ def test_the_reference_can_be_forced(name: str, monkeypatch: pytest.MonkeyPatch)
     kernel = model.blocks[0].attention.mixer.kernel
     monkeypatch.setattr(selection.metadata, "version", lambda name: f"{name} 3.7.1")
     version = None if kernel == SDPA else "triton 3.7.1"
-    choice = {"asked": "auto", "kernel": kernel, "triton": version, "flash_attn": None, "notice": None}
+    choice = {"asked": "auto", "kernel": kernel, "triton": version, "flash_attn": None, "cudnn": None, "notice": None}
     assert choose(model, "auto", "cuda", torch.bfloat16) == choice
     expected = model(tokens_BT)
     monkeypatch.setattr(softmax, "scaled_dot_product_attention", None)

@@ -121,9 +121,9 @@ class ComparabilityCheck:
         for name, label in (("compiled", "torch.compile"), ("tf32", "TF32")):
             self._record_noted("runs", label, key, _format_switch(manifest.get(name)))
         attention = manifest.get("attention") or {}
-        package = "flash-attn" if attention.get("flash_attn") else None
+        packages = [label for name, label in (("flash_attn", "flash-attn"), ("cudnn", "cuDNN")) if attention.get(name)]
         self._record_noted(
-            "runs", "way of attention", key, attention.get("notice") or package or attention.get("asked")
+            "runs", "way of attention", key, attention.get("notice") or ", ".join(packages) or attention.get("asked")
         )
 
     def record_scores(
