@@ -31,7 +31,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.exceptions": ("MissingRuleException", "WorkflowError", "format_exception_to_string"),
     "snakemake.profiles": ("ProfileConfigFileParser",),
     "snakemake.io": ("_IOFile",),
-    "snakemake.io._IOFile": ("_file", "clone_flags", "flags", "is_storage", "set_flags"),
+    "snakemake.io._IOFile": ("_file", "clone_flags", "flags", "is_ancient", "is_storage", "set_flags"),
     "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter", "logger"),
     "snakemake.persistence": ("PersistenceBase",),
     "snakemake.persistence.PersistenceBase": ("cleanup_locks", "has_metadata", "lock", "path"),
@@ -57,6 +57,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "snakemake.dag": ("DAG",),
     "snakemake.dag.DAG": (
+        "bfs",
         "check_directory_outputs",
         "forcefiles",
         "jobid",
