@@ -120,7 +120,7 @@ class ScreenPicture:
             for name, quantile, size in self.half_normal
         ]
         return {
-            "head": "size of each effect beside the half-normal law; dashed: Lenth's line and simultaneous margin",
+            "head": "size of each effect beside the half-normal law; dashed: Lenth's line and margin",
             "top": top,
             "bottom": bottom,
             "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks],
