@@ -116,10 +116,13 @@ def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: lis
     sigma, df = spread_of_seeds = pool_spread([*losses.values(), *list_fresh(decision)])
     specs = {run.spec.method: run.spec for run in study.group("base") if run.spec.scale == SCALE}
     baseline, by_level = decision["terms"]["baseline"], {tuple(each["level"]): each for each in effects["effects"]}
+    names = {
+        (slot, method): combined_methods.name_level(slot, method, specs[method], specs[baseline])
+        for slot, method in by_level
+    }
     rows = []
     for (slot, method), effect in by_level.items():
-        error = effect["error"]
-        name = combined_methods.name_level(slot, method, specs[method], specs[baseline])
+        error, name = effect["error"], names[slot, method]
         alone = ("", "")
         if name == method:
             gain, half = compare_alone(losses, method, baseline, spread_of_seeds)
@@ -156,9 +159,9 @@ def write_page(decision: dict[str, Any], study: Study, table2: Path, screen: lis
         "## The study's own combinations",
         write_combinations(losses, specs, by_level, baseline, spread_of_seeds),
         "## Interactions",
-        write_interactions(effects),
+        write_interactions(effects, names),
         "## What was chosen",
-        write_set(decision),
+        write_set(decision, names),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -189,11 +192,11 @@ def write_combinations(
     return write_grid(("method", "sum of its effects in the screen", "its own run (Table 2)"), rows)
 
 
-def write_interactions(effects: dict[str, Any]) -> str:
+def write_interactions(effects: dict[str, Any], names: dict[tuple[str, str], str]) -> str:
     """List the pairs of levels that stand out."""
     rows = [
         (
-            " × ".join(f"`{method}`" for _, method in each["pair"]),
+            " × ".join(f"`{names[tuple(level)]}`" for level in each["pair"]),
             format_value(each["gain"], each["error"]),
             f"{each['adjusted']:.2g}",
             f"{len(each['aliases'])} more" if each["aliases"] else "",
@@ -204,10 +207,10 @@ def write_interactions(effects: dict[str, Any]) -> str:
     if not rows:
         return f"Of {tested:,} pairs of levels that these runs tell apart none stands out (Bonferroni at .05)."
     heads = ("two together", "gain beyond their sum", "corrected p", "same runs as")
-    return f"Of {tested:,} pairs that these runs tell apart, {len(rows)} stand out.\n\n{write_grid(heads, rows)}"
+    return f"Those of {tested:,} pairs that stand out (Bonferroni at .05):\n\n{write_grid(heads, rows)}"
 
 
-def write_set(decision: dict[str, Any]) -> str:
+def write_set(decision: dict[str, Any], names: dict[tuple[str, str], str]) -> str:
     """State what the fresh runs say of what was chosen, and of each of its parts."""
     if not decision["chosen"] or decision["confirmation"] is None:
         return "Nothing was chosen and run with fresh seeds."
@@ -215,7 +218,7 @@ def write_set(decision: dict[str, Any]) -> str:
     error = (difference["high"] - difference["low"]) / 4
     total = sum(e["gain"] for e in decision["effects"]["effects"] if e["level"] in decision["chosen"])
     text = (
-        f"Chosen: {', '.join(f'`{method}`' for _, method in decision['chosen'])}. The gain is "
+        f"Chosen: {', '.join(f'`{names[tuple(level)]}`' for level in decision['chosen'])}. The gain is "
         f"{format_value(difference['gain'], error)} ({format_value(difference['low'], error)} to "
         f"{format_value(difference['high'], error)}) by {decision['terms']['fresh_runs']} fresh runs against as many "
         f"of the baseline; the sum of the effects is {format_value(total, error)}."
@@ -225,7 +228,7 @@ def write_set(decision: dict[str, Any]) -> str:
         left = each["difference"]
         error = (left["high"] - left["low"]) / 4
         interval = f"{format_value(left['low'], error)} to {format_value(left['high'], error)}"
-        rows.append((f"`{each['level'][1]}`", format_value(left["gain"], error), interval))
+        rows.append((f"`{names[tuple(each['level'])]}`", format_value(left["gain"], error), interval))
     return f"{text}\n\n{write_grid(('taken out', 'what the set loses', '90 % interval'), rows)}" if rows else text
 
 
