@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import read_json
-from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.comparison_terms import LOOP, Terms
 from plumbline.verdict.evidence import CRASH, RunEvidence
@@ -286,6 +285,7 @@ def read_decision(path: Path) -> Decision:
 
 def _make_decision(record: Mapping[str, Any]) -> Decision:
     from plumbline.stats.sequential import Boundary, Look, SequentialDesign
+    from plumbline.verdict.comparability import every_check
 
     terms = _select_fields(ExperimentTerms, record["terms"])
     terms["design"] = SequentialDesign(**_select_fields(SequentialDesign, terms["design"]))
