@@ -199,6 +199,9 @@ def test_they_are_forced_first_and_named_once(tmp_path: Path, capsys: pytest.Cap
         async def update_needrun(self) -> None:
             forced.append(set(self.forcefiles))
 
+        def bfs(self, direction: Any, *jobs: Any) -> list[Any]:
+            return list(jobs)
+
     class Workflow:
         is_main_process = False
         persistence = SimpleNamespace(has_metadata=lambda job: True)
