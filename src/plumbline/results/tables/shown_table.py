@@ -126,9 +126,8 @@ def _transpose(columns: Sequence[ShownColumn]) -> list[ShownColumn]:
 
 
 def count_names(columns: Sequence[ShownColumn]) -> int:
-    """Count the first columns that together tell all rows apart: one or two, three of words; 0 if they do not."""
-    most = 2 if any(column.numeric for column in columns[:3]) else 3
-    for count in range(1, len(columns[:most]) + 1):
+    """Count the first columns that together tell all rows apart, one or two; 0 if they do not."""
+    for count in range(1, len(columns[:2]) + 1):
         rows = [tuple(cell.lines[-1] for cell in row) for row in zip(*(c.cells for c in columns[:count]), strict=True)]
         if len(set(rows)) == len(rows):
             return count
