@@ -63,8 +63,8 @@ class RunGain:
     candidate_values: Sequence[float]
 
 
-class ArmsSource(Protocol):
-    """A candidate and its baseline, whoever trains them: what a question at one budget and at several ask of them."""
+class RunsSource(Protocol):
+    """Runs, whoever trains them: what every question asks of them."""
 
     @property
     def options(self) -> argparse.Namespace:
@@ -86,12 +86,16 @@ class ArmsSource(Protocol):
     def record(self) -> dict[str, Any]:
         """The request, to be repeated."""
 
+    def hold(self) -> AbstractContextManager[object]:
+        """Hold the folder of the runs, where it is not held yet."""
+
+
+class ArmsSource(RunsSource, Protocol):
+    """A candidate and its baseline: what a question at one budget and at several ask of them."""
+
     @property
     def arm_evidence(self) -> Evidence:
         """What is known of the arms beside their runs: the files that differ, and those that measure."""
-
-    def hold(self) -> AbstractContextManager[object]:
-        """Hold the folder of the runs, where it is not held yet."""
 
 
 class ExperimentSource(ArmsSource, Protocol):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
-from plumbline.operate.experiments.carry_out_experiment import RunGain
-from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.operate.experiments.carry_out_experiment import RunGain, RunsSource
 from plumbline.verdict.comparability.check_answer import CheckAnswer
-from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.evidence import Evidence
@@ -21,28 +17,8 @@ from plumbline.verdict.screen.screen_terms import ScreenTerms
 Settings = Mapping[str, str]
 
 
-class ScreenSource(Protocol):
-    """Factors and the runs of their combinations, whoever trains them."""
-
-    @property
-    def options(self) -> argparse.Namespace:
-        """The command line."""
-
-    @property
-    def place(self) -> ExperimentFolders:
-        """Where the experiments lie that this one is compared with."""
-
-    @property
-    def bank(self) -> Bank:
-        """The runs that are known, as they are when this is first read."""
-
-    @property
-    def baseline_name(self) -> str:
-        """What the ledger calls what candidates are compared with."""
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The request, to be repeated: equal ones are one screen."""
+class ScreenSource(RunsSource, Protocol):
+    """Factors and the runs of their combinations; equal requests (`record`) are one screen."""
 
     @property
     def terms(self) -> ScreenTerms:
@@ -57,9 +33,6 @@ class ScreenSource(Protocol):
     @property
     def forbidden(self) -> tuple[tuple[Level, Level], ...]:
         """Levels that are never in one run."""
-
-    def hold(self) -> AbstractContextManager[object]:
-        """Hold the folder of the runs, where it is not held yet."""
 
     def trainer(self, arms: Mapping[str, Settings]) -> Trainer:
         """Make what trains these arms, each by its name: factor -> level. `BASELINE` is one of them, whether or not it
