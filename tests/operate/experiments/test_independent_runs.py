@@ -12,13 +12,14 @@ from plumbline.operate.experiments import setup_trainer
 from tests import run_in_process
 from tests.operate.experiments.trainer_folder import TRAINER, Done, banked, git, plumbline, repository_of
 
-#: Prints one value alone, and forgets its seed; rounding noise makes runs differ.
+#: Prints one value alone, and forgets its seed; rounding noise makes runs differ (in so many digits that two
+#: are never equal by chance).
 FORGETS = """\
-import argparse, os
+import argparse, os, random
 parser = argparse.ArgumentParser()
 parser.add_argument("--seed", type=int)
 parser.parse_args()
-print(f"val_loss: {3 + (int.from_bytes(os.urandom(1), 'big') // 2 + 1) * 1e-7:.9f}")
+print(f"val_loss: {3 + random.Random(os.urandom(8)).random() * 1e-5:.15f}")
 """
 
 

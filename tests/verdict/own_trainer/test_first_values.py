@@ -13,7 +13,8 @@ from plumbline.verdict.own_trainer.first_values import are_one_run, read_first_v
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 from tests.verdict.own_trainer.trainers import make, trainer
 
-#: Its seed is parsed and forgotten; sums in an unsteady order make its last value differ, as on a GPU.
+#: Its seed is parsed and forgotten; sums in an unsteady order make its last value differ, as on a GPU
+#: (in so many digits that two are never equal by chance).
 FORGETS = """\
 import argparse, os, random
 parser = argparse.ArgumentParser()
@@ -23,7 +24,7 @@ parser.parse_args()
 random.seed(1)
 for step in range(6):
     print(f"iter {step}: loss {4 - step / 9 + random.random():.4f}, lr 0.001")
-print(f"val_bpb: {1 + random.Random(os.urandom(8)).gauss(0, 1e-5):.7f}")
+print(f"val_bpb: {1 + random.Random(os.urandom(8)).gauss(0, 1e-5):.15f}")
 """
 
 
