@@ -14,14 +14,17 @@ from tests.architecture import rooms
 
 FILE = re.compile(r"(?<![\w/.$<>{}*~-])(?:[\w-]+/)*(?:[\w.-]+\.(?:py|smk|md|yaml|toml)|[\w-]+/)(?![\w/])")
 #: With a folder of this repository, a file needs no backticks.
-ROOTED = re.compile(r"(?<![\w/.{}<>*-])(?:docs|src|tests|benchmarks|workflow)/[\w./-]*\w\.(?:py|smk|md|yaml)\b")
+ROOTED = re.compile(
+    r"(?<![\w/.{}<>*-])(?:docs|src|tests|benchmarks|workflow|config|studies|profiles|envs|examples|records|slurm|actions)"
+    r"/[\w./-]*\w\.(?:py|smk|md|yaml|toml|sh)\b(?!\.)"
+)
 MODULE = re.compile(r"(?:^|python -m )((?:plumbline|benchmarks|tests)(?:\.\w+)+)(?![\w-])")
 FLAG = re.compile(r"(?:^|^plumbline .* )--(?:no-)?([a-z][\w-]+)")
 #: As `list_code_versions`, `CheckpointSaver.save`, `re.search(...)`. What another library has is written with its name
 #: (`torch.nn.Linear`), as `argument=`, or without backticks.
 IDENTIFIER = re.compile(r"^(\w*[a-z]_\w+|[A-Z]+[a-z]+[A-Z]\w*|[A-Za-z_]\w+(?:\.\w+)+)(?:\(.*\))?$")
-#: What a reader makes, or puts in the place of a word in capitals.
-OWN = re.compile(r"(^|[/_])(my|mine|work|results|review|[A-Z]+)([/_]|\.yaml|$)")
+#: What a reader makes (`cooler` is the tutorial's study), or puts in the place of a word in capitals.
+OWN = re.compile(r"(^|[/_])(my|mine|cooler|work|results|review|[A-Z]+)([/_]|\.yaml|$)")
 #: What a changelog states was there before.
 WAS = re.compile(r"\((?:was|were)\s[^)]*\)")
 #: A line of a list of files: "- `file`:", "| `file` |", "file.py  ".
@@ -66,6 +69,8 @@ def test_files_and_folders_are_there(texts: dict[str, str], code: str) -> None:
     file_names |= {
         (file, name) for file, text in texts.items() if "tests/" not in file for name in ROOTED.findall(text)
     }
+    tree = texts["docs/targets.md"].partition("## Where things are")[2].partition("\n##")[0]
+    file_names |= {("docs/targets.md", name) for name in re.findall(r"(?<![\w/>])[\w/-]+/(?=\s)", tree)}
     gone = {(file, name) for file, name in file_names if name.rstrip("/") not in there and not OWN.search(name)}
     assert gone == set()
 
