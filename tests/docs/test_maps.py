@@ -16,7 +16,7 @@ FILE = re.compile(r"(?<![\w/.$<>{}*~-])(?:[\w-]+/)*(?:[\w.-]+\.(?:py|smk|md|yaml
 #: With a folder of this repository, a file needs no backticks.
 ROOTED = re.compile(
     r"(?<![\w/.{}<>*-])(?:docs|src|tests|benchmarks|workflow|config|studies|profiles|envs|examples|records|slurm|actions)"
-    r"/[\w./-]*\w\.(?:py|smk|md|yaml|toml|sh)\b(?!\.)"
+    r"/[\w./-]*\w\.(?:py|smk|md|yaml|toml|sh)\b(?!\.\w)"
 )
 MODULE = re.compile(r"(?:^|python -m )((?:plumbline|benchmarks|tests)(?:\.\w+)+)(?![\w-])")
 FLAG = re.compile(r"(?:^|^plumbline .* )--(?:no-)?([a-z][\w-]+)")
