@@ -1,13 +1,16 @@
-"""Writes the pages of verdicts, whichever program fills them in: their form, the checks, size and recipe."""
+"""Writes the pages of verdicts, whichever program fills them in, as Markdown, as HTML and in a terminal."""
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote as quote_url
 
 from plumbline.core.errors import visible
@@ -15,6 +18,8 @@ from plumbline.core.files import atomic_write_json, atomic_write_text, format_pa
 from plumbline.verdict.formatting import join_with_and, quote
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from plumbline.specs.spec import RunSpec
     from plumbline.verdict.budget_picture import BudgetPicture
     from plumbline.verdict.picture import DecisionPicture
@@ -39,6 +44,7 @@ SECTIONS = (
     "Limits",
     "How to repeat",
 )
+_IMAGE = re.compile(r"^!\[.*\]\(.*\)$", re.MULTILINE)
 #: What names a run, the model with its code, which are what is compared, and probes, which only look.
 _NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "numerics")
 
@@ -80,12 +86,59 @@ class VerdictPage:
                 parts += [f"## {heading}", text]
         return join_sections(parts)
 
-    def write(self, page: Path, numbers: Mapping[str, Any]) -> None:
+    def html(self) -> str:
+        """Write the page with its picture inside, to open from disk or to send."""
+        from markdown_it import MarkdownIt
+        from markupsafe import Markup
+
+        from plumbline.verdict.picture_parts import fill_template
+
+        reader = MarkdownIt("commonmark", {"html": False}).enable("table")  # tags in the text are shown as text
+        parts = _IMAGE.sub("\0", self.markdown("picture.svg"), count=1).split("\0")
+        boxed = (reader.render(part).replace("<table>", '<div class="box"><table>') for part in parts)
+        top, rest = (Markup(part.replace("</table>", "</table></div>")) for part in boxed)
+        svg = self.picture.svg()
+        picture, title = Markup(svg[svg.index("<svg") :]), self.title.replace("`", "")
+        return fill_template("page.html.j2", title=title, top=top, picture=picture, rest=rest)
+
+    def write(self, page: Path, numbers: Mapping[str, Any], *, html: bool = False) -> None:
         """Write the page, its picture and its numbers; the page last, so that what it refers to is there."""
         picture = page.with_suffix(".svg")
+        if html:
+            atomic_write_text(page.with_suffix(".html"), self.html())
         atomic_write_json(page.with_suffix(".json"), numbers)
         atomic_write_text(picture, self.picture.svg())
         atomic_write_text(page, self.markdown(picture.name))
+
+
+def print_in_terminal(
+    parts: Iterable[RenderableType],
+    notes: Iterable[str],
+    sentence: str,
+    closing: Iterable[str] = (),
+    *,
+    file: TextIO | None = None,
+    width: int = 80,
+) -> None:
+    """Print what a terminal shows of a decision; into a file or pipe in `width` columns and without colours.
+
+    Args:
+        parts: tables and lines that come first.
+        notes: what stands next to the sentence, dimmed.
+        closing: lines after the sentence.
+    """
+    from rich.console import Console, Group  # which a dry run needs not
+    from rich.text import Text
+
+    dimmed = [Text(visible(note), style="dim") for note in notes]
+    page = Group(*parts, *dimmed, Text(visible(sentence), style="bold"), *(Text(visible(line)) for line in closing))
+    file, plain = file or sys.stdout, partial(Console, markup=False, emoji=False, highlight=False)
+    if file.isatty():
+        plain(file=file).print(page)
+        return
+    text = io.StringIO()
+    plain(file=text, width=width, color_system=None).print(page)
+    file.write("\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n")
 
 
 def join_sections(sections: Iterable[str]) -> str:

@@ -5,9 +5,7 @@ Next to the page (`x.md`) stand its picture (`x.svg`) and every number of it (`x
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,7 +23,7 @@ from plumbline.verdict.decision.budget_course import BudgetDecision, BudgetTerms
 from plumbline.verdict.decision.decision_page import write_changes
 from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.formatting import format_p, format_percent, format_seconds, format_value, quote, write_grid
-from plumbline.verdict.page import VerdictPage, escape_tags, write_list
+from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
 
 RULE = (
@@ -247,21 +245,13 @@ def describe_refusal(answers: Mapping[str, Mapping[str, CheckAnswer]]) -> str:
 def print_decision(decision: BudgetDecision, page: str, *, file: TextIO | None = None) -> None:
     """Print what a terminal shows: the gain at each budget, what is told next to the verdict, and the sentence."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    file = file or sys.stdout
     heads, rows = list_gains(decision)
     table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for row in rows:
         table.add_row(*(Text(visible(cell.strip("`"))) for cell in row))
-    notes = [describe_slope(decision), *decision.notes, *list_told(decision)]
-    out = file if file.isatty() else io.StringIO()
-    size = {} if file.isatty() else {"width": 80, "color_system": None}
-    console = Console(file=out, markup=False, emoji=False, highlight=False, **size)  # type: ignore[arg-type]
-    console.print(table, "", *(Text(visible(note), style="dim") for note in notes if note), sep="\n")
-    console.print(Text(visible(decision.sentence), style="bold"), Text(describe_cost(decision)), sep="\n")
-    if isinstance(out, io.StringIO):
-        file.write("\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")
+    notes = filter(None, [describe_slope(decision), *decision.notes, *list_told(decision)])
+    print_in_terminal([table, Text()], notes, decision.sentence, [describe_cost(decision)], file=file)
     print(page, file=file, flush=True)

@@ -6,12 +6,9 @@ runs, a line for each look, and the sentence at the end.
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import sys
 from collections.abc import Sequence
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -32,7 +29,7 @@ from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision
 from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote, write_grid
 from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, write_list
+from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, print_in_terminal, write_list
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 
 if TYPE_CHECKING:
@@ -342,28 +339,18 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
 
     `closing`: lines after the sentence.
     """
-    from rich.console import Console, Group  # which a dry run needs not
     from rich.text import Text
 
     looks = [describe_look(look, decision.boundary) for look in decision.looks]
     changes = [line] if (line := describe_changes(decision)) else []
-    sentences = (
+    notes = (
         *changes,
         *decision.notes,
         *list_implausible(decision.checks),
         *every_check.list_told(decision.comparability),
     )
-    notes = [Text(visible(note), style="dim") for note in sentences]
-    sentence = Text(visible(decision.sentence), style="bold")
-    lines = [*map(Text, ["", *looks, *([""] if looks else [])]), *notes, sentence, *map(Text, map(visible, closing))]
-    everything, file = Group(_runs_in_terminal(decision), *lines), file or sys.stdout
-    plain = partial(Console, markup=False, emoji=False, highlight=False)
-    if file.isatty():
-        plain(file=file).print(everything)
-        return
-    text = io.StringIO()
-    plain(file=text, width=80, color_system=None).print(everything)
-    file.write("\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n")
+    parts = [_runs_in_terminal(decision), *map(Text, ["", *looks, *([""] if looks else [])])]
+    print_in_terminal(parts, notes, decision.sentence, closing, file=file)
 
 
 def _runs_in_terminal(decision: Decision) -> Table:

@@ -6,10 +6,8 @@ from which it is made again.
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,7 +15,7 @@ from typing import Any, TextIO
 import msgspec
 
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.files import atomic_write_text, read_json
+from plumbline.core.files import read_json
 from plumbline.core.formats import format_count
 from plumbline.stats.factor_effects import WIDER_LEVEL
 from plumbline.stats.fresh_runs import MeanDifference
@@ -31,8 +29,7 @@ from plumbline.verdict.formatting import (
     quote,
     write_grid,
 )
-from plumbline.verdict.html_page import make_html
-from plumbline.verdict.page import VerdictPage, escape_tags, write_list
+from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
 from plumbline.verdict.screen.screen_course import DESIGN, FRESH, LEFT_OUT, ScreenDecision
 from plumbline.verdict.screen.screen_design import Level, name_level
@@ -55,10 +52,7 @@ LIMITS = (
 
 def write(decision: ScreenDecision, page: Path) -> None:
     """Write the page, also as HTML, its picture and its numbers."""
-    made = make_page(decision)
-    text = make_html(made.title, made.markdown(page.with_suffix(".svg").name), made.picture.svg())
-    atomic_write_text(page.with_suffix(".html"), text)
-    made.write(page, decision_to_json(decision))
+    make_page(decision).write(page, decision_to_json(decision), html=True)
 
 
 def read(path: Path) -> ScreenDecision:
@@ -339,28 +333,21 @@ def describe_cost(decision: ScreenDecision) -> str:
 def print_decision(decision: ScreenDecision, page: str, *, file: TextIO | None = None) -> None:
     """Print what a terminal shows: the effects that matter, what is told next to the verdict, and the sentence."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    file = file or sys.stdout
-    out = file if file.isatty() else io.StringIO()
-    size = {} if file.isatty() else {"width": 100, "color_system": None}
-    console = Console(file=out, markup=False, emoji=False, highlight=False, **size)  # type: ignore[arg-type]
+    parts = list[Table | Text]()
     if decision.effects is not None:
         shown = _choose_printed(_sort_effects(decision.effects))
         table = Table("effect", "gain", "90 % interval", "p of no gain", "", box=box.SIMPLE_HEAD, pad_edge=False)
         for each in shown:
             gain, ends, p, _, _ = _format_effect(each)
             table.add_row(Text(visible(_label(each.level))), gain, ends, p, "chosen" if each.chosen else "")
-        console.print(table)
+        parts.append(table)
         if len(shown) < len(decision.effects.effects):
-            console.print(Text(f"and {len(decision.effects.effects) - len(shown)} more, on the page", style="dim"))
-    for note in dict.fromkeys([*decision.notes, *list_told(decision)]):
-        console.print(Text(visible(note), style="dim"))
-    console.print(Text(visible(decision.sentence), style="bold"), Text(describe_cost(decision)), sep="\n")
-    if isinstance(out, io.StringIO):
-        file.write("\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")
+            parts.append(Text(f"and {len(decision.effects.effects) - len(shown)} more, on the page", style="dim"))
+    notes = dict.fromkeys([*decision.notes, *list_told(decision)])
+    print_in_terminal(parts, notes, decision.sentence, [describe_cost(decision)], file=file, width=100)
     print(page, file=file, flush=True)
 
 
