@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import VERBS
-from plumbline.operate.experiments.__main__ import arguments, main
+from plumbline.operate.experiments.__main__ import arguments, parse_line, main
 from tests import run_in_process
 
 
@@ -22,8 +22,8 @@ def test_a_try_is_told_what_decides_in_the_words_of_a_verdict(capsys: pytest.Cap
     )
     assert (args.paired, args.minimum_gain, args.target_gain_sigmas) == (True, 0.01, 3)
     with pytest.raises(SystemExit) as ended:
-        arguments().parse_args(["try", "softpick", "--target-gain", "0.01"])  # nats there, and would be sigmas here
-    assert ended.value.code == 2 and "unrecognized arguments: --target-gain" in capsys.readouterr().err
+        parse_line(["try", "softpick", "--target-gain", "0.01"])  # nats there, and would be sigmas here
+    assert ended.value.code == 2 and "try: error: unrecognized arguments: --target-gain" in capsys.readouterr().err
 
 
 def test_a_dry_run_waits_for_no_numbers(repository: Path) -> None:

@@ -77,6 +77,8 @@ def arguments() -> command_line.Parser:
             parser_of_verb.add_argument(
                 "name", nargs="?", help="the words of -m, or a number or name in plumbline log; default: newest"
             )
+    for parser_of_verb in verbs.choices.values():
+        parser_of_verb.set_defaults(refuse=parser_of_verb.error)
     return parser
 
 
@@ -258,12 +260,11 @@ def _screen(options: argparse.Namespace) -> int:
 def parse_line(line: list[str]) -> argparse.Namespace:
     """Read a command line; what follows `--` is the trainer's."""
     at = line.index("--") if "--" in line else len(line)
-    parser = arguments()
-    options, unknown = parser.parse_known_args(line[:at])
+    options, unknown = arguments().parse_known_args(line[:at])
     if unknown:
         if options.verb == "try" and _trainer_folder() is not None:
             _refuse_flags(line[:at], options, unknown)
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     if at < len(line):
         options.flags = line[at + 1 :]
         if options.verb != "try":
