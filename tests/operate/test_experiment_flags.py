@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli import VERBS
-from plumbline.operate.experiments.__main__ import arguments, parse_line, main
+from plumbline.operate.experiments.__main__ import arguments, main, parse_line
 from tests import run_in_process
 
 
