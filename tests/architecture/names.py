@@ -1,11 +1,12 @@
 """Counts names that name nothing: ``python -m tests.architecture.names [--list] [PATH ...]``.
 
-Four kinds, of `src`, `studies`, `tests` and `benchmarks`, or of the paths that are named:
+Five kinds, of `src`, `studies`, `tests` and `benchmarks`, or of the paths that are named:
 
 - blank variables: what is bound (a variable, a parameter, a field) to a word that holds for anything (`found`, `one`);
 - participles: functions that are called by a participle alone (`named`), or by one before what it is of
   (`gated_overhead`); properties and fixtures are nouns, and may;
 - prepositions: parameters called `of`, `by`, `how`;
+- verbs that return something else: `count_runs` of nothing or a text, `list_files` of one text, `is_close` of no truth;
 - odd words: places in comments, docstrings and messages of a turn that English has a plainer one for.
 
 With `--list` every place is printed by file, line, scope and name, to be worked through.
@@ -49,6 +50,14 @@ IRREGULAR = _words(
 )
 #: Words that end in -ed and are verbs or nouns.
 NOT_PARTICIPLES = _words("embed need seed feed speed read bleed breed exceed proceed succeed shed bed red")
+
+#: First word of a function of several -> what it returns, by its annotation, if the name is not true.
+UNTRUE_RETURNS = {
+    "count": re.compile(r"None|str|list\[str\]"),
+    "list": re.compile("None|str"),
+    **dict.fromkeys(("format", "describe", "explain"), re.compile(r"None|list\[\w*(Result|Error)\]")),
+    **dict.fromkeys(("is", "has"), re.compile("None|str|int|list.*")),
+}
 
 #: Kind of odd words -> their pattern.
 ODD = {
@@ -120,6 +129,9 @@ class _Names(ast.NodeVisitor):
         first, *rest = node.name.strip("_").split("_")
         if is_participle(first) and not re.search(r"property|fixture|setter|overload", decorators):
             self.add("participles before a noun" if rest else "participles alone", node.lineno, node.name)
+        pattern = UNTRUE_RETURNS.get(first) if rest and node.returns is not None else None
+        if pattern is not None and pattern.fullmatch(ast.unparse(node.returns).strip("'\"")):
+            self.add("verbs that return something else", node.lineno, node.name)
         self.scopes.append(node.name)
         self.generic_visit(node)
         self.scopes.pop()

@@ -305,7 +305,7 @@ subprocess.run([*words, "sleeps", "saves", {str(tmp_path / "pid")!r}])
 
 def test_benchmark_files_have_the_job_and_not_its_client(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "BenchmarkTimer", benchmark.BenchmarkTimer)
-    snakemake_internals.count_other_processes(client.forks)
+    snakemake_internals.include_other_processes(client.forks)
     working = job("works")
     with benchmark.benchmarked(working.pid) as record:
         assert outcome(working)[0] == 0

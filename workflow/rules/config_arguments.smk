@@ -20,6 +20,6 @@ if set("{}") & set(str(snakemake_internals.source_folder(workflow))):
         f"{snakemake_internals.source_folder(workflow)} has braces in its name, which Snakemake takes for names of its "
         "own; rename it"
     )
-sharing.require_notes(Path.cwd())
+sharing.require_writable_notes(Path.cwd())
 config_arguments.merge_config_arguments(workflow)
 config_arguments.merge_resource_arguments(workflow)

@@ -135,7 +135,7 @@ def rebuild_bundle(
             archive.empty_folder(folder)
             raise
     if other:
-        otherwise.append(f"code or configuration of {_list_some(other)} differs from what the bundle was made with")
+        otherwise.append(f"code or configuration of {_format_some(other)} differs from what the bundle was made with")
     products = [name for name in sorted(listed) if name.startswith("results/")]
     verdicts = {name: _compare_file(folder, name, listed[name].sha256) for name in products}
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
@@ -293,12 +293,12 @@ def _describe_other_commit(summary: description.BundleDescription, bundle: Path,
         whose = f"at commit {summary.commit}"
         remedy = f"--at-commit (or git checkout {summary.commit}) makes them with that code"
     return (
-        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_list_some(other)} differ, "
+        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_format_some(other)} differ, "
         f"and so do the targets; {remedy}, --any-commit makes them anyway"
     )
 
 
-def _list_some(names: list[str]) -> str:
+def _format_some(names: list[str]) -> str:
     return f"{len(names)} targets ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
 
 

@@ -157,7 +157,7 @@ class ArmsOfStudy(ABC):
         yield from (run for run in runs.values() if run is not None)
         for pair, run in runs.items():
             if run is None:
-                yield self._explain_missing(*pair, began, code)
+                yield self._make_missing_run(*pair, began, code)
 
     def configuration(self, pairs: Sequence[tuple[str, int]]) -> list[str]:
         """The KEY=VALUE words that put these runs into the DAG."""
@@ -206,7 +206,7 @@ class ArmsOfStudy(ABC):
         evidence = run_evidence(folder, outcome, manifest, run.value)
         return replace(evidence, seed=str(run.seed), machine=run.fingerprint or None)
 
-    def _explain_missing(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
+    def _make_missing_run(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
         """A run that Snakemake did not make: its own crash, or an error that is not its own."""
         spec = self.spec_of(arm, seed)
         log = Path(self.project.paths.logs) / "pretrain" / f"{spec.key.replace('/', '.')}.log"

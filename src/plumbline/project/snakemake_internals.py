@@ -334,7 +334,7 @@ def lock_files(folder: Path) -> list[Path]:
     return sorted((folder / "locks").glob("*.lock"))
 
 
-def count_other_processes(find: Callable[[Sequence[str]], Sequence[int]]) -> None:
+def include_other_processes(find: Callable[[Sequence[str]], Sequence[int]]) -> None:
     """Let benchmarks count, next to a job's own processes, those that `find` returns for the names of these.
 
     Their descendants count too. A second call in one process changes nothing.

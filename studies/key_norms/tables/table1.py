@@ -158,9 +158,9 @@ def _describe_arm(study: Study, arm: str, ends: StartAndFinalValues, alone: floa
         return f"{label}: {ends.word}."
     if (change.abs() < STILL).all():
         return f"{label}: no layer's norm moved by {STILL:g}."
-    return f"{label}: {_list_layers(change / alone if alone else change)}" + ("." if alone else " (no decay).")
+    return f"{label}: {_format_layers(change / alone if alone else change)}" + ("." if alone else " (no decay).")
 
 
-def _list_layers(values: pd.Series) -> str:
+def _format_layers(values: pd.Series) -> str:
     """As ``layer 0 +1.19, 1 +0.40``."""
     return "layer " + ", ".join(f"{layer} {value:+.2f}" for layer, value in values.items())

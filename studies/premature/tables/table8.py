@@ -63,7 +63,7 @@ def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "threshold_first_met_pct": row.cell(100 * first.crossing, "never", keys[:1]),
                 "release_pct_earliest_seed": row.cell(min(releases, default=math.nan), "not logged"),
                 "release_pct_latest_seed": row.cell(max(releases, default=math.nan), "not logged"),
-                "forced_releases": Cell(_count_forced(replays), row.runs),
+                "forced_releases": Cell(_format_forced_count(replays), row.runs),
             }
             | list_published_cells(print8, name, {"release_pct": "release_pct"})
             | row.facts(len(releases))
@@ -97,7 +97,7 @@ def replay_rule(run_values: RunValues, key: str | None, printed: pd.Series) -> R
     return replay(scores(run_values, key), rule_of(run_values, key, printed), steps)
 
 
-def _count_forced(replays: list[RuleReplay]) -> str:
+def _format_forced_count(replays: list[RuleReplay]) -> str:
     there = [replay for replay in replays if not math.isnan(replay.release)]
     return "not logged" if not there else f"{sum(replay.forced for replay in there)} of {len(there)}"
 

@@ -33,7 +33,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         key="setting",
         columns=columns(grid),
         rows=rows,
-        notes=[BEST_NOTE, *_at_an_end(grid), STABLE_NOTE, *_count_stable_runs(grid)],
+        notes=[BEST_NOTE, *_at_an_end(grid), STABLE_NOTE, *_describe_stable_runs(grid)],
     )
 
 
@@ -123,7 +123,7 @@ def _at_an_end(grid: RunGrid) -> list[str]:
     return [sentence] if ends else []
 
 
-def _count_stable_runs(grid: RunGrid) -> list[str]:
+def _describe_stable_runs(grid: RunGrid) -> list[str]:
     """How many of the runs are stable at each base rate, in numbers."""
     sentences = []
     for scale in grid.scales:

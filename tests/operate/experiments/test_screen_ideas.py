@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import screen_ideas
-from plumbline.operate.experiments.screen_ideas import IdeasFile, name_flags
+from plumbline.operate.experiments.screen_ideas import IdeasFile, list_flags
 
 TWO = '[ideas]\na = { flags = "--x 1" }\n'
 
@@ -35,7 +35,7 @@ def test_ideas_are_flags_patches_and_branches(tmp_path: Path) -> None:
 
 
 def test_what_sets_a_flag() -> None:
-    assert name_flags(("--lr", "-3", "--lr=1", "model.layers=2", "-v", "word", "-1.5")) == [
+    assert list_flags(("--lr", "-3", "--lr=1", "model.layers=2", "-v", "word", "-1.5")) == [
         "--lr",
         "model.layers",
         "-v",

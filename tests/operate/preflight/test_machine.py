@@ -154,7 +154,5 @@ def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_executor_that_is_not_installed() -> None:
     refused = "snakemake: error: argument --executor/-e: invalid choice: 'slurm' (choose from 'local', 'dryrun')"
-    assert "snakemake-executor-plugin-slurm is not installed" in join(
-        environment.explain_executor(refused), "would stop"
-    )
-    assert environment.explain_executor("another sentence") == []
+    assert "snakemake-executor-plugin-slurm is not installed" in join(environment.check_executor(refused), "would stop")
+    assert environment.check_executor("another sentence") == []

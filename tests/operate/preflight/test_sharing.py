@@ -40,12 +40,12 @@ def test_what_a_job_may_not_write_is_refused_with_whose_it_is(tmp_path: Path, mo
 
 
 def test_snakemakes_own_notes_are_looked_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sharing.require_notes(tmp_path)
+    sharing.require_writable_notes(tmp_path)
     (tmp_path / ".snakemake/locks").mkdir(parents=True)
-    sharing.require_notes(tmp_path)
+    sharing.require_writable_notes(tmp_path)
     close_folder(tmp_path / ".snakemake/locks", monkeypatch)
     with pytest.raises(PlumblineError, match=r"\.snakemake/locks cannot be read"):
-        sharing.require_notes(tmp_path)
+        sharing.require_writable_notes(tmp_path)
 
 
 @pytest.mark.usefixtures("masked")

@@ -177,7 +177,7 @@ def refuse_other_questions(options: argparse.Namespace) -> None:
             raise UsageError(f"--at {options.at}: --{name.replace('_', '-')} {why}; leave out one of the two")
 
 
-def name_page(terms: BudgetTerms, record: dict[str, Any]) -> BudgetTerms:
+def with_page_name(terms: BudgetTerms, record: dict[str, Any]) -> BudgetTerms:
     """Name terms by the code of both arms and by their rule, so that no other try writes over their page."""
     parts = [record.get("trainer"), record["methods"], record["first_seed"], terms.design_record]
     digest = sha256_text(canonical_json(parts))[:8]
@@ -204,7 +204,7 @@ def print_plan(source: BudgetSource, seconds: float | None, expected: str = "") 
     `seconds`: what a run of 1x takes; None if that is not known. `expected`: what all runs are expected to take, where
     that is known otherwise.
     """
-    terms = name_page(source.terms, source.record)
+    terms = with_page_name(source.terms, source.record)
     show = command_line.print_plan
     if (decision := find_decision(source, terms)) is not None:
         earlier = f"decided already, {decision.at}: {decision.sentence}"
@@ -233,7 +233,7 @@ def print_plan(source: BudgetSource, seconds: float | None, expected: str = "") 
 
 def try_at_budgets(source: BudgetSource) -> int:
     """Run both arms at every budget, unless that was decided, and return the exit code."""
-    terms = name_page(source.terms, source.record)
+    terms = with_page_name(source.terms, source.record)
     decision = find_decision(source, terms)
     if decision is not None and not (decision.verdict == Outcome.IMPLAUSIBLE and source.options.accept_implausible):
         tell(f"decided already, {decision.at}; for other seeds: --first-seed")

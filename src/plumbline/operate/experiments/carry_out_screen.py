@@ -88,7 +88,7 @@ def print_plan(source: ScreenSource) -> int:
     screening.require_runs()
     fresh = 2 * terms.fresh_runs
     missing = terms.runs + fresh - len(screening.list_banked())
-    settings = [screening.name_row(row)[1] for row in design.rows]
+    settings = [screening.make_arm(row)[1] for row in design.rows]
     how_long, took = source.estimate_time(settings, terms.first_seed, missing)
     text = (
         f"{screen_plan.describe_plan(terms, design)}\n\n{terms.runs} runs of the design, and {fresh} more where "
@@ -164,7 +164,7 @@ class Screening:
 
     def require_runs(self) -> None:
         """Refuse a design of which a run cannot be made: one whose ideas do not merge, though any two of them do."""
-        self.source.trainer(dict(map(self.name_row, self.design.rows)))
+        self.source.trainer(dict(map(self.make_arm, self.design.rows)))
 
     def conduct(self) -> ScreenDecision:
         """Write the design, enter the tries, run until it is decided, and write the decision with its page."""
@@ -234,7 +234,7 @@ class Screening:
         own = [(f.name, settings[f.name]) for f in self.design.factors if settings[f.name] != f.levels[0]]
         return " + ".join(map(self.source.name_level, own)) or BASELINE
 
-    def name_row(self, row: Sequence[str]) -> tuple[str, Settings]:
+    def make_arm(self, row: Sequence[str]) -> tuple[str, Settings]:
         """Name the arm of a row, with the level of every factor."""
         settings = {factor.name: level for factor, level in zip(self.design.factors, row)}
         return self._name(settings), settings

@@ -95,7 +95,7 @@ class IdeasFile(ClosedStruct, frozen=True, kw_only=True):
     @property
     def of_one_flag(self) -> list[tuple[str, str, str]]:
         """The pairs of ideas that give the command the same flag, with the flag: only one of them would count."""
-        flags = {name: name_flags(idea.words) for name, idea in self.ideas.items()}
+        flags = {name: list_flags(idea.words) for name, idea in self.ideas.items()}
         return [
             (first, second, shared)
             for first, second in combinations(self.ideas, 2)
@@ -103,7 +103,7 @@ class IdeasFile(ClosedStruct, frozen=True, kw_only=True):
         ]
 
 
-def name_flags(words: tuple[str, ...]) -> list[str]:
+def list_flags(words: tuple[str, ...]) -> list[str]:
     """Name what the words of a command set: ``--lr`` of ``--lr 3e-3`` and ``--lr=3e-3``, ``lr`` of ``lr=3e-3``."""
     named = [word.partition("=")[0] for word in words if _is_flag(word) or "=" in word]
     return list(dict.fromkeys(named))

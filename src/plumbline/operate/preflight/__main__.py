@@ -42,13 +42,13 @@ def check(arguments: list[str], directory: Path) -> list[CheckResult]:
     answer = ask(arguments)
     results = in_use.check(directory)
     if answer.dry_run is None:
-        unplanned = environment.explain_executor(answer.refused)
+        unplanned = environment.check_executor(answer.refused)
         return [*results, *(unplanned or [CheckResult(state=STOP, subject="plan", message=answer.refused)])]
     dry_run = answer.dry_run
     settings = dry_run.project.config
     plan_summary = (
         f"preset {dry_run.project.name}, machine {settings['machine']}, "
-        f"executor {dry_run.executor}: {dry_run.count_jobs()}"
+        f"executor {dry_run.executor}: {dry_run.describe_jobs()}"
     )
     if answer.refused:
         results.append(CheckResult(state=STOP, subject="plan", message=answer.refused))

@@ -77,8 +77,8 @@ class DryRun:
         """List the runs that jobs of a rule are for."""
         return [self.project.run(*of_run) for of_run in self.values(rule, "study", "scale", "method", "seed")]
 
-    def count_jobs(self) -> str:
-        """Count the jobs as text, as in ``26 of pretrain, 1 of table``."""
+    def describe_jobs(self) -> str:
+        """State how many jobs there are of each rule, as in ``26 of pretrain, 1 of table``."""
         counts = Counter(job.rule for job in self.jobs if job.rule not in HIDDEN)
         return ", ".join(f"{number} of {rule}" for rule, number in sorted(counts.items())) or "nothing to be done"
 

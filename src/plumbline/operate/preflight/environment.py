@@ -62,7 +62,7 @@ def list_refusals(dry_run: DryRun) -> list[str]:
     return [message] if computes and (message := numeric_environment.explain_refusal()) else []
 
 
-def explain_executor(refused: str) -> list[CheckResult]:
+def check_executor(refused: str) -> list[CheckResult]:
     """Explain Snakemake's error about an executor that is not installed; none if it `refused` for another reason."""
     match = re.search(r"argument --executor\S*: invalid choice: '([\w-]+)'", refused)
     if match is None:

@@ -68,7 +68,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         *([f"machine: {plan.config['machine']}"] if machine.device == "cuda" else []),
     ]
     if dry_run.runs_on_other_machines:
-        message = f"of {_count_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
+        message = f"of {_describe_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
         return [CheckResult(state=UNKNOWN, subject="device", message=message)]
     here = ask_torch()
     if "fault" in here:
@@ -84,7 +84,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     if not demands:
         return [CheckResult(state=OK, subject="device", message=f"processors, which preset {plan.name} is for")]
     message = (
-        f"{' and '.join(demands)} wants a GPU for {_count_jobs(jobs)}, and torch sees none here ({_why(here)}): "
+        f"{' and '.join(demands)} wants a GPU for {_describe_jobs(jobs)}, and torch sees none here ({_why(here)}): "
         "nothing stops, but all of it runs on processors"
     )
     if short:
@@ -99,7 +99,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     return [CheckResult(state=NOTE, subject="device", message=f"{message}. {remedy}")]
 
 
-def _count_jobs(jobs: list[JobToRun]) -> str:
+def _describe_jobs(jobs: list[JobToRun]) -> str:
     return f"{format_count(len(jobs), 'job')} of runs"
 
 

@@ -11,7 +11,7 @@ from plumbline.core import permissions
 from plumbline.core.errors import PlumblineError
 
 
-def require_notes(directory: Path) -> None:
+def require_writable_notes(directory: Path) -> None:
     """Check that this user may write `.snakemake`, where Snakemake keeps notes of every command, dry runs included.
 
     Where it cannot, Snakemake does not state why.

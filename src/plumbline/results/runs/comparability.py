@@ -178,7 +178,7 @@ class ComparabilityCheck:
         same.
         """
         mixed = [
-            f"Mixed {fact.folder}: {fact}{_name_differing_tasks(values)}: {_list_values(values)}."
+            f"Mixed {fact.folder}: {fact}{_name_differing_tasks(values)}: {_format_values(values)}."
             for fact, values in self.refused.items()
             if _differ(values)
         ]
@@ -186,7 +186,7 @@ class ComparabilityCheck:
         for mismatch in self.foreign:
             stale[mismatch.folder, mismatch.source].append(mismatch.key)
         return mixed + [
-            f"{folder.capitalize()} of {source} than the run's: {_list_names(keys)}."
+            f"{folder.capitalize()} of {source} than the run's: {_format_names(keys)}."
             for (folder, source), keys in stale.items()
         ]
 
@@ -212,7 +212,7 @@ class ComparabilityCheck:
         known.
         """
         notes = [
-            f"Not all {fact.folder} were made with the same {fact.name}: {_list_values(values)}."
+            f"Not all {fact.folder} were made with the same {fact.name}: {_format_values(values)}."
             for fact, values in self.noted.items()
             if _differ(values, unknown=True) or any(" then " in (value or "") for value in values.values())
         ]
@@ -224,7 +224,7 @@ class ComparabilityCheck:
             if 0 < len(unrecorded) < len(values):
                 unknown[fact.folder, unrecorded].append(fact.name)
         notes += [
-            f"Not recorded with the {folder} of {_list_names(keys)}, so not compared with the others': "
+            f"Not recorded with the {folder} of {_format_names(keys)}, so not compared with the others': "
             f"{', '.join(names)}."
             for (folder, keys), names in unknown.items()
         ]
@@ -357,10 +357,10 @@ def _name_differing_tasks(values: Mapping[str, Any]) -> str:
     by_task = [value for value in values.values() if isinstance(value, Mapping)]
     tasks = {task: {_canonical_form(value.get(task)) for value in by_task} for value in by_task for task in value}
     differing = [task for task, forms in tasks.items() if len(forms) > 1]
-    return f" of {_list_names(differing)}" if differing else ""
+    return f" of {_format_names(differing)}" if differing else ""
 
 
-def _list_values(values: Mapping[str, Any]) -> str:
+def _format_values(values: Mapping[str, Any]) -> str:
     """List values as ``2.13.0 (25 runs), 2.12.1 (transfer/base/softpick/s42)``: the usual one by number of runs."""
     keys: dict[str, list[str]] = defaultdict(list)
     texts = {_canonical_form(value): _format_value(value) for value in values.values()}
@@ -368,11 +368,11 @@ def _list_values(values: Mapping[str, Any]) -> str:
         keys[_canonical_form(value)].append(key)
     ordered = sorted(keys, key=lambda form: -len(keys[form]))
     usual = len(keys[ordered[0]]) > 1
-    others = [f"{texts[form]} ({_list_names(keys[form])})" for form in ordered[usual:]]
+    others = [f"{texts[form]} ({_format_names(keys[form])})" for form in ordered[usual:]]
     return ", ".join([f"{texts[ordered[0]]} ({len(keys[ordered[0]])} runs)"] * usual + others)
 
 
-def _list_names(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     """List the first names, and how many more there are."""
     listed = list(names)
     more = len(listed) - NAMED

@@ -26,7 +26,7 @@ MEASURED_FACTS = ("fingerprint", "options", "seconds", "git_commit", "git_dirty"
 KINDS = ("reproduced", "published")
 
 
-def write_headings(columns: list[Column]) -> dict[str, str]:
+def map_headings(columns: list[Column]) -> dict[str, str]:
     """Map each column's name to its heading for people, which names the kind (reproduced, published) if both kinds
     stand side by side.
     """
@@ -45,7 +45,7 @@ def collect_provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[s
     It has columns, why cells are empty, warnings and notes; each cell's runs; and of each run its id, files and the
     manifest's facts.
     """
-    headings_by_name = write_headings(table.columns)
+    headings_by_name = map_headings(table.columns)
     cells = _map_cells(table, lambda row, column: list(row[column.name].runs))
     used = sorted({key for row in cells.values() for runs in row.values() for key in runs})
     return {

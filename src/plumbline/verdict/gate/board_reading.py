@@ -29,7 +29,7 @@ from plumbline.verdict.gate.examined_records import (
     STOP,
     TOO_FEW,
     ExaminedRecord,
-    count_runs,
+    choose_runs,
 )
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.sources.records import Record, read_table
@@ -43,7 +43,7 @@ COMPARED = 20_000
 def examine(record: Record, rules: Rules, root: Path) -> ExaminedRecord:
     """Examine a record's evidence; `root`: the board's folder, below which files are named."""
     examined = ExaminedRecord(record=record)
-    count_runs(examined, rules, root)
+    choose_runs(examined, rules, root)
     _examine_runs(examined, rules, root)
     _examine_headline(examined, rules)
     logs = _list_logs(examined)
@@ -63,7 +63,7 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     record, values = examined.record, examined.values
     lost = [each for each in values if each.value is None]
     if lost:
-        text = f"{format_count(len(lost), 'run')} of {len(values)} ended without a number ({_list_files(lost, root)})"
+        text = f"{format_count(len(lost), 'run')} of {len(values)} ended without a number ({_format_files(lost, root)})"
         examined.blame("diverged", text)
     if record.left_out:
         every = [*(each.value for each in record.by_seed.values()), *record.left_out.values()]
@@ -291,7 +291,7 @@ def _format_span(steps: set[int]) -> str:
     return f"{min(steps):,}" if len(steps) == 1 else f"{min(steps):,} to {max(steps):,}"
 
 
-def _list_files(values: Sequence[RunEvidence], root: Path) -> str:
+def _format_files(values: Sequence[RunEvidence], root: Path) -> str:
     return join_with_and([quote(format_path(each.file or "", root)) for each in values[:3]])
 
 

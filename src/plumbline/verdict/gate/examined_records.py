@@ -103,11 +103,11 @@ class ExaminedRecord:
         )
 
 
-def count_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
+def choose_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     """Find the runs of a record, and what is wrong about them."""
     distinct = _drop_copies(examined, root)
     if distinct:
-        (_count_table_runs if rules.table is not None else _count_submission_runs)(distinct, examined, rules, root)
+        (_choose_table_runs if rules.table is not None else _choose_submission_runs)(distinct, examined, rules, root)
 
 
 def _drop_copies(examined: ExaminedRecord, root: Path) -> list[LoggedRun]:
@@ -151,7 +151,7 @@ def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Eva
     return chosen[-1] if chosen else None
 
 
-def _count_table_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
+def _choose_table_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     record = examined.record
     step, n = record.step, record.printed_n
     linked = [log for log in record.logs if log.file == record.linked]
@@ -261,7 +261,7 @@ def _try_other_metrics(record: Record, runs: Sequence[LoggedRun], examined: Exam
             return
 
 
-def _count_submission_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
+def _choose_submission_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     """Find the runs that a submission counts; where it prints no seeds, those of all its logs."""
     record = examined.record
     if record.by_seed:

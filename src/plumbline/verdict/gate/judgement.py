@@ -98,7 +98,7 @@ def _judge(examined: ExaminedRecord, before: ExaminedRecord | None, others: Sigm
     judgement.comparability = alone = _examine(examined, None, rules)
     own = pool_spreads([examined.finite_values]) if len(examined.finite_values) > 1 else UNKNOWN
     _choose_sigma(judgement, own, others, rules)
-    _count_tries(judgement, rules)
+    _set_tries(judgement, rules)
     if before is not None:
         judgement.comparability = _examine(examined, before, rules)
         judgement.changes = compare_with_earlier(examined.values, before.values, rules.same.configuration_may_differ)
@@ -190,7 +190,7 @@ def _make_terms(
     )
 
 
-def _count_tries(judgement: Judgement, rules: Rules) -> None:
+def _set_tries(judgement: Judgement, rules: Rules) -> None:
     """What p is multiplied by: once for each look that could have ended otherwise, where the rules have that paid."""
     examined, paid = judgement.evidence, []
     if rules.stopping.chosen == "paid" and examined.looks > 1:

@@ -227,7 +227,7 @@ class FinishedRunReader:
                     "evaluation decides"
                 )
 
-    def tasks(self, method: str) -> tuple[pd.DataFrame, StoufferResult, StoufferResult | None] | None:
+    def compare_tasks(self, method: str) -> tuple[pd.DataFrame, StoufferResult, StoufferResult | None] | None:
         """Compare a method with its baseline task by task: Welch's test of each, and Stouffer's sum of them.
 
         The second sum takes the tasks' correlation over seeds into account; None if that cannot be estimated. None
@@ -253,7 +253,7 @@ class FinishedRunReader:
         rows = {key: self.frames.task_scores(key).astype(float) for key in self.keys(self.mine.scale, method)}
         return pd.DataFrame({key: row for key, row in rows.items() if len(row)}).T
 
-    def larger(self, method: str) -> LargerScaleComparison | None:
+    def compare_larger_scale(self, method: str) -> LargerScaleComparison | None:
         """Compare a method with its baseline at the larger scale.
 
         None if no larger scale was requested, a side has no finished run, or a seed of either diverged: a gain of

@@ -103,7 +103,7 @@ def make_page(result: VerdictContents) -> VerdictPage:
         ],
         "What it cost": [tables.write_cost(reader)],
         "Ledger": [_write_ledger(result)],
-        "Limits": [_list_limits(result)],
+        "Limits": [_write_limits(result)],
         "How to repeat": [write_repeat(AGAIN, _write_command(mine), result.page)],
     }
     candidates, baselines = (join_with_and(list(map(quote, names))) for names in (mine.against, mine.references))
@@ -165,7 +165,7 @@ def _write_methods(result: VerdictContents) -> str:
             for method, each in result.comparisons.items()
         ]
     for method, each in result.comparisons.items():
-        if (larger := reader.larger(method)) is not None:
+        if (larger := reader.compare_larger_scale(method)) is not None:
             assert reader.mine.larger is not None
             same = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
             moved = formatting.describe_effect(larger.gain, metric, each.sigma, higher=reader.deciding.higher)
@@ -227,7 +227,7 @@ def _write_ledger(result: VerdictContents) -> str:
     return "\n\n".join([" ".join([*sentences, again]), ledgers.write_statement(result.ledger, result.page.parent)])
 
 
-def _list_limits(result: VerdictContents) -> str:
+def _write_limits(result: VerdictContents) -> str:
     reader, mine = result.reader, result.reader.mine
     every = list(result.comparisons.values())
     sentences = [

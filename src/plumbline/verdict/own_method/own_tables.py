@@ -42,7 +42,9 @@ def write_tasks(reader: FinishedRunReader) -> list[str]:
     """Write the table of tasks of each method, with Stouffer's sum."""
     sections = []
     for method in reader.mine.against:
-        tasks = None if reader.explain_unjudged(method) or reader.mine.study.suite is None else reader.tasks(method)
+        tasks = (
+            None if reader.explain_unjudged(method) or reader.mine.study.suite is None else reader.compare_tasks(method)
+        )
         if tasks is None:
             continue
         each, plain, correlated = tasks
@@ -77,7 +79,7 @@ def write_larger(reader: FinishedRunReader) -> str:
         path = quote(format_path(mine.path))
         return f"None was asked for (`larger:` in {path}): nothing follows for other sizes."
     for method in mine.against:
-        each = reader.larger(method)
+        each = reader.compare_larger_scale(method)
         if each is None:
             sides = (method, mine.against[method])
             seeds = " / ".join(str(len(mine.runs(mine.larger, side))) for side in sides)

@@ -213,7 +213,7 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
     else:
         if whole:
             return LogEnd()
-    end = _find_signs(part.called, after[::-1], without_value)
+    end = _read_end(part.called, after[::-1], without_value)
     for line in after:
         places.add(line, has_value=line is after[-1] and without_value is not None)
     nulls = set[str]()
@@ -242,7 +242,7 @@ def _join_end(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
     for line in chain(after, islice(printed, LINES)):
         places.add(line)
     loss = next((at for at, line in enumerate(after) if _HAS_LOSS.search(line)), None)
-    more = _find_signs("", _find_last(after[::-1]) if loss is None else after[loss::-1])
+    more = _read_end("", _find_last(after[::-1]) if loss is None else after[loss::-1])
     return msgspec.structs.replace(
         end, diverged=end.diverged or more.diverged, signs=more.signs | end.signs, beside=[*end.beside, *more.beside]
     )
@@ -256,7 +256,7 @@ def _find_last(lines: list[str]) -> list[str]:
     return lines[max(0, at - 1) :] if at is not None and ends else lines[-1:]
 
 
-def _find_signs(called: str, lines: list[str], first: str | None = None) -> LogEnd:
+def _read_end(called: str, lines: list[str], first: str | None = None) -> LogEnd:
     """What lines show of a run's end, except for its place; `first`: what is read of the first of them."""
     end = LogEnd()
     for at, line in enumerate(lines):

@@ -253,14 +253,14 @@ def _find_interactions(
     tests = estimate_interactions(columns, fit.residuals_WN[0], fit.df)
     adjusted_I = adjust(tests.p_values, "bonferroni") if len(tests.groups) else np.empty(0)
 
-    def name_pair(place: int) -> tuple[Level, Level]:
+    def pair_levels(place: int) -> tuple[Level, Level]:
         first, second = columns.pairs[place]
         return design.effects[first], design.effects[second]
 
     interactions = [
         Interaction(
-            pair=name_pair(group[0]),
-            aliases=tuple(map(name_pair, group[1:])),
+            pair=pair_levels(group[0]),
+            aliases=tuple(map(pair_levels, group[1:])),
             gain=float(gain),
             error=float(error),
             adjusted=float(adjusted),

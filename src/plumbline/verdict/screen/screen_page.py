@@ -269,10 +269,10 @@ def _write_interactions(decision: ScreenDecision) -> str:
     if decision.effects is None:
         return ""
     spread = describe_spread(decision.effects)
-    return "\n\n".join(filter(None, (spread, _list_interactions(decision.effects, adds_up=not spread))))
+    return "\n\n".join(filter(None, (spread, _format_interactions(decision.effects, adds_up=not spread))))
 
 
-def _list_interactions(effects: ScreenEffects, *, adds_up: bool) -> str:
+def _format_interactions(effects: ScreenEffects, *, adds_up: bool) -> str:
     tested = effects.interactions_tested
     if not tested:
         return "These runs leave nothing by which interactions could be seen: whether two add up is not known here."

@@ -71,7 +71,7 @@ def parse_status_map(pairs: list[str]) -> dict[str, str]:
         meaning = translate_status(meaning_word)
         if not word.strip() or meaning is None:
             raise PlumblineError(
-                f"--status-map {pair!r}: write WORD=MEANING, as in stopped=crashed ({_list_meanings()})"
+                f"--status-map {pair!r}: write WORD=MEANING, as in stopped=crashed ({_format_meanings()})"
             )
         if mapping.setdefault(word.strip().lower(), meaning) != meaning:
             raise PlumblineError(f"--status-map gives {word!r} two meanings; leave one of them")
@@ -342,7 +342,7 @@ class RunStatuses:
             row,
             column,
             f"{word!r} is no status that is known{near}; say what it means with {write_mapping_flag(word, 'crashed')} "
-            f"({_list_meanings()}), or name another column with --status-column ('' for none)",
+            f"({_format_meanings()}), or name another column with --status-column ('' for none)",
         )
 
 
@@ -372,5 +372,5 @@ def _merge_finished(meaning: str) -> str:
     return meaning if meaning in (CRASH, RUNNING) else FINISHED
 
 
-def _list_meanings() -> str:
+def _format_meanings() -> str:
     return "meanings: crashed, running, finished; of a search's log also keep, discard"
