@@ -6,7 +6,7 @@ Five kinds, of `src`, `studies`, `tests` and `benchmarks`, or of the paths that 
 - participles: functions that are called by a participle alone (`named`), or by one before what it is of
   (`gated_overhead`); properties and fixtures are nouns, and may;
 - prepositions: parameters called `of`, `by`, `how`;
-- verbs that return something else: `count_runs` of nothing or a text, `list_files` of one text, `is_close` of no truth;
+- verbs that return something else: a function that counts and returns no number, or lists and returns one text;
 - odd words: places in comments, docstrings and messages of a turn that English has a plainer one for.
 
 With `--list` every place is printed by file, line, scope and name, to be worked through.

@@ -110,13 +110,13 @@ def measuring(demo: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A plan in which table 4 needs a measurement of its runs' specs, of ninety minutes."""
     study = demo.studies["transfer"]
     entry = study.definition["targets"]["table4"] | {"measurements": ["times"]}
-    more = {"measurements": {"times": {"demo": {"rounds": 3, "minutes": 90}}}}
+    more = {"measurements": {"times": {"demo": {"rounds": 3, "duration": "90 min"}}}}
     changed = study.definition | more | {"targets": study.definition["targets"] | {"table4": entry}}
     monkeypatch.setattr(measurement_code.study_parts, "file", lambda study, kind, name, root: Path(machines.__file__))
     return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, definition=changed)})
 
 
-def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Project) -> None:
+def test_a_measurement_costs_the_time_that_its_study_states(measuring: Project) -> None:
     priced = estimator(measuring)
     rows, digest = by_target(priced), priced.digest()
     (entry,) = measuring.measurements.all.values()

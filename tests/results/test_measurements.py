@@ -72,7 +72,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     assert frame is not None and list(frame["width"]) == [32, 128] and (frame["largest"] > 5).all()
     facts = json.loads(out.with_suffix(".json").read_text())
     assert facts["fingerprint"] == hash_measurement(study_of(root), "stretch")
-    assert facts["options"] == {"seed": 1, "draws": 2}, "minutes are no option"
+    assert facts["options"] == {"seed": 1, "draws": 2}, "the duration is not an option"
     assert (facts["study"], facts["measurement"], facts["preset"]) == ("widths", "stretch", "smoke")
     assert {"host", "device_name", "code", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
     assert {"torch", "plumbline-lm"} <= facts["packages"].keys() and facts["device"] == "cpu" and facts["seconds"] >= 0
@@ -86,7 +86,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
         (YAML, "draws: 2", "draws: 3", True),
         (YAML, "model: {ffn_width: 128}", "model: {ffn_width: 64}", True),
         (YAML, "values: [3e-5, 0.04]", "values: [3e-5, 0.05]", True),
-        (YAML, "minutes: 1", "minutes: 5", False),
+        (YAML, "duration: 1 min", "duration: 5 min", False),
         (YAML, "    runs: [all]", "    device: gpu\n    runs: [all]", False),
         (YAML, "label: Wide", "label: Broad", False),
         (YAML, "published: [losses], measurements", "published: [], measurements", False),

@@ -268,7 +268,12 @@ def test_what_an_extension_cannot_say(mine, keys: dict[str, Any], says: str) -> 
         study_config.load("mine", "smoke", mine(**keys))
 
 
-MEASURED: dict[str, Any] = {"device": "gpu", "runs": ["base"], "paper": {"widths": [1, 2], "minutes": 5}, "demo": {}}
+MEASURED: dict[str, Any] = {
+    "device": "gpu",
+    "runs": ["base"],
+    "paper": {"widths": [1, 2], "duration": "5 min"},
+    "demo": {},
+}
 
 
 def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None:
@@ -277,8 +282,8 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
 
     root = changed(add_measurement)
     paper, demo = (study_config.load("transfer", preset, root).measurements["times"] for preset in ("paper", "demo"))
-    assert (paper.options, paper.minutes, paper.device, paper.runs) == ({"widths": [1, 2]}, 5, "gpu", ("base",))
-    assert (demo.options, demo.minutes, demo.key) == ({}, 30, "measured/transfer/times")
+    assert (paper.options, paper.seconds, paper.device, paper.runs) == ({"widths": [1, 2]}, 300, "gpu", ("base",))
+    assert (demo.options, demo.seconds, demo.key) == ({}, 1800, "measured/transfer/times")
     assert (
         study_config.load("transfer", "smoke", root).measurements
         == {}
@@ -298,7 +303,7 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
             ["times"],
             "targets.table4.measurements: 'times' has no options",
         ),
-        (MEASURED | {"demo": {"minutes": 0}}, [], "0 is not a number > 0"),
+        (MEASURED | {"demo": {"duration": "5"}}, [], "duration: '5' is not a time"),
     ],
 )
 def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], names: list[str], says: str) -> None:

@@ -83,7 +83,7 @@ def test_a_measurement_is_remade_when_it_changes(sixth: Project) -> None:
     arguments, study = ("results/smoke/widths/losses.csv", *SMOKE), f"{FOLDER}/study.yaml"
     code = f"{FOLDER}/measurements/stretch.py"
     for file, before, after, planned in (
-        (study, "minutes: 1", "minutes: 2", {}),
+        (study, "duration: 1 min", "duration: 2 min", {}),
         (code, "np.mean(values)", "max(values)", {"measure": 1, "table": 1}),
     ):
         sixth.edit(file, before, after)

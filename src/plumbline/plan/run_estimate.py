@@ -122,7 +122,7 @@ class RunEstimator:
 
     def measure_seconds(self, measurement: Measurement) -> float:
         """Give the wall seconds of a measurement, as its entry in the study's YAML states them."""
-        return 60 * measurement.minutes
+        return measurement.seconds
 
     def measure_minutes(self, measurement: Measurement) -> int:
         """Choose the time limit (minutes) of a measurement's job."""
@@ -178,7 +178,7 @@ class RunEstimator:
             [key, run.suite, amount(self.project, run) if run.suite else None, self.is_scored(run)]
             for key, run in self.project.scored_runs.items()
         ]
-        done = [[key, entry.minutes, self.is_measured(entry)] for key, entry in self.project.measurements.all.items()]
+        done = [[key, entry.seconds, self.is_measured(entry)] for key, entry in self.project.measurements.all.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
         read = [self.project.config, self.machine.name, runs, scores, done, self.calibration.seconds]
         return sha256_text(canonical_json(read))[:16]

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.formats import parse_duration
 
-#: Minutes that a measurement is taken to need where its options do not say.
-MINUTES = 30.0
+#: How long a measurement is taken to need where its options do not say.
+DURATION = "30 min"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,14 +19,14 @@ class Measurement:
     Attributes:
         study: the study whose code measures.
         options: arguments of the function that measures.
-        minutes: an estimate of how long it takes.
+        seconds: an estimate of how long it takes.
         runs: the groups of runs whose specs (not results) the function reads.
     """
 
     study: str
     name: str
     options: dict[str, Any]
-    minutes: float = MINUTES
+    seconds: float = parse_duration(DURATION)
     device: Literal["cpu", "gpu"] = "cpu"
     runs: tuple[str, ...] = ()
 
@@ -41,8 +42,8 @@ def measurements(definition: dict[str, Any], study: str, preset: str) -> dict[st
     for name, entry in definition.get("measurements", {}).items():
         if preset in entry:
             options = dict(entry[preset])
-            minutes = options.pop("minutes", MINUTES)
-            more = {"minutes": minutes, "device": entry.get("device", "cpu"), "runs": tuple(entry.get("runs", ()))}
+            seconds = parse_duration(options.pop("duration", DURATION))
+            more = {"seconds": seconds, "device": entry.get("device", "cpu"), "runs": tuple(entry.get("runs", ()))}
             by_name[name] = Measurement(study=study, name=name, options=options, **more)
     return by_name
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import fields
 
+from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import parse_duration
 from plumbline.core.structs import Absent, ClosedStruct, Fault
 from plumbline.specs import spec
 from plumbline.specs.components import SLOTS
@@ -146,9 +148,15 @@ class NoiseFloor(ClosedStruct, frozen=True):
 
 
 class MeasurementOptions(Struct):
-    """Options of the function, and `minutes`: an estimate for plans and time limits."""
+    """Options of the function, and `duration`: an estimate for plans and time limits."""
 
-    minutes: Absent[Positive] = None
+    duration: Absent[Text] = None
+
+    def __post_init__(self) -> None:
+        try:
+            parse_duration(self.duration or "1s")
+        except PlumblineError as error:
+            raise Fault(str(error), "duration") from None
 
 
 class MeasurementEntry(ClosedStruct, frozen=True):
