@@ -349,7 +349,7 @@ def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: Tex
         *list_implausible(decision.checks),
         *every_check.list_told(decision.comparability),
     )
-    parts = [_runs_in_terminal(decision), *map(Text, ["", *looks, *([""] if looks else [])])]
+    parts: list[Table | Text] = [_runs_in_terminal(decision), *map(Text, ["", *looks, *([""] if looks else [])])]
     print_in_terminal(parts, notes, decision.sentence, closing, file=file)
 
 
