@@ -23,7 +23,7 @@ def commit_folder(folder: Path) -> str:
 
 @pytest.mark.parametrize("origin", [{"commit": None}, {"commit": "ab" * 20, "edited": True}, {"commit": "x; rm -r ."}])
 def test_another_format_of_no_commit_has_no_commands(origin: dict[str, Any]) -> None:
-    with pytest.raises(PlumblineError, match=r"rebuild it with the sources that made it, which are in no commit$"):
+    with pytest.raises(PlumblineError, match=r"rebuild it .* no commit$"):
         description.parse_description(json.dumps({"format": "later", **origin}).encode(), "here")
 
 

@@ -74,5 +74,5 @@ def test_a_disk_that_fails_ends_a_verb_in_one_line(number: int, capsys: pytest.C
     with pytest.raises(SystemExit, match="1"):
         command_line.run(main)
     stderr = capsys.readouterr().err
-    assert stderr.startswith(f"error: work/paper/tokens.npy: cannot be read or written ({os.strerror(number)}):")
+    assert stderr.startswith("error: work/paper/tokens.npy: ") and f"({os.strerror(number)}):" in stderr
     assert stderr.count("\n") == 1

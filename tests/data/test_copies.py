@@ -111,7 +111,7 @@ def test_side_of_nothing_but_copies_is_refused(tmp_path: Path) -> None:
         r"mine.yaml: copies: once_in_{}: every document of {} is on the other side as well, and none would be left; "
     )
     for side, other in (SPLITS, SPLITS[::-1]):
-        with pytest.raises(PlumblineError, match=every.format(side, other) + r"each text is on both sides: give more"):
+        with pytest.raises(PlumblineError, match=every.format(side, other) + r"each text .*: give more"):
             gather_texts(root, "--copies", f"once_in_{side}")
     lines = '{"text": "the same"}\n' * 60
     for number in range(100):  # until train has its own text

@@ -122,11 +122,11 @@ def test_a_long_text_costs_its_own_size(tmp_path: Path) -> None:
 def test_an_id_that_stands_twice_is_named(tmp_path: Path, sort_bytes: int) -> None:
     rows = corpus(50)
     shuffle = fill_shuffle(tmp_path / "a", [*rows, rows[7]], sort_bytes=sort_bytes)
-    with pytest.raises(PlumblineError, match=f"two documents have the id '{rows[7]['id']}'"):
+    with pytest.raises(PlumblineError, match=f"two documents .*'{rows[7]['id']}'"):
         count_lines(shuffle)
     whole = fill_shuffle(tmp_path / "b", rows)
     (tmp_path / "before.jsonl").write_bytes(b"".join(whole.lines()))
-    with pytest.raises(PlumblineError, match=f"two documents have the id '{rows[7]['id']}'"):
+    with pytest.raises(PlumblineError, match=f"two documents .*'{rows[7]['id']}'"):
         list(fill_shuffle(tmp_path / "c", [rows[7]]).lines(tmp_path / "before.jsonl"))
 
 

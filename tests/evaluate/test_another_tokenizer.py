@@ -152,7 +152,7 @@ def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: 
 
     assert read().shape == (1, 64)
     permute(tokenizer)
-    with pytest.raises(PlumblineError, match=r"is not the tokenizer that .* was trained with"):
+    with pytest.raises(PlumblineError, match=r"is not the tokenizer .* trained with"):
         read()
 
 

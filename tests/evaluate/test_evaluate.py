@@ -148,7 +148,7 @@ def test_corrupt_weights_are_named(evaluate, finished: Path):
         evaluate()
     first = sorted(weights)[0]
     save_file({name: tensor for name, tensor in weights.items() if name != first}, path)
-    with pytest.raises(PlumblineError, match=rf"{first!r} does not fit the spec"):
+    with pytest.raises(PlumblineError, match=rf"{first!r} .* the spec"):
         evaluate()
     save_file(weights | {first: weights[first] * float("nan")}, path)
     with pytest.raises(PlumblineError, match=r"not finite.*pretrain again"):

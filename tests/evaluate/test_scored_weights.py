@@ -56,7 +56,7 @@ def test_weights_of_run_without_record_are_scored_with_note(finished: Path, caps
 
 def test_an_outcome_of_another_run_is_refused(finished: Path) -> None:
     (finished / "outcome.json").write_text(json.dumps({"run_id": "f" * 16, "outcome": "completed"}))
-    with pytest.raises(PlumblineError, match=r"outcome.json is of run f+, manifest.json of [0-9a-f]+; delete"):
+    with pytest.raises(PlumblineError, match=r"outcome.json .* f+, manifest.json .* [0-9a-f]+; delete"):
         FinishedRun.read(finished)
 
 

@@ -125,7 +125,7 @@ def test_a_fresh_start_is_asked_for(work: Path) -> None:
     (users_own / "a.txt").write_text("mine")
     outputs = work / "demo/runs" / RUN.format("done")  # of a finished run, which is not a state either
     for other in (work / "none", state.with_name("s42.set-aside-2"), users_own, outputs, state):
-        with pytest.raises(PlumblineError, match="the state of a run"):
+        with pytest.raises(PlumblineError, match="state of a run"):
             cleanup.restart(other)
     assert [path.name for path in users_own.iterdir()] == ["a.txt"] and outputs.is_dir()
 

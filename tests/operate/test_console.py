@@ -78,7 +78,7 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
         "  log: logs/pretrain/transfer.base.broken.s42.log",
     ]
     at = lines.index("failed: train transfer/base/empty/s42")
-    assert lines[at + 1] == "  it succeeded, but did not make runs/transfer/base/empty/s42/outcome.json"
+    assert lines[at + 1].endswith(" did not make runs/transfer/base/empty/s42/outcome.json")
     assert "fetch 2 done" in lines and "corpus 1 done" in lines
     assert lines[-3:] == [
         "2 jobs failed (see above), 11 of 16 are done; .",
@@ -101,7 +101,7 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
         "Snakemake's own log: .snakemake/log/NOW",
     ]
     again = snakemake("--config", "without=[broken,empty]")
-    assert again.stderr == "Nothing to be done (all requested files are present and up to date).\n"
+    assert again.stderr.startswith("Nothing to be done (") and again.stderr.count("\n") == 1
 
 
 def test_a_terminal_has_a_bar_for_each_stage(folder: Path, environment: dict[str, str]) -> None:

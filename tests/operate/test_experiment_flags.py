@@ -34,7 +34,7 @@ main(); print(sorted({{"numpy", "scipy", "torch", "pandas", "snakemake"}} & set(
     output = subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True)
     first, runs, loaded = output.splitlines()
     assert first.startswith("value_residual against baseline") and loaded == "[]"
-    assert runs.startswith("At most 13 runs are to be trained (") and " on one CPU core, speed " in runs
+    assert runs.startswith("At most 13 runs ") and " on one CPU core, speed " in runs
 
 
 def test_session_that_cannot_be_meant_is_error_of_command_line(repository: Path) -> None:

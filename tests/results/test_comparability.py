@@ -151,7 +151,7 @@ def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, pack: st
     with pytest.raises(PlumblineError) as refused:
         read(world)
     error = str(refused.value)
-    assert error.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data")
+    assert error.startswith(f"{SOFTPICK} and {BASELINE} ") and "other data" in error
     assert f"; the {pack}climbmix" in error
     assert "at context 128): cccccccccccccccc against " in error and "pretrained again" in error
     assert f"Remove {world.root}/runs/{SOFTPICK} (or" in error
@@ -178,7 +178,7 @@ def test_scores_of_another_tokenizer_are_refused(world: World) -> None:
         path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_sha256": "9" * 64}))
     with pytest.raises(PlumblineError, match=r"run's \(a{12}, not 9{12}\): remove"):
         read(world)
-    assert read(world, mixed=True).mixed[0].startswith("Scores of another tokenizer than the run's: ")
+    assert read(world, mixed=True).mixed[0].startswith("Scores of another tokenizer ")
 
 
 def test_scores_of_other_weights_are_refused(world: World) -> None:

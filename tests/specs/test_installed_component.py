@@ -152,7 +152,7 @@ def test_planning_runs_nothing_of_its_package_and_training_does(site: Site, capf
     assert available("mixer")["theirs"] == str(site.folder / "theirs/mixer.py")
     assert len(code_class("mixer", "theirs")) == 16
     assert not (site.folder / "theirs/ran").exists() and capfd.readouterr().out == ""
-    with pytest.raises(PlumblineError, match=r"distribution theirs cannot be imported .*OSError: no licence; fix or"):
+    with pytest.raises(PlumblineError, match=r"distribution theirs .*OSError: no licence; fix or"):
         load("mixer", "theirs")
     assert (site.folder / "theirs/ran").exists()
 
@@ -276,7 +276,7 @@ def test_a_name_of_a_built_in_is_told(site: Site) -> None:
     site.install("theirs", {"mixers.softpick": "theirs.mixer"})
     assert study_config.load("key_norms", "smoke").runs
     text = r"^model\.mixer\.name: the component 'mixers\.softpick' of the installed distribution theirs has the name of"
-    with pytest.raises(PlumblineError, match=text + " a built-in component; rename it, or uninstall theirs"):
+    with pytest.raises(PlumblineError, match=text + " a built-in component; .*uninstall theirs"):
         complete_mixer("softpick")
     assert Path(available("mixer")["softpick"]).is_relative_to(components.PACKAGE)
 

@@ -36,7 +36,7 @@ def test_a_folder_that_holds_no_study_is_told_and_stops_nothing(tmp_path: Path) 
     write_files(tmp_path, {"notes.md": "", "studie.yaml": ""})
     assert "own" not in studies(tmp_path)
     [warning] = study_folders.list_non_studies(tmp_path)
-    assert warning.startswith(f"{tmp_path}/studies/own is no study: it has no study.yaml and no published, and nothing")
+    assert warning.startswith(f"{tmp_path}/studies/own ") and "no study.yaml and no published" in warning
     assert warning.endswith("did you mean 'study.yaml'?")
 
 

@@ -125,7 +125,7 @@ def test_a_table_of_many_runs_in_a_deep_folder_has_a_command(project: Project) -
         ),
         (
             ("-n", "work/demo/runs/transfer/base/baselin/s42/outcome.json"),
-            "there is no run transfer/base/baselin/s42; did you mean 'transfer/base/baseline/s42'",
+            "transfer/base/baselin/s42; did you mean 'transfer/base/baseline/s42'",
         ),
         (("smoke",), "the target `smoke`"),
     ],

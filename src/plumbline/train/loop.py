@@ -29,7 +29,7 @@ class TrainingLoop:
         late = choose_lag(parts.settings.metric_lag_steps, parts.ranks, parts.optimizer.can_skip)
         self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
-        self.factor = make_schedule(parts.spec.schedule, parts.spec.train.steps)
+        self.share_of_peak = make_schedule(parts.spec.schedule, parts.spec.train.steps)
         ahead = parts.settings.background_io
         self.batches = BatchReader(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
 
@@ -91,7 +91,7 @@ class TrainingLoop:
             return False, False
         for intervention in parts.interventions:
             intervention.begin(step)
-        learning_rate = parts.spec.optimizer.learning_rate * self.factor(step)
+        learning_rate = parts.spec.optimizer.learning_rate * self.share_of_peak(step)
         skip = self.deferred.add(
             self._gradients(step),
             parts.optimizer.clip(),
@@ -168,7 +168,7 @@ class TrainingLoop:
     def _validate(self) -> None:
         """The held-out loss after `step`."""
         loss = held_out_loss.loss(self.parts)
-        rate = self.parts.spec.optimizer.learning_rate * self.factor(self.step)
+        rate = self.parts.spec.optimizer.learning_rate * self.share_of_peak(self.step)
         self.state.metrics.add_validation(self.step, loss, rate, self.tokens)
         self.parts.progress.validation(self.step, loss)
 

@@ -196,10 +196,10 @@ def test_a_dry_run_says_how_many_runs_are_made(folder: Path) -> None:
         entry["run"]["seconds"] = 100.0
     write_bank(folder, rows)
     text = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
-    assert text.endswith("At most 8 runs to be made: 13 min, by the median of 5 runs of the baseline.")
+    assert "At most 8 runs" in text and ": 13 min, by the median of 5 runs" in text
     printed = json.loads(plumbline(folder, "try", "-m", "wider", "--dry-run", "--json").stdout)
     assert (printed["runs_at_most"], printed["seconds_at_most"], printed["candidate"]) == (8, 800.0, "wider")
     assert printed["dry_run"] and " ".join(printed["plan"].split()) == text
     bank.unlink()
     text = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
-    assert text.endswith("At most 13 runs to be made; how long one takes is known when the first has been made.")
+    assert "At most 13 runs" in text and " min, " not in text

@@ -233,6 +233,6 @@ def test_a_dry_run_prints_design_and_hours_and_makes_nothing(
     monkeypatch.setattr(ScreenArms, "run", lambda *_: pytest.fail("a run was made"))
     code, plan, _ = screen(capsys, "--runs", "40", "-n")
     assert code == 0 and plan["dry_run"] and len(plan["design"]["rows"]) == 40
-    assert "in all; of the design, at most 40 runs" in plan["plan"]
+    assert "of the design, at most 40 runs" in plan["plan"]
     assert plan["seconds_at_most"] > 0
     assert not (own_project / "results").exists()

@@ -24,7 +24,7 @@ def test_a_file_from_the_future_and_its_remedy(tmp_path: Path, monkeypatch: pyte
     for path in ("work/packs/base.json", "work/packs"):
         os.utime(path, (time.time() + 3600, time.time() + 3600))
     (refusal,) = clock.list_refusals(jobs)
-    assert re.match(r"work/packs \(and 1 more\) is stamped \d.* a clock was set back since it was made", refusal)
+    assert re.match(r"work/packs \(and 1 more\) is stamped \d.* clock was set back", refusal)
     subprocess.run(refusal[refusal.index("find work ") :], shell=True, check=True)
     assert clock.list_refusals(jobs) == []
     assert os.path.getmtime("work/packs") == os.path.getmtime("work/packs/base.json"), "neither is older"

@@ -53,7 +53,7 @@ def test_a_presets_texts_are_not_replaced_without_a_word(root: Path) -> None:
     manifest.write_text(json.dumps({"source": "packaged"}))
     (warning,) = folders.warn_of_replaced(plan)
     assert "holds texts of source `packaged`" in warning
-    assert warning.endswith("to keep both, name another folder: --config work=work-mine")
+    assert warning.endswith(": --config work=work-mine")
     assert folders.warn_of_replaced(dry_run(root, data={"source": "local", "folder": "mine"})) == [], "nothing is made"
     message = r"data.folder: mine is read where data.source is `local`, not `corpus`; write --config 'data=\{source: lo"
     with pytest.raises(PlumblineError, match=message):

@@ -83,4 +83,4 @@ def test_without_a_floor_there_are_words(tmp_path: Path) -> None:
         assert table.cell("softpick", name).word == "no noise floor"
     assert table.cell("softpick", "validation_loss_delta").value == pytest.approx(-0.1)
     assert table.warnings[0].startswith("Preset: smoke")
-    assert any("Baseline gives no noise floor (σ nan, seeds with a value: 1)" in note for note in table.notes)
+    assert any("no noise floor (σ nan, seeds with a value: 1)" in note for note in table.notes)

@@ -102,7 +102,7 @@ def test_diverged_and_missing_are_words_in_rows_that_stay(tmp_path):
     markdown = write_table.to_markdown(table)
     assert "Preset: demo" in markdown and "Stand-in: 12 of 12 tasks" in markdown
     assert rows.loc["softpick", "task_source"] == "proxy for 12 of 12 tasks"
-    assert any("it is slightly too small" in note for note in table.notes)
+    assert any("slightly too small" in note for note in table.notes)
 
 
 def test_without_a_floor_there_is_no_z(tmp_path):

@@ -94,7 +94,7 @@ def test_table5_names_its_stand_in(tmp_path):
     ("preset", "second", "word", "note"),
     [
         ("paper", PRIMARY, "same device", "device (NVIDIA H100 80GB HBM3). The second"),
-        ("paper", {"device": None}, "device not known", "do not name both devices; no difference between devices"),
+        ("paper", {"device": None}, "device not known", "no difference between devices"),
         ("mini", SECOND, "stand-in", "same run with train.precision = float32"),
     ],
 )

@@ -74,7 +74,7 @@ def test_what_a_run_does_not_state_cannot_be_judged() -> None:
     for limits, name in ((MEMORY, "peak memory"), ({"acc": ">= 0"}, "`acc`")):
         arms = compared(limits, [1.0, 1.0], [1.0, None])
         answer = guards.check(arms)
-        assert answer.answer == Answer.REFUSES and answer.text.startswith(f"{name} is guarded, and not known of every")
+        assert answer.answer == Answer.REFUSES and answer.text.startswith(f"{name} is guarded, and not known")
         assert not guards.describe_broken(arms)
         assert every_check.examine(arms)["guards"] == answer
     lost = RunEvidence(value=None)

@@ -37,4 +37,4 @@ def test_other_prompts_are_refused() -> None:
     other = of_items("prompt:b")
     assert other.answer == Answer.REFUSES and "asked the same in `t`" in other.text
     same = of_items("prompt:a")
-    assert same.answer == Answer.TOLD and same.text == "not known, as the files do not say it: version of the task"
+    assert same.answer == Answer.TOLD and same.text.endswith(": version of the task")

@@ -20,7 +20,7 @@ def test_a_wider_arm_is_told_with_both_deviations() -> None:
     wide = answer([3.0, 3.001, 2.999], [2.9, 3.1, 3.0])
     assert wide.answer == Answer.TOLD
     assert "standard deviation 0.1 of `new` and 0.001" in wide.text
-    assert wide.text.endswith("and Student's test takes both to be one") and float(wide.numbers["p"] or 1) < 0.05
+    assert "Student's test" in wide.text and float(wide.numbers["p"] or 1) < 0.05
     assert answer([2.9, 3.1, 3.0], [3.0, 3.001, 2.999]).text.startswith("`base` spreads wider")
     assert answer([3.0, 3.001, 2.999], [2.9, 3.1, 3.0], paired=True).answer == Answer.HOLDS
     assert answer([1e200, 3e200, 2e200], [1e200, 3e200, 2e200]).answer == Answer.HOLDS

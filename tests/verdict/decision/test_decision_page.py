@@ -138,7 +138,7 @@ def test_values_stand_in_order_of_time() -> None:
     assert "order of time" in write_markdown(decision, "x.svg")
     for order in ((), (*decision.order[:-1], None)):
         page, picture = write_markdown(replace(decision, order=order), "x.svg"), replace(decision, order=order)
-        assert "in the order of time" not in page
+        assert "order of time" not in page
         assert len(parse_picture(picture)["circle.baseline"]) == 5, "a place that is not known is not made up"
 
 

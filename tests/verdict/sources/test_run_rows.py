@@ -43,12 +43,13 @@ STEPS = "method,seed,step,loss\na,1,20,1\na,1,10,0.5\na,2,20,3\na,2,10,\nb,1,10,
 def test_of_several_steps_last_counts_or_one_that_was_asked_for(tmp_path: Path) -> None:
     last = table(tmp_path, STEPS)
     assert last.values == {"a": {"1": 1, "2": 3}, "b": {"1": 2}}
-    assert last.notes == ("Runs have up to 2 steps; the value of a run is that of the last step, 20.",)
+    (note,) = last.notes
+    assert "up to 2 steps" in note and note.endswith("the last step, 20.")
     best = table(tmp_path, STEPS, higher=False, at_step="best")
     assert best.values == {"a": {"1": 0.5, "2": 3}, "b": {"1": 2}} and "each run's steps" in best.notes[0]
     with pytest.raises(PlumblineError, match=r"'a'.*'2'.*no value.*step 10"):
         table(tmp_path, STEPS, at_step="10")
-    with pytest.raises(PlumblineError, match="--at-step 'first' is a step's number"):
+    with pytest.raises(PlumblineError, match="--at-step 'first' "):
         table(tmp_path, STEPS, at_step="first")
 
 
@@ -127,7 +128,7 @@ def test_submissions_are_known_by_their_folders(tmp_path: Path) -> None:
     assert list(read.methods) == ["2026-03-17_First", "2026-04-01_Second", "2026-04-02_Third"]
     assert read.values["2026-04-01_Second"] == {"1": 1.0, "2": 1.2} and len(read.values["2026-03-17_First"]) == 1
     assert read.lost == {"2026-04-02_Third": {"3": "diverged"}}
-    assert read.notes[0] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
+    assert all(fact in read.notes[0] for fact in ("`2026-04-01_Second`", " 0.9 in `val_bpb`", " is 1.1."))
     submission(tmp_path, "2026-04-03_Fourth", val_loss=2.0)
     assert read_submissions(tmp_path, ColumnNames(metric="val_bpb")).notes[-1] == (
         "Without a value of `val_bpb`, and left out: `2026-04-03_Fourth`."
