@@ -15,8 +15,7 @@ from scipy import special
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import upper_tail
-from plumbline.stats.sample_spread import sample_deviation
-from plumbline.stats.sequential.look import require_finite
+from plumbline.stats.sample_spread import require_finite, sample_deviation
 
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
 #: those that are right; a stricter one takes along more that are wrong.
