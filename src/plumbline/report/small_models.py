@@ -27,7 +27,7 @@ from plumbline.stats import stated_power
 PAGE = Path("docs/small-models.md")
 BEGIN = "<!-- begin: python -m plumbline.report.small_models --write -->"
 END = "<!-- end -->"
-#: Two of these are taken to be free.
+#: Hours are those of so many cores of this entry of config/machines.yaml.
 MACHINE, CORES = "core", 2
 
 _TESTS = {
@@ -115,18 +115,18 @@ def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[fl
         assert statement.spread is not None and statement.tuning is not None
         seeds, methods = (len(statement.tuning.seeds), n), len(statement.contrasts)
         correlation, spread = statement.target_gain, statement.spread
-        by = [
+        powers = [
             stated_power.simulate_order_test(correlation, spread, sigma, seeds, methods=methods, level=level)
             for sigma in (noise.sigma, high, low)
         ]
     else:
         weights, arms = _combine(statement, noise.of)
         gain = statement.target_gain - statement.minimum_gain
-        by = [
+        powers = [
             stated_power.simulate_t_test(gain, sigma, n, weights, arms=arms, level=level)
             for sigma in (noise.sigma, high, low)
         ]
-    return by[0], by[1], by[2]
+    return powers[0], powers[1], powers[2]
 
 
 def find_least_gain(statement: Statement) -> float:
