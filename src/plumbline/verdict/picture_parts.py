@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import escape
-from rich.cells import cell_len
 
 from plumbline.core.errors import visible
 
@@ -128,6 +127,10 @@ def clean(text: str) -> str:
 def shorten(text: str, cells: int = NAME) -> str:
     """Cut a text that takes more cells of a line than there are, with an ellipsis."""
     text = clean(text)
+    if text.isascii() and len(text) <= cells:
+        return text
+    from rich.cells import cell_len
+
     if cell_len(text) <= cells:
         return text
     while cell_len(text) > cells - 1:
