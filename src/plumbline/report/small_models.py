@@ -48,11 +48,7 @@ def arguments() -> Parser:
 
 
 def main() -> None:
-    """Print, write or check the section.
-
-    Raises:
-        PlumblineError: with ``--check``, the page's section is another one.
-    """
+    """Print, write or check the section."""
     options = arguments().parse_args()
     counts = Path(load(yaml_files.load_config()).paths.counts)
     section = describe_studies(counts)
@@ -69,11 +65,7 @@ def main() -> None:
 
 
 def replace_section(page: str, section: str) -> str:
-    """Put the section between the page's two marks.
-
-    Raises:
-        PlumblineError: the page does not have them once.
-    """
+    """Put the section between the page's two marks."""
     marked = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
     if len(marked.findall(page)) != 1:
         raise PlumblineError(f"{PAGE}: the marks {BEGIN} and {END} must be there once; restore them")

@@ -116,11 +116,7 @@ class StudyScreen:
 
     @cached_property
     def methods(self) -> dict[str, RunSpec]:
-        """The methods whose changes are levels, with the baseline first.
-
-        Raises:
-            PlumblineError: one that was named changes more than slots.
-        """
+        """The methods whose changes are levels, with the baseline first."""
         names = self.options.methods or [name for name in self.study.methods if name not in self.left_out]
         for name in names:
             if name in self.left_out:
@@ -132,11 +128,7 @@ class StudyScreen:
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
-        """The slots, each with the methods that bring something of their own to it.
-
-        Raises:
-            PlumblineError: there is none.
-        """
+        """The slots, each with the methods that bring something of their own to it."""
         levels = combined_methods.find_levels(self.methods, self.against)
         if not levels:
             raise PlumblineError(
@@ -152,11 +144,7 @@ class StudyScreen:
 
     @cached_property
     def refused_pairs(self) -> dict[tuple[Level, Level], str]:
-        """Pairs of levels that slots refuse -> how they say it.
-
-        Raises:
-            PlumblineError: a level is refused without any other one.
-        """
+        """Pairs of levels that slots refuse -> how they say it."""
         for level in self.levels:
             if reason := self._explain_refusal([level]):
                 raise PlumblineError(
