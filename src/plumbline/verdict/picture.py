@@ -281,9 +281,9 @@ def _draw_path(path: PicturedPath, top: int, bottom: int) -> list[str]:
                 elements.append(f'<rect class="{kind}" {place}><title>{write_text(text)}</title></rect>')
                 elements.append(draw_path(f"edge {kind}", f"M{begin} {y(bound)}h{width}"))
     sides = [("keep", path.keep, top + 15, "kept"), ("discard", path.discard, bottom - 6, "discarded")]
-    for kind, bounds, height, text in sides:
-        text = text if any(map(math.isfinite, bounds)) else ""
-        elements.append(draw_text(RIGHT - 6, height, text, kind=kind, anchor="end"))
+    for kind, thresholds, height, text in sides:
+        label = text if any(map(math.isfinite, thresholds)) else ""
+        elements.append(draw_text(RIGHT - 6, height, label, kind=kind, anchor="end"))
     looks = [(runs, t) for runs, t in path.looks if not math.isnan(t)]
     if len(looks) > 1:
         elements.append(draw_path("path", "M" + "L".join(f"{x(runs)} {y(t)}" for runs, t in looks)))
