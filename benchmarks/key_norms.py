@@ -88,11 +88,7 @@ def estimate_minutes(size: str) -> float:
 
 
 def largest(minutes: float) -> str:
-    """The largest size whose three arms fit.
-
-    Raises:
-        PlumblineError: none does.
-    """
+    """The largest size whose three arms fit."""
     best = None
     for size in SIZES:
         needed = estimate_minutes(size)

@@ -34,11 +34,7 @@ PROPERTIES = SimpleNamespace(
 
 
 def require_compiler() -> str:
-    """Find the C++ compiler.
-
-    Raises:
-        PlumblineError: there is none.
-    """
+    """Find the C++ compiler."""
     compiler = shutil.which(COMPILER)
     if compiler is None:
         raise PlumblineError(

@@ -17,11 +17,7 @@ PACKAGES = ("triton", "flash-attn")
 
 
 def describe(kind: str) -> dict[str, Any]:
-    """The machine for the head of the page: device, driver, versions, commit, and the peak that is stated for it.
-
-    Raises:
-        PlumblineError: `cuda` is asked for and torch sees none.
-    """
+    """The machine for the head of the page: device, driver, versions, commit, and the peak that is stated for it."""
     import torch
 
     from benchmarks.machine_description import describe as line

@@ -32,11 +32,7 @@ class MeasuredRows:
 
     @classmethod
     def read(cls, path: Path) -> MeasuredRows:
-        """What stands in the file; nothing where there is none.
-
-        Raises:
-            PlumblineError: it is not a file of this check, or not a whole one.
-        """
+        """What stands in the file; nothing where there is none."""
         if not path.exists():
             return cls(path, {"format": FORMAT, "machine": {}, "sections": {}})
         try:
@@ -49,11 +45,7 @@ class MeasuredRows:
         return cls(path, content)
 
     def told(self) -> dict[str, Any]:
-        """What the calls were for that wrote it: `device`, `kind`, `sizes`, `rehearsal`.
-
-        Raises:
-            PlumblineError: it does not say.
-        """
+        """What the calls were for that wrote it: `device`, `kind`, `sizes`, `rehearsal`."""
         call = self.content.get("told")
         if not isinstance(call, dict) or not {"device", "kind", "sizes", "rehearsal"} <= call.keys():
             raise PlumblineError(f"{self.path}: does not say what it was measured on (told); move it away")

@@ -99,11 +99,7 @@ class StartAndFinalValues:
 
 
 def read_ends(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
-    """The ends of an arm's curves, the mean over the seeds that completed.
-
-    Raises:
-        PlumblineError: a probe was not read at both ends.
-    """
+    """The ends of an arm's curves, the mean over the seeds that completed."""
     runs = frames.select(SCALE, [arm])
     done = runs[runs["outcome"] == COMPLETED]
     keys = tuple(str(key) for key in runs.index)

@@ -98,11 +98,7 @@ def take_steps(
 
 
 def _compile(model: Decoder, spec: RunSpec, way: str, sequences: int, device: torch.device) -> Callable[..., Any]:
-    """The model, compiled in this way by one pass of which nothing stays.
-
-    Raises:
-        PlumblineError: the compiler failed, where the trainer would go on without it.
-    """
+    """The model, compiled in this way by one pass of which nothing stays."""
     import torch
 
     from plumbline.core.errors import PlumblineError

@@ -113,11 +113,7 @@ def explain_refusal(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def require_wide_products() -> None:
-    """Refuse an environment whose float32 products are not float32 (`TREATMENTS`).
-
-    Raises:
-        PlumblineError: naming the variables and the remedy.
-    """
+    """Refuse an environment whose float32 products are not float32 (`TREATMENTS`)."""
     if message := explain_refusal():
         raise PlumblineError(message)
 

@@ -27,7 +27,7 @@ from plumbline.stats import stated_power
 PAGE = Path("docs/small-models.md")
 BEGIN = "<!-- begin: python -m plumbline.report.small_models --write -->"
 END = "<!-- end -->"
-#: Two of these are taken to be free.
+#: Hours are those of so many cores of this entry of config/machines.yaml.
 MACHINE, CORES = "core", 2
 
 _TESTS = {
@@ -48,11 +48,7 @@ def arguments() -> Parser:
 
 
 def main() -> None:
-    """Print, write or check the section.
-
-    Raises:
-        PlumblineError: with ``--check``, the page's section is another one.
-    """
+    """Print, write or check the section."""
     options = arguments().parse_args()
     counts = Path(load(yaml_files.load_config()).paths.counts)
     section = describe_studies(counts)
@@ -69,11 +65,7 @@ def main() -> None:
 
 
 def replace_section(page: str, section: str) -> str:
-    """Put the section between the page's two marks.
-
-    Raises:
-        PlumblineError: the page does not have them once.
-    """
+    """Put the section between the page's two marks."""
     marked = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
     if len(marked.findall(page)) != 1:
         raise PlumblineError(f"{PAGE}: the marks {BEGIN} and {END} must be there once; restore them")
@@ -115,18 +107,18 @@ def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[fl
         assert statement.spread is not None and statement.tuning is not None
         seeds, methods = (len(statement.tuning.seeds), n), len(statement.contrasts)
         correlation, spread = statement.target_gain, statement.spread
-        by = [
+        powers = [
             stated_power.simulate_order_test(correlation, spread, sigma, seeds, methods=methods, level=level)
             for sigma in (noise.sigma, high, low)
         ]
     else:
         weights, arms = _combine(statement, noise.of)
         gain = statement.target_gain - statement.minimum_gain
-        by = [
+        powers = [
             stated_power.simulate_t_test(gain, sigma, n, weights, arms=arms, level=level)
             for sigma in (noise.sigma, high, low)
         ]
-    return by[0], by[1], by[2]
+    return powers[0], powers[1], powers[2]
 
 
 def find_least_gain(statement: Statement) -> float:

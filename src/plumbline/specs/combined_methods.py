@@ -50,9 +50,9 @@ def find_levels(specs: Mapping[str, RunSpec], baseline: str) -> dict[str, tuple[
     levels: dict[str, list[str]] = {}
     for name in sorted(specs, key=lambda name: len(changes[name])):  # stable: equals stay in their order
         for slot in changes[name]:
-            there = levels.setdefault(slot, [baseline])
-            if all(list_choices(specs[other])[slot] != list_choices(specs[name])[slot] for other in there):
-                there.append(name)
+            methods = levels.setdefault(slot, [baseline])
+            if all(list_choices(specs[other])[slot] != list_choices(specs[name])[slot] for other in methods):
+                methods.append(name)
     order, slots = list(specs), [slot for slot in list_choices(specs[baseline]) if slot in levels]
     return {slot: (baseline, *sorted(levels[slot][1:], key=order.index)) for slot in slots}
 
@@ -77,9 +77,6 @@ def combine(baseline: RunSpec, choices: Mapping[str, RunSpec]) -> RunSpec:
     """Make the spec that has in each slot of `choices` what that spec has there, and else what the baseline has.
 
     It is named after its levels, in the order of the slots, and is read by no probe.
-
-    Raises:
-        PlumblineError: there is no such slot, or no such run.
     """
     slots = list(list_choices(baseline))
     if unknown := [slot for slot in choices if slot not in slots]:

@@ -87,11 +87,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
         return f"config/corpora/{self.name}.yaml"
 
     def require_folder(self) -> str:
-        """The folder of the source `local`.
-
-        Raises:
-            PlumblineError: the corpus's file names none.
-        """
+        """The folder of the source `local`."""
         if not self.folder:
             raise PlumblineError(
                 f"{self.path}: local.folder: missing; data.source `local` reads a folder of texts or of tokens: write "
@@ -107,9 +103,6 @@ class Corpus(Struct, frozen=True, kw_only=True):
         Args:
             of_the_loss: how many the validation loss is computed of.
             apart: how many its interventions read behind those.
-
-        Raises:
-            PlumblineError: naming the sizes and the file.
         """
         if self.validation is not None and of_the_loss + apart > self.validation:
             behind = f", and {apart} behind them for its interventions" if apart else ""
@@ -119,11 +112,7 @@ class Corpus(Struct, frozen=True, kw_only=True):
             )
 
     def require_pack(self, pack: str, where: str) -> None:
-        """Refuse a pack that the corpus does not have under this preset.
-
-        Raises:
-            PlumblineError: naming the pack and the file.
-        """
+        """Refuse a pack that the corpus does not have under this preset."""
         if pack not in self.packs:
             raise PlumblineError(
                 f"{where}: {self.path}: presets.{self.preset}.packs has no {pack!r}{nearest(pack, self.packs)} "

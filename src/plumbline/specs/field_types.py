@@ -50,11 +50,7 @@ PATH = (
 
 
 def require_without(patterns: tuple[tuple[str, str], ...], text: str | None, key: str) -> None:
-    """Refuse a text that has one of the patterns, each with its message.
-
-    Raises:
-        Fault: naming the key.
-    """
+    """Refuse a text that has one of the patterns, each with its message."""
     for pattern, message in patterns:
         if text is not None and re.search(pattern, text):
             raise Fault(f"{text!r} {message}", key)

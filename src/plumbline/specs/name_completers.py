@@ -1,7 +1,8 @@
 """Lists the names that a shell offers for an argument: methods, runs, studies and what else it may name.
 
 Each function is named as `completer` where an argument is declared, and is called with the arguments before it. Names
-are read from the YAML of studies as it lies there, unchecked, so that a shell waits for neither checks nor torch.
+are read from the YAML of studies as it lies there, unchecked, so that a shell waits for neither checks nor torch. What
+reads them is loaded by the first call: every parser names completers, and a third of `plumbline try --help` was that.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from plumbline.core.command_line import Completer
-from plumbline.specs import study_folders, study_names, sweep
-from plumbline.specs.yaml_files import ROOT, read_yaml
 
 
 def or_files(names: Completer) -> Completer:
@@ -29,11 +28,16 @@ def or_files(names: Completer) -> Completer:
 
 def studies(**_: Any) -> Iterable[str]:
     """List the studies that can be run."""
+    from plumbline.specs import study_folders
+    from plumbline.specs.yaml_files import ROOT
+
     return study_folders.runnable(ROOT)
 
 
 def suites(**_: Any) -> Iterable[str]:
     """List suites of evaluation tasks, and single tasks."""
+    from plumbline.specs.yaml_files import ROOT
+
     return sorted(path.stem for kind in ("suites", "tasks") for path in (ROOT / "config" / kind).glob("*.yaml"))
 
 
@@ -44,6 +48,8 @@ def scales(parsed_args: Namespace, **_: Any) -> Iterable[str]:
 
 def methods(parsed_args: Namespace, **_: Any) -> Iterable[str]:
     """List methods, the points of swept ones, and variants of the study that is named before, else of the main one."""
+    from plumbline.specs import sweep
+
     definition = _definition(_study(parsed_args))
     points = (sweep.points(name, entry) or [name] for name, entry in definition["methods"].items())
     return [*(point for method in points for point in method), *sweep.variants(definition)]
@@ -68,6 +74,8 @@ def runs(prefix: str, parsed_args: Namespace, **_: Any) -> Iterable[str]:
 
 def _list_keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
     """The keys of a study's runs at a preset, without their specs."""
+    from plumbline.specs import study_names, sweep
+
     inherited = definition["inherited"]
     for entry in (entry for entries in definition["runs"].values() for entry in entries):
         if preset not in entry.get("presets", [preset]) or preset not in definition["scales"][entry["scale"]]:
@@ -83,11 +91,16 @@ def _study(parsed_args: Namespace) -> str:
 
 
 def _read_settings(key: str) -> str:
+    from plumbline.specs.yaml_files import ROOT, read_yaml
+
     return str(read_yaml(ROOT / "config" / "config.yaml")[key])
 
 
 def _definition(study: str) -> dict[str, Any]:
     """A study's YAML, completed by that of the study that it extends."""
+    from plumbline.specs import study_folders
+    from plumbline.specs.yaml_files import ROOT, read_yaml
+
     path = study_folders.folders(ROOT)[study] / study_folders.YAML
     content = dict(read_yaml(path))
     if "extends" in content:

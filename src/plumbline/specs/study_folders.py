@@ -58,11 +58,7 @@ def folders(root: Path) -> dict[str, Path]:
 
 
 def folder(study: str, root: Path) -> Path:
-    """The folder of a study.
-
-    Raises:
-        PlumblineError: there is no such study, or as `folders`.
-    """
+    """The folder of a study."""
     by_name = folders(root)
     if study not in by_name:
         raise PlumblineError(

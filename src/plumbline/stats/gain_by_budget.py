@@ -23,7 +23,7 @@ import numpy as np
 from scipy import special
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sequential.look import require_finite
+from plumbline.stats.sample_spread import require_finite
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

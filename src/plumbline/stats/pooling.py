@@ -15,8 +15,7 @@ from scipy import special
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import upper_tail
-from plumbline.stats.sample_spread import sample_deviation
-from plumbline.stats.sequential.look import require_finite
+from plumbline.stats.sample_spread import require_finite, sample_deviation
 
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
 #: those that are right; a stricter one takes along more that are wrong.
@@ -95,11 +94,7 @@ def bartlett_p(groups: Iterable[Sequence[float]]) -> float:
 
 
 def compute_resolvable_gain(spread: SigmaEstimate, *, baseline: int, candidate: int, alpha: float) -> float:
-    """The true gain that a one-sided t test of fixed size finds with a chance of 80 %, were `spread.sigma` true.
-
-    Raises:
-        PlumblineError: there are too few runs for a test.
-    """
+    """The true gain that a one-sided t test of fixed size finds with a chance of 80 %, were `spread.sigma` true."""
     df = baseline + candidate - 2
     if min(baseline, candidate) < 1 or df < 1 or not 0 < alpha < 0.5:
         raise PlumblineError(

@@ -1,11 +1,16 @@
-"""Computes the spread of a sample, which is exactly zero where its values are all equal."""
+"""Computes the spread of a sample, which is exactly zero where its values are all equal, and refuses empty samples and
+non-finite values.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from plumbline.core.errors import PlumblineError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,3 +36,17 @@ def sample_deviation(values: np.ndarray | pd.Series, subtracted: float = 0.0) ->
     if least == most or most - least <= ROUNDING * subtracted:
         return 0.0
     return float(values.std(ddof=1))
+
+
+def require_finite(whose: str, values: Sequence[float]) -> np.ndarray:
+    """Return the values of an arm as an array.
+
+    Raises:
+        PlumblineError: there are none, or one is not a finite number.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 1 or not array.size:
+        raise PlumblineError(f"{whose} has no runs")
+    if not np.isfinite(array).all():
+        raise PlumblineError(f"{whose} has a value that is no finite number: {array[~np.isfinite(array)][0]}")
+    return array

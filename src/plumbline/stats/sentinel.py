@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sequential.look import require_finite
+from plumbline.stats.sample_spread import require_finite
 
 #: A sentinel with every so many candidates. With every fifth one 2 sigma are found in .890 where a session begins
 #: and in .868 late in it, since a bank that is good by luck stays for longer; with every third in .88, for 3 % more

@@ -11,10 +11,15 @@ from plumbline.verdict.picture_parts import (
     BELOW,
     LEFT,
     RIGHT,
-    WIDTH,
     Axis,
     choose_digits,
-    fill_template,
+    draw_below,
+    draw_dot,
+    draw_head,
+    draw_heights,
+    draw_left,
+    draw_path,
+    draw_picture,
     shorten,
 )
 
@@ -46,40 +51,26 @@ class BudgetPicture:
         axis, label = Axis.of([0.0, *ends]), choose_digits(ends)
 
         def y(value: float) -> float:
-            return round(bottom - axis.share(value) * HEIGHT, 1)
+            return axis.y(value, top, bottom)
 
         span = self.doublings[-1] - self.doublings[0] if self.gains else 1.0
         room = RIGHT - LEFT - 2 * MARGIN
-        points = [
-            {
-                "x": round(LEFT + MARGIN + (at - self.doublings[0]) / span * room, 1),
-                "low": y(gain.low),
-                "middle": y(gain.middle),
-                "high": y(gain.high),
-                "label": shorten(gain.name, 12),
-                "says": self._describe(gain, label),
-            }
-            for at, gain in zip(self.doublings, self.gains)
-        ]
-        line = ""
-        if self.line is not None and points:
-            line = f"M{points[0]['x']} {y(self.line[0])}L{points[-1]['x']} {y(self.line[1])}"
-        return fill_template(
-            "budgets.svg.j2",
-            title=self.title,
-            description=self.description,
-            head=f"gain in {shorten(self.metric, 24)} by budget, {self.interval} intervals, and slope; better upwards",
-            width=WIDTH,
-            height=bottom + BELOW,
-            left=LEFT,
-            right=RIGHT,
-            top=top,
-            bottom=bottom,
-            ticks=[(y(tick), axis.label(tick)) for tick in axis.ticks],
-            zero=y(0.0),
-            line=line,
-            points=points,
-        )
+        places = [round(LEFT + MARGIN + (at - self.doublings[0]) / span * room, 1) for at in self.doublings]
+        head = f"gain in {shorten(self.metric, 24)} by budget, {self.interval} intervals, and slope; better upwards"
+        rule = draw_path("rule", f"M{LEFT} {y(0.0)}H{RIGHT}")
+        elements = [draw_head(top, head), *draw_heights(axis, top, bottom), rule]
+        if self.line is not None and self.gains:
+            begin, end = map(y, self.line)
+            elements.append(draw_path("asked", f"M{places[0]} {begin}L{places[len(self.gains) - 1]} {end}"))
+        for x, gain in zip(places, self.gains):
+            low, high, text = y(gain.low), y(gain.high), self._describe(gain, label)
+            elements += [
+                draw_path("reach", f"M{x} {low}V{high}M{x - 6} {low}h12M{x - 6} {high}h12", text),
+                draw_dot("candidate", x, y(gain.middle), text),
+                draw_below(x, bottom, shorten(gain.name, 12)),
+            ]
+        elements.append(draw_left(bottom + 15, "budget"))
+        return draw_picture(self.title, self.description, bottom + BELOW, elements)
 
     @property
     def description(self) -> str:

@@ -1,16 +1,16 @@
 """Draws a decision as SVG: the values of each arm, also by time, the gain and its interval, the path of T.
 
-Nothing but jinja2 is needed; a picture is 700 px wide, in the colours of a light and a dark page, with words for who
-cannot see it.
+A picture is 700 px wide, in the colours of a light and a dark page, with words for who cannot see it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import TypeVar
 
 from plumbline.verdict.picture_parts import (
     ABOVE,
@@ -18,13 +18,22 @@ from plumbline.verdict.picture_parts import (
     LEFT,
     NAME,
     RIGHT,
-    WIDTH,
     Axis,
     choose_digits,
-    fill_template,
+    draw_below,
+    draw_columns,
+    draw_dot,
+    draw_head,
+    draw_heights,
+    draw_left,
+    draw_path,
+    draw_picture,
+    draw_text,
     shorten,
+    write_text,
 )
 
+T = TypeVar("T")
 #: The heights of an arm's row, of the path of T, and of the values by time.
 ROW, PATH, TIME = 38, 190, 130
 #: How far above and below the boundary T is drawn; beyond, its dot is at the edge, with the number.
@@ -109,18 +118,18 @@ class DecisionPicture:
 
     def svg(self) -> str:
         """Draw it."""
-        values = self._lay_out_values(ABOVE)
-        bottom, path = values["bottom"], dict[str, Any]()
-        if order := self._lay_out_order(bottom + BELOW + ABOVE):
-            bottom = order["bottom"]
-        if gains := self._lay_out_gains(bottom + BELOW + ABOVE) if self.gains else None:
-            bottom = gains["bottom"]
+        panels = [(ROW * len(self.arms), self._draw_values)]
+        if self.runs_in_order:
+            panels.append((TIME, self._draw_order))
+        if self.gains:
+            panels.append((ROW * len(self.gains), self._draw_gains))
         if self.path is not None and self.path.keep:
-            path = _lay_out_path(self.path, bottom + BELOW + ABOVE)
-            bottom = path["bottom"]
-        size = {"width": WIDTH, "height": bottom + BELOW, "left": LEFT, "right": RIGHT}
-        panels = {"values": values, "order": order, "gains": gains, "path": path}
-        return fill_template("picture.svg.j2", title=self.title, description=self.description, **size, **panels)
+            panels.append((PATH, partial(_draw_path, self.path)))
+        elements, top = list[str](), ABOVE
+        for height, draw in panels:
+            elements += ["<g>", *draw(top, top + height), "</g>"]
+            top += height + BELOW + ABOVE
+        return draw_picture(self.title, self.description, top - ABOVE, elements)
 
     @property
     def description(self) -> str:
@@ -157,96 +166,78 @@ class DecisionPicture:
         runs = [(place, arm, number) for arm in self.arms for number, place in enumerate(arm.places)]
         return sorted(runs, key=lambda run: run[0]) if len(runs) > 1 else []
 
-    def _lay_out_order(self, top: int) -> dict[str, Any]:
-        """Values from left to right by their places, each arm's mean as a line over its runs; empty without places."""
-        runs, bottom = self.runs_in_order, top + TIME
-        if not runs:
-            return {}
-        every = [arm.values[position][1] for _, arm, position in runs]
-        axis, label, width = Axis.of(every), choose_digits(every), (RIGHT - LEFT) / len(runs)
-
-        def y(value: float) -> float:
-            return round(bottom - axis.share(value) * TIME, 1)
-
-        x = {place: round(LEFT + (number + 0.5) * width, 1) for number, (place, _, _) in enumerate(runs)}
-        points = []
-        for place, arm, position in runs:
-            seed, value = arm.values[position]
-            says = f"run {place + 1}: {arm.name}, seed {seed}: {label(value)}"
-            points.append({"mark": arm.mark, "x": x[place], "y": y(value), "says": says})
-        means = [
-            {
-                "kind": arm.kind,
-                "begin": round(x[min(arm.places)] - 8, 1),
-                "end": round(x[max(arm.places)] + 8, 1),
-                "y": y(arm.mean),
-                "says": f"mean of {arm.name}: {label(arm.mean)}",
-            }
-            for arm in self.arms
-            if arm.mean is not None
-        ]
-        step = max(1, len(runs) // 16)
-        ends = "" if self.listed_by else ", and each mean"
-        ends += "; hollow: fresh runs" if any(arm.fresh for arm in self.arms) else ""
-        return {
-            "head": f"{shorten(self.metric, 24)} in the order {self.order_name}{ends}",
-            "top": top,
-            "bottom": bottom,
-            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks],
-            "points": points,
-            "means": means,
-            "runs": [(x[place], str(place + 1)) for place, _, _ in runs[::step]],
-        }
-
-    def _lay_out_values(self, top: int) -> dict[str, Any]:
+    def _draw_values(self, top: int, bottom: int) -> list[str]:
         every = [value for arm in self.arms for _, value in arm.values]
         axis, label = Axis.of(every), choose_digits(every)
-        rows = [
-            {
-                "kind": arm.kind,
-                "mark": arm.mark,
-                "label": shorten(arm.name),
-                "below": shorten(arm.runs_text, NAME + 3),
-                "mean": None if arm.mean is None else axis.x(arm.mean),
-                "mean_says": "" if arm.mean is None else f"mean of {arm.name}: {label(arm.mean)}",
-                "points": [(axis.x(value), f"seed {seed}: {label(value)}") for seed, value in arm.values],
-            }
-            for arm in self.arms
-        ]
         better = "higher is better" if self.higher else "lower is better"
-        head = f"{shorten(self.metric, 40)} of each run, and its mean; {better}"
-        banks = [axis.x(arm.mean) for arm in self.arms if arm.baseline and arm.mean is not None]
-        return _lay_out_panel(top, head, axis, rows) | {"bank": banks}
-
-    def _lay_out_gains(self, top: int) -> dict[str, Any]:
-        axis = Axis.of([0.0, self.asked, *(end for gain in self.gains for end in (gain.low, gain.middle, gain.high))])
-        rows = [
-            {
-                "label": shorten(gain.name),
-                "below": gain.note,
-                "low": axis.x(gain.low),
-                "middle": axis.x(gain.middle),
-                "high": axis.x(gain.high),
-                "ends": (math.isfinite(gain.low), math.isfinite(gain.high)),
-                "says": _describe_gain(gain, self.interval),
-            }
-            for gain in self.gains
+        elements = [
+            draw_head(top, f"{shorten(self.metric, 40)} of each run, and its mean; {better}"),
+            *draw_columns(axis, top, bottom),
+            "",
         ]
+        for arm in self.arms:
+            if arm.baseline and arm.mean is not None:
+                elements.append(draw_path("bank", f"M{axis.x(arm.mean)} {top}V{bottom}"))
+        for y, arm in _place_rows(top, self.arms):
+            elements += _draw_row_name(y, arm.name, shorten(arm.runs_text, NAME + 3))
+            if arm.mean is not None:
+                line = f"M{axis.x(arm.mean)} {y - 11}V{y + 11}"
+                elements.append(draw_path(f"mean {arm.kind}", line, f"mean of {arm.name}: {label(arm.mean)}"))
+            for seed, value in arm.values:
+                elements.append(draw_dot(arm.mark, axis.x(value), y, f"seed {seed}: {label(value)}"))
+        return elements
+
+    def _draw_order(self, top: int, bottom: int) -> list[str]:
+        """Values from left to right by their places, each arm's mean as a line over its runs."""
+        runs = self.runs_in_order
+        every = [arm.values[position][1] for _, arm, position in runs]
+        axis, label, width = Axis.of(every), choose_digits(every), (RIGHT - LEFT) / len(runs)
+        x = {place: round(LEFT + (number + 0.5) * width, 1) for number, (place, _, _) in enumerate(runs)}
+        ends = "" if self.listed_by else ", and each mean"
+        ends += "; hollow: fresh runs" if any(arm.fresh for arm in self.arms) else ""
+        elements = [
+            draw_head(top, f"{shorten(self.metric, 24)} in the order {self.order_name}{ends}"),
+            *draw_heights(axis, top, bottom),
+            "",
+        ]
+        for arm in self.arms:
+            if arm.mean is not None:
+                begin, end = round(x[min(arm.places)] - 8, 1), round(x[max(arm.places)] + 8, 1)
+                line = f"M{begin} {axis.y(arm.mean, top, bottom)}H{end}"
+                elements.append(draw_path(f"mean {arm.kind}", line, f"mean of {arm.name}: {label(arm.mean)}"))
+        for place, arm, position in runs:
+            seed, value = arm.values[position]
+            text = f"run {place + 1}: {arm.name}, seed {seed}: {label(value)}"
+            elements.append(draw_dot(arm.mark, x[place], axis.y(value, top, bottom), text))
+        numbers = [draw_below(x[place], bottom, str(place + 1)) for place, _, _ in runs[:: max(1, len(runs) // 16)]]
+        return [*elements, *numbers, "", draw_left(bottom + 15, "run")]
+
+    def _draw_gains(self, top: int, bottom: int) -> list[str]:
+        axis = Axis.of([0.0, self.asked, *(end for gain in self.gains for end in (gain.low, gain.middle, gain.high))])
         required = "; dashed: what is required" if self.asked else ""
         head = f"gain in {shorten(self.metric, 24)}, {self.interval} interval, better to the right{required}"
-        return _lay_out_panel(top, head, axis, rows) | {
-            "zero": axis.x(0.0),
-            "asked": axis.x(self.asked) if self.asked else None,
-            "asked_says": f"required: more than {axis.label(self.asked)}",
-        }
+        rule = draw_path("rule", f"M{axis.x(0.0)} {top}V{bottom}")
+        elements = [draw_head(top, head), *draw_columns(axis, top, bottom), "", rule]
+        if self.asked:
+            text = f"required: more than {axis.label(self.asked)}"
+            elements.append(draw_path("asked", f"M{axis.x(self.asked)} {top}V{bottom}", text))
+        for y, gain in _place_rows(top, self.gains):
+            low, high = axis.x(gain.low), axis.x(gain.high)
+            ends = [f"M{x} {y - 6}v12" for x, end in ((low, gain.low), (high, gain.high)) if math.isfinite(end)]
+            line = f"M{low} {y}H{high}{''.join(ends)}"
+            elements += _draw_row_name(y, gain.name, gain.note)
+            elements.append(draw_path("reach", line, _describe_gain(gain, self.interval)))
+            elements.append(draw_dot("candidate", axis.x(gain.middle), y))
+        return elements
 
 
-def _lay_out_panel(top: int, head: str, axis: Axis, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row below the other, beside one axis from left to right."""
-    for number, row in enumerate(rows):
-        row["y"] = top + ROW * number + ROW // 2
-    ticks = [(axis.x(tick), axis.label(tick)) for tick in axis.ticks]
-    return {"head": head, "top": top, "bottom": top + ROW * len(rows), "ticks": ticks, "rows": rows}
+def _place_rows(top: int, items: Sequence[T]) -> Iterator[tuple[int, T]]:
+    """The height of each row, one below the other, with its item."""
+    return ((top + ROW * number + ROW // 2, item) for number, item in enumerate(items))
+
+
+def _draw_row_name(y: int, name: str, below: str) -> list[str]:
+    return [draw_left(y - 2, shorten(name), kind=""), draw_left(y + 12, below), ""]
 
 
 def _describe_gain(gain: PicturedGain, interval: str) -> str:
@@ -265,8 +256,8 @@ def _describe_look(runs: int, t: float, path: PicturedPath) -> str:
     )
 
 
-def _lay_out_path(path: PicturedPath, top: int) -> dict[str, Any]:
-    bottom, most = top + PATH, len(path.keep)
+def _draw_path(path: PicturedPath, top: int, bottom: int) -> list[str]:
+    most = len(path.keep)
     bounds = [each for each in (*path.keep, *path.discard) if math.isfinite(each)] or [0.0]
     axis = Axis.of([min(0.0, *bounds) - BEYOND, min(max(bounds), 8.0) + BEYOND])
 
@@ -274,36 +265,38 @@ def _lay_out_path(path: PicturedPath, top: int) -> dict[str, Any]:
         return round(LEFT + (runs - 0.5) / most * (RIGHT - LEFT), 1)
 
     def y(t: float) -> float:
-        return round(bottom - axis.share(t) * PATH, 1)
+        return axis.y(t, top, bottom)
 
+    head = draw_head(top, "T after each run of the candidate, and where it is kept or discarded")
+    elements = [head, *draw_heights(axis, top, bottom), ""]
     width = round((RIGHT - LEFT) / most - 4, 1)
-    bands = []
     for runs, (keep, discard) in enumerate(zip(path.keep, path.discard), start=1):
         begin = round(x(runs) - width / 2, 1)
-        for kind, at, first, last, says in (
+        for kind, bound, first, last, text in (
             ("keep", keep, top, y(keep), f"after {runs}: kept from {keep:.3f}"),
             ("discard", discard, y(discard), bottom, f"after {runs}: discarded below {discard:.3f}"),
         ):
-            if math.isfinite(at):
-                band = {"kind": kind, "x": begin, "y": first, "width": width, "height": round(last - first, 1)}
-                bands.append(band | {"edge": y(at), "says": says})
-    points = [(x(runs), y(t), _describe_look(runs, t, path)) for runs, t in path.looks if not math.isnan(t)]
-    beyond = [
-        (x(runs), top + 20 if t > axis.high else bottom - 12, f"T = {t:.1f}")
-        for runs, t in path.looks
-        if not axis.low <= t <= axis.high and not math.isnan(t)
-    ]
+            if math.isfinite(bound):
+                place = f'x="{begin}" y="{first}" width="{width}" height="{round(last - first, 1)}"'
+                elements.append(f'<rect class="{kind}" {place}><title>{write_text(text)}</title></rect>')
+                elements.append(draw_path(f"edge {kind}", f"M{begin} {y(bound)}h{width}"))
+    sides = [("keep", path.keep, top + 15, "kept"), ("discard", path.discard, bottom - 6, "discarded")]
+    for kind, thresholds, height, text in sides:
+        label = text if any(map(math.isfinite, thresholds)) else ""
+        elements.append(draw_text(RIGHT - 6, height, label, kind=kind, anchor="end"))
+    looks = [(runs, t) for runs, t in path.looks if not math.isnan(t)]
+    if len(looks) > 1:
+        elements.append(draw_path("path", "M" + "L".join(f"{x(runs)} {y(t)}" for runs, t in looks)))
+    elements += [draw_dot("candidate", x(runs), y(t), _describe_look(runs, t, path)) for runs, t in looks]
+    for runs, t in looks:
+        if not axis.low <= t <= axis.high:
+            height = top + 20 if t > axis.high else bottom - 12
+            elements.append(draw_text(x(runs), height, f"T = {t:.1f}", kind="small", anchor="middle"))
     every = max(1, most // 16)
-    return {
-        "head": "T after each run of the candidate, and where it is kept or discarded",
-        "top": top,
-        "bottom": bottom,
-        "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks],
-        "bands": bands,
-        "above": "kept" if any(map(math.isfinite, path.keep)) else "",
-        "below": "discarded" if any(map(math.isfinite, path.discard)) else "",
-        "line": "M" + "L".join(f"{at} {height}" for at, height, _ in points) if len(points) > 1 else "",
-        "points": points,
-        "beyond": beyond,
-        "looks": [(x(runs), str(runs)) for runs in range(1, most + 1) if (runs - 1) % every == 0 or runs == most],
-    }
+    numbered = [runs for runs in range(1, most + 1) if (runs - 1) % every == 0 or runs == most]
+    return [
+        *elements,
+        *(draw_below(x(runs), bottom, str(runs)) for runs in numbered),
+        "",
+        draw_left(bottom + 15, "runs"),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,16 @@ from plumbline.verdict.picture_parts import (
     BELOW,
     LEFT,
     RIGHT,
-    WIDTH,
     Axis,
     choose_digits,
-    fill_template,
+    draw_columns,
+    draw_dot,
+    draw_head,
+    draw_heights,
+    draw_left,
+    draw_path,
+    draw_picture,
+    draw_text,
     shorten,
 )
 
@@ -47,14 +53,12 @@ class ScreenPicture:
 
     def svg(self) -> str:
         """Draw it."""
-        effects = self._lay_out_effects(ABOVE)
-        bottom, normal = effects["bottom"], dict[str, Any]()
+        bottom = ABOVE + ROW * max(1, len(self.gains))
+        elements = self._draw_effects(ABOVE, bottom)
         if len(self.half_normal) > 1:
-            normal = self._lay_out_normal(bottom + BELOW + ABOVE)
-            bottom = normal["bottom"]
-        size = {"width": WIDTH, "height": bottom + BELOW, "left": LEFT, "right": RIGHT}
-        panels = {"effects": effects, "normal": normal}
-        return fill_template("screen.svg.j2", title=self.title, description=self.description, **size, **panels)
+            top, bottom = bottom + BELOW + ABOVE, bottom + BELOW + ABOVE + NORMAL
+            elements += self._draw_normal(top, bottom)
+        return draw_picture(self.title, self.description, bottom + BELOW, elements)
 
     @property
     def description(self) -> str:
@@ -67,39 +71,28 @@ class ScreenPicture:
         ends = f"{self.interval} interval {label(gain.low)} to {label(gain.high)}"
         return f"{gain.name}: gain {label(gain.middle)}, {ends}{chosen}"
 
-    def _lay_out_effects(self, top: int) -> Mapping[str, Any]:
+    def _draw_effects(self, top: int, bottom: int) -> list[str]:
         ends = [end for gain in self.gains for end in (gain.low, gain.high)]
         axis, label = Axis.of([0.0, *ends]), choose_digits(ends)
-        rows = [
-            {
-                "label": shorten(gain.name),
-                "y": top + ROW * place + ROW // 2,
-                "low": axis.x(gain.low),
-                "middle": axis.x(gain.middle),
-                "high": axis.x(gain.high),
-                "line": "reach" if gain.name in self.chosen else "rule",
-                "mark": self._mark(gain.name),
-                "says": self._describe(gain, label),
-            }
-            for place, gain in enumerate(self.gains)
-        ]
         rest = f"; {self.left_out} smaller ones left out" if self.left_out else ""
-        metric = shorten(self.metric, 24)
-        return {
-            "head": f"gain in {metric}, {self.interval} intervals; better to the right, blue chosen{rest}",
-            "top": top,
-            "bottom": top + ROW * max(1, len(rows)),
-            "ticks": [(axis.x(tick), axis.label(tick)) for tick in axis.ticks],
-            "zero": axis.x(0.0),
-            "rows": rows,
-        }
+        head = f"gain in {shorten(self.metric, 24)}, {self.interval} intervals; better to the right, blue chosen{rest}"
+        rule = draw_path("rule", f"M{axis.x(0.0)} {top}V{bottom}")
+        elements = [draw_head(top, head), *draw_columns(axis, top, bottom), rule]
+        for place, gain in enumerate(self.gains):
+            y, text = top + ROW * place + ROW // 2, self._describe(gain, label)
+            line = "reach" if gain.name in self.chosen else "rule"
+            elements += [
+                draw_left(y + 4, shorten(gain.name)),
+                draw_path(line, f"M{axis.x(gain.low)} {y}H{axis.x(gain.high)}", text),
+                draw_dot(self._mark(gain.name), axis.x(gain.middle), y, text, radius=4),
+            ]
+        return elements
 
     def _mark(self, name: str) -> str:
         return "candidate" if name in self.chosen else "baseline"
 
-    def _lay_out_normal(self, top: int) -> dict[str, Any]:
+    def _draw_normal(self, top: int, bottom: int) -> list[str]:
         """Absolute effects over the quantiles: what does nothing lies along the dashed line through 0."""
-        bottom = top + NORMAL
         farthest = max(quantile for _, quantile, _ in self.half_normal)
         axis = Axis(0.0, 1.08 * max(self.simultaneous, *(size for _, _, size in self.half_normal)) or 1.0)
 
@@ -107,25 +100,20 @@ class ScreenPicture:
             return round(LEFT + 8 + quantile / farthest * (RIGHT - LEFT - 24), 1)
 
         def y(size: float) -> float:
-            return round(bottom - axis.share(size) * NORMAL, 1)
+            return axis.y(size, top, bottom)
 
-        points = [
-            {
-                "x": x(quantile),
-                "y": y(size),
-                "mark": self._mark(name),
-                "label": shorten(name) if name in self.chosen or size > self.simultaneous else "",
-                "says": f"{name}: {axis.label(size)}",
-            }
-            for name, quantile, size in self.half_normal
+        margin = f"Lenth's simultaneous margin: {axis.label(self.simultaneous)}"
+        elements = [
+            draw_head(top, "size of each effect beside the half-normal law; dashed: Lenth's line and margin"),
+            *draw_heights(axis, top, bottom),
+            draw_path("asked", f"M{LEFT} {y(self.simultaneous)}H{RIGHT}", margin),
+            draw_path("asked", f"M{x(0.0)} {y(0.0)}L{x(farthest)} {y(self.pseudo_error * farthest)}"),
         ]
-        return {
-            "head": "size of each effect beside the half-normal law; dashed: Lenth's line and margin",
-            "top": top,
-            "bottom": bottom,
-            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks],
-            "margin": y(self.simultaneous),
-            "margin_says": f"Lenth's simultaneous margin: {axis.label(self.simultaneous)}",
-            "line": f"M{x(0.0)} {y(0.0)}L{x(farthest)} {y(self.pseudo_error * farthest)}",
-            "points": points,
-        }
+        for name, quantile, size in self.half_normal:
+            text = f"{name}: {axis.label(size)}"
+            elements.append(draw_dot(self._mark(name), x(quantile), y(size), text, radius=4))
+            if name in self.chosen or size > self.simultaneous:
+                label = draw_text(x(quantile) - 8, y(size) + 4, shorten(name), kind="small", anchor="end")
+                elements.append(label)
+        law = draw_text(RIGHT, bottom + 15, "quantile of the half-normal law", kind="small", anchor="end")
+        return [*elements, law]

@@ -93,11 +93,7 @@ class Evidence(claim_registry.ClaimEvidence):
         return key
 
     def require_number(self, value: float, *keys: str | None) -> float:
-        """`value`, if it is a number.
-
-        Raises:
-            MissingRun: it is none; one of the runs is missing, diverged, or was not read.
-        """
+        """`value`, if it is a number."""
         expected = [key for key in keys if key is not None]
         self.used |= set(expected)
         if math.isnan(value):

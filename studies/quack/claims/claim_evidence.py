@@ -85,11 +85,7 @@ class Evidence(claim_registry.ClaimEvidence):
 
 
 def gap(first: float, other: float) -> float:
-    """How much the second loss is above the first; a loss that is infinite is a run that diverged.
-
-    Raises:
-        MissingRun: both diverged.
-    """
+    """How much the second loss is above the first; a loss that is infinite is a run that diverged."""
     if math.isinf(first) and math.isinf(other):
         raise MissingRun("diverged", "every run of both sides")
     return other - first

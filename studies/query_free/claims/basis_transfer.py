@@ -26,11 +26,7 @@ GROWN = 0.1
 
 
 def _read(e: Evidence) -> pd.DataFrame:
-    """The measurement's end, by width.
-
-    Raises:
-        MissingRun: it was not made.
-    """
+    """The measurement's end, by width."""
     table, key = e.basis_transfer, e.frames.find_measurement_key(NAME)
     if table is None:
         raise MissingRun(MISSING, key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from plumbline.audit.math_functions import mean, total
 from plumbline.audit.paper.lines import Ends, Line
@@ -25,6 +26,7 @@ class Formula:
     Attributes:
         text: a sentence of it, with the names in it.
         pattern: words of a name that state it; `units`: units of its numbers that do.
+        compute: of floats; and, where `express` is not another one that has each of them once, of printed numbers.
         ordered: whether the order of the two matters.
         pairs, baseline: whether it is tried of two lines, and against a row.
         unsaid: whether it is tried where no name states it.
@@ -36,8 +38,8 @@ class Formula:
 
     text: str
     pattern: str
-    compute: Callable[..., float]
-    express: Callable[..., Given]
+    compute: Callable[..., Any]
+    express: Callable[..., Given] | None = None
     units: frozenset[str] = frozenset()
     ordered: bool = True
     pairs: bool = True
@@ -82,9 +84,10 @@ class Formula:
 
     def expression(self, numbers: Sequence[PrintedNumber]) -> Given:
         """The formula of printed numbers."""
+        express = self.express or self.compute
         if self.compute is _mean or self.compute is _sum:
-            return self.express(numbers)
-        return self.express(*numbers)
+            return express(numbers)
+        return express(*numbers)
 
     def sentence(self, target: str, operands: Sequence[str], along: str) -> str:
         """Write the formula as a sentence, with names."""
@@ -109,7 +112,6 @@ FORMULAS = (
         pattern=CHANGE,
         falls=0,
         compute=lambda a, b: b - a,
-        express=lambda a, b: b - a,
         unsaid=True,
         linear=True,
     ),
@@ -118,7 +120,6 @@ FORMULAS = (
         pattern=f"{CHANGE}|pp|points|%",
         falls=0,
         compute=lambda a, b: 100 * (b - a),
-        express=lambda a, b: 100 * (b - a),
         linear=True,
     ),
     Formula(
@@ -143,7 +144,6 @@ FORMULAS = (
         units=frozenset("%"),
         divides=0,
         compute=lambda a, b: 100 * b / a,
-        express=lambda a, b: 100 * b / a,
     ),
     Formula(
         text="{0} is {2} over {1}",
@@ -151,7 +151,6 @@ FORMULAS = (
         units=frozenset(("x", "×")),
         divides=0,
         compute=lambda a, b: b / a,
-        express=lambda a, b: b / a,
     ),
     Formula(
         text="{0} is {1} over {2}",
@@ -159,13 +158,11 @@ FORMULAS = (
         units=frozenset(("x", "×")),
         divides=1,
         compute=lambda a, b: a / b,
-        express=lambda a, b: a / b,
     ),
     Formula(
         text="{0} is {1} times {2}",
         pattern="total|tokens|flops|cost|budget",
         compute=lambda a, b: a * b,
-        express=lambda a, b: a * b,
         ordered=False,
         baseline=False,
     ),
@@ -174,7 +171,6 @@ FORMULAS = (
         pattern=f"{_SUM}|overall",
         falls=-1,
         compute=lambda a, b: a + b,
-        express=lambda a, b: a + b,
         ordered=False,
         baseline=False,
         unsaid=True,
@@ -186,7 +182,6 @@ FORMULAS = (
         pattern=CHANGE,
         falls=1,
         compute=lambda a, b: a - b,
-        express=lambda a, b: a - b,
         pairs=False,
         linear=True,
     ),
@@ -194,7 +189,6 @@ FORMULAS = (
         text="{0} is {2} less {1}, without its sign",
         pattern=CHANGE,
         compute=lambda a, b: abs(b - a),
-        express=lambda a, b: abs(b - a),
         ordered=False,
         unsigned=True,
         linear=True,

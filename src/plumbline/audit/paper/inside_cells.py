@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from plumbline.audit.math_functions import mean
 from plumbline.audit.paper.evaluate import load_function
@@ -36,20 +37,20 @@ _STARS = re.compile(r"(\*{1,3})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)"
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A way to compute a change of a number from a base: its text, units of the brackets, float and formula."""
+    """A way to compute a change of a number from a base, of floats and of printed numbers: its text, units of the
+    brackets, formula."""
 
     text: str
     units: frozenset[str]
-    compute: Callable[[float, float], float]
-    express: Callable[[PrintedNumber, PrintedNumber], Given]
+    compute: Callable[..., Any]
 
 
 _POINTS, _PERCENT, _TIMES = frozenset(("", "%", "pp", "pt", "pts", "points")), frozenset(("%", "")), frozenset("x×")
 _CHANGES = (
-    _Change("the number less", _POINTS, lambda x, b: x - b, lambda x, b: x - b),
-    _Change("in per cent of", _PERCENT, lambda x, b: 100 * (x / b - 1), lambda x, b: 100 * (x / b - 1)),
-    _Change("the number over", _TIMES, lambda x, b: x / b, lambda x, b: x / b),
-    _Change("by how many times it is below", _TIMES, lambda x, b: b / x, lambda x, b: b / x),
+    _Change("the number less", _POINTS, lambda x, b: x - b),
+    _Change("in per cent of", _PERCENT, lambda x, b: 100 * (x / b - 1)),
+    _Change("the number over", _TIMES, lambda x, b: x / b),
+    _Change("by how many times it is below", _TIMES, lambda x, b: b / x),
 )
 
 
@@ -119,7 +120,7 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
             f"{bracket.line.name}.{bracket.key}",
             ", ".join((lines.table.name, *_order(lines, bracket), "the change in brackets")),
             bracket.printed,
-            change.express(bracket.line.numbers[bracket.key], bracket.line.numbers[_find_base(bracket, base, lines)]),
+            change.compute(bracket.line.numbers[bracket.key], bracket.line.numbers[_find_base(bracket, base, lines)]),
             doubt=f"against {other[n]} it is right" if n in other else _find_mark(bracket),
         )
         for n, bracket in enumerate(brackets)

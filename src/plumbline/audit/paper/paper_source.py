@@ -74,11 +74,7 @@ class PaperSource(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def read_paper_source(folder: Path) -> PaperSource:
-    """Read what is kept of the LaTeX in a folder of tables; of typed tables nothing is.
-
-    Raises:
-        UsageError: it is not as it was written.
-    """
+    """Read what is kept of the LaTeX in a folder of tables; of typed tables nothing is."""
     path = folder / SOURCES
     if not path.is_file():
         return PaperSource()

@@ -17,12 +17,13 @@ import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from plumbline.core import command_line
 from plumbline.core.errors import UsageError
 from plumbline.operate.experiments.screen_arguments import add_screen
 from plumbline.specs import name_completers as names
+from plumbline.specs.field_types import Preset
 
 #: What tells that a folder has a trainer of its own.
 TRAINER_FILE = "plumbline.toml"
@@ -172,9 +173,7 @@ def _add_accept_implausible(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_project_options(parser: argparse.ArgumentParser) -> None:
-    from plumbline.specs.yaml_files import PRESETS
-
-    parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
+    parser.add_argument("--preset", choices=get_args(Preset), help="default: config/config.yaml's")
     text = "as snakemake --config"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=text)
 

@@ -167,11 +167,7 @@ def _count_pairs(trainer: Trainer) -> int:
 
 
 def refuse_other_questions(options: argparse.Namespace) -> None:
-    """Refuse options that have no meaning with `--at`.
-
-    Raises:
-        UsageError: there is one; why is said.
-    """
+    """Refuse options that have no meaning with `--at`."""
     for name, why in _OTHER_QUESTIONS.items():
         if getattr(options, name, None):
             raise UsageError(f"--at {options.at}: --{name.replace('_', '-')} {why}; leave out one of the two")

@@ -10,14 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
@@ -25,7 +23,12 @@ from plumbline.core.formats import format_rough_duration
 from plumbline.operate.experiments import carry_out_screen, study_arguments
 from plumbline.operate.experiments.carry_out_experiment import RunGain, tell
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
-from plumbline.operate.experiments.study_verbs import check_own_method, make_place
+from plumbline.operate.experiments.study_verbs import (
+    check_own_method,
+    check_trained_weights,
+    explain_implausible,
+    make_place,
+)
 from plumbline.plan import fit_to_time, machines
 from plumbline.project import Project
 from plumbline.project.arms import METRIC, UNIT, ScreenArms, StudyArms
@@ -113,11 +116,7 @@ class StudyScreen:
 
     @cached_property
     def methods(self) -> dict[str, RunSpec]:
-        """The methods whose changes are levels, with the baseline first.
-
-        Raises:
-            PlumblineError: one that was named changes more than slots.
-        """
+        """The methods whose changes are levels, with the baseline first."""
         names = self.options.methods or [name for name in self.study.methods if name not in self.left_out]
         for name in names:
             if name in self.left_out:
@@ -129,11 +128,7 @@ class StudyScreen:
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
-        """The slots, each with the methods that bring something of their own to it.
-
-        Raises:
-            PlumblineError: there is none.
-        """
+        """The slots, each with the methods that bring something of their own to it."""
         levels = combined_methods.find_levels(self.methods, self.against)
         if not levels:
             raise PlumblineError(
@@ -149,11 +144,7 @@ class StudyScreen:
 
     @cached_property
     def refused_pairs(self) -> dict[tuple[Level, Level], str]:
-        """Pairs of levels that slots refuse -> how they say it.
-
-        Raises:
-            PlumblineError: a level is refused without any other one.
-        """
+        """Pairs of levels that slots refuse -> how they say it."""
         for level in self.levels:
             if reason := self._explain_refusal([level]):
                 raise PlumblineError(
@@ -301,34 +292,15 @@ class StudyScreen:
         return f"as a method of a file that extends {self.study.code} (docs/own-verdict.md): {json.dumps(parts)}"
 
     def look_again(self, trainer: ScreenArms, runs: Sequence[ArmRun]) -> CheckAnswer:
-        """Check causality and the loss of what was chosen and of the baseline with the weights of their fresh runs.
-
-        Raises:
-            PlumblineError: weights of a run cannot be read.
-        """
-        from plumbline.operate.preflight.method_checks import finished_run_checks
-
-        work, texts = Path(self.project.paths.work), list[str]()
-        trained: dict[str, list[finished_run_checks.TrainedRun]] = {}
-        for run in sorted(runs, key=lambda run: run.arm != BASELINE):
-            folder, spec = trainer.folder(run.arm, run.seed), trainer.spec_of(run.arm, run.seed)
-            trained.setdefault(run.arm, []).append(finished_run_checks.TrainedRun(folder=folder, spec=spec))
-        for arm, each in trained.items():
-            check = finished_run_checks.check_arm(each, work, None if arm == BASELINE else trained[BASELINE][0])
-            if check.leak is not None:
-                return refuse(
-                    f"with the weights that {arm} was trained to ({check.key}), {check.leak}; what was gained may be "
-                    "the tokens that it was to predict: leave out with --methods what does that"
-                )
-            texts.append(f"{self.against if arm == BASELINE else arm}: {check.text}")
-        return holds("; ".join(texts))
+        """Check causality and the loss of what was chosen and of the baseline with the weights of their fresh runs."""
+        leak, texts = check_trained_weights(trainer, runs, self.against)
+        if leak:
+            return refuse(f"{leak}: leave out with --methods what does that")
+        return holds("; ".join(f"{name}: {text}" for name, text in texts.items()))
 
     def explain_implausible(self, gain: RunGain) -> str | None:
         """What to look at, where nothing ever gained so much."""
-        from plumbline.verdict import implausible_gain
-
-        mean, preset = statistics.fmean(gain.baseline_values), self.project.name
-        return implausible_gain.describe_implausible_gain(gain.value, gain.sigma, gain.df, mean, preset, loss=True)
+        return explain_implausible(gain, self.project)
 
     @property
     def most_at_once(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import statistics
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,11 +23,11 @@ from plumbline.operate.experiments.study_arguments import (
     question_of,
 )
 from plumbline.project import Project, load
-from plumbline.project.arms import METRIC, StudyArms
+from plumbline.project.arms import METRIC, ArmsOfStudy, StudyArms
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.specs.checked_models import fingerprint_checks, make_own_methods_file
 from plumbline.specs.yaml_files import load_config
-from plumbline.verdict.decision.experiment import APART, BASELINE, Decision, ExperimentQuestion, read_decision
+from plumbline.verdict.decision.experiment import APART, BASELINE, ArmRun, Decision, ExperimentQuestion, read_decision
 from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 
@@ -230,43 +231,19 @@ class StudySource:
         if not decision.verdict.is_kept or decision.equal_seeds:
             return decision
         from plumbline.operate.experiments.carry_out_experiment import withhold_implausible
-        from plumbline.operate.preflight.method_checks import finished_run_checks
         from plumbline.verdict.decision.decision_sentences import write_sentence
 
-        repeats, arms = dict[str, str](), self.trainer
-        work, candidate = Path(arms.project.paths.work), decision.terms.candidate
-        there = {
-            arm: [
-                finished_run_checks.TrainedRun(folder=arms.folder(arm, run.seed), spec=arms.spec_of(arm, run.seed))
-                for run in decision.runs
-                if run.arm == arm and run.has_value
-            ]
-            for arm in (BASELINE, candidate)
-        }
-        for arm, label, baseline in (
-            (BASELINE, decision.terms.baseline, None),
-            (candidate, candidate, there[BASELINE][0]),
-        ):
-            check = finished_run_checks.check_arm(there[arm], work, baseline)
-            if check.leak is not None:
-                why = (
-                    f"with the weights that {label} was trained to ({check.key}), {check.leak}; what was gained may be "
-                    "the tokens that it was to predict"
-                )
-                refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
-                return replace(refused, sentence=write_sentence(refused, reason=why))
-            repeats[label] = check.text
+        runs = [run for run in decision.runs if run.has_value]
+        leak, repeats = check_trained_weights(self.trainer, runs, decision.terms.baseline)
+        if leak:
+            refused = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, more=None)
+            return replace(refused, sentence=write_sentence(refused, reason=leak))
         decision = replace(decision, checks={**decision.checks, "trained_weights": repeats})
         return withhold_implausible(decision, self, looked_at=self.looked_at)
 
     def explain_implausible(self, gain: RunGain) -> str | None:
         """What to look at, where nothing ever gained so much."""
-        from plumbline.verdict import implausible_gain
-
-        mean, preset = statistics.fmean(gain.baseline_values), self.trainer.project.name
-        return implausible_gain.describe_implausible_gain(
-            gain.value, gain.sigma, gain.df, mean, preset, loss=self.question.metric == METRIC
-        )
+        return explain_implausible(gain, self.trainer.project)
 
     def finish(self, decision: Decision) -> int:
         """Print what was decided, and return the exit code."""
@@ -288,6 +265,41 @@ def check_own_method(arms: StudyArms) -> tuple[list[str], dict[str, Any]]:
     path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
     failing = check_file.check_methods(project, mine, path)
     return failing, checks_report.read_report(path, fingerprint_checks(mine)) or {}
+
+
+def check_trained_weights(trainer: ArmsOfStudy, runs: Sequence[ArmRun], baseline: str) -> tuple[str, dict[str, str]]:
+    """Check causality and the loss of each arm with the weights that its runs were trained to.
+
+    Returns the leak of an arm, as the end of a sentence, or nothing; and what was read of each arm, for the page.
+    `baseline`: what the baseline is called there.
+
+    Raises:
+        PlumblineError: weights of a run cannot be read.
+    """
+    from plumbline.operate.preflight.method_checks.finished_run_checks import TrainedRun, check_arm
+
+    trained, texts = dict[str, list[TrainedRun]](), dict[str, str]()
+    for run in sorted(runs, key=lambda run: run.arm != BASELINE):
+        finished = TrainedRun(folder=trainer.folder(run.arm, run.seed), spec=trainer.spec_of(run.arm, run.seed))
+        trained.setdefault(run.arm, []).append(finished)
+    for arm, own in trained.items():
+        name, other = (baseline, None) if arm == BASELINE else (arm, trained[BASELINE][0])
+        check = check_arm(own, Path(trainer.project.paths.work), other)
+        if check.leak is not None:
+            return (
+                f"with the weights that {name} was trained to ({check.key}), {check.leak}; what was gained may be the "
+                "tokens that it was to predict"
+            ), texts
+        texts[name] = check.text
+    return "", texts
+
+
+def explain_implausible(gain: RunGain, project: Project) -> str | None:
+    """What to look at, where nothing ever gained so much in a study's loss."""
+    from plumbline.verdict import implausible_gain
+
+    mean = statistics.fmean(gain.baseline_values)
+    return implausible_gain.describe_implausible_gain(gain.value, gain.sigma, gain.df, mean, project.name, loss=True)
 
 
 def make_place(project: Project) -> ExperimentFolders:

@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import f_sf, t_isf
-from plumbline.stats.sample_spread import sample_deviation
+from plumbline.stats.sample_spread import require_finite, sample_deviation
 from plumbline.stats.sequential.design import Plan, information
 from plumbline.stats.welch_and_stouffer import welch_of_summaries
 
@@ -113,17 +113,3 @@ def _find_welch_t(base: np.ndarray, own: np.ndarray, excess: float) -> float:
         return math.inf
     p = welch_of_summaries(excess, (ours, len(own)), (theirs, len(base))).p_greater
     return float(t_isf(p, len(own) + len(base) - 2))
-
-
-def require_finite(whose: str, values: Sequence[float]) -> np.ndarray:
-    """Return the values of an arm as an array.
-
-    Raises:
-        PlumblineError: there are none, or one is not a finite number.
-    """
-    array = np.asarray(values, dtype=float)
-    if array.ndim != 1 or not array.size:
-        raise PlumblineError(f"{whose} has no runs")
-    if not np.isfinite(array).all():
-        raise PlumblineError(f"{whose} has a value that is no finite number: {array[~np.isfinite(array)][0]}")
-    return array

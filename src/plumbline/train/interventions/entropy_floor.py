@@ -56,11 +56,7 @@ class EntropyFloor(UntilRelease):
         self.inputs: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
 
     def attach(self, run: InterventionInputs) -> None:
-        """Watch the upper layers' mixers, to see the queries and keys of each forward pass.
-
-        Raises:
-            PlumblineError: a mixer's weights are not the softmax of its scores.
-        """
+        """Watch the upper layers' mixers, to see the queries and keys of each forward pass."""
         super().attach(run)
         layers = run.spec.model.layers
         self.mixers: dict[int, Mixer] = {

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from plumbline.core.formats import format_count
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
-from plumbline.verdict.comparability.settings_comparison import SHOWN, compare_with_earlier
 from plumbline.verdict.evidence import Evidence, ItemEvidence
 from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources.lm_eval_items import RUN_SETTINGS, TASK_SETTINGS
@@ -34,6 +33,8 @@ def check(arms: ComparedArms) -> CheckAnswer:
     ours, theirs = map(arms.runs_of, both)
     if not any(all(side and getattr(side[0], name) for side in (ours, theirs)) for name in ("settings", "evaluation")):
         return not_known("printed settings and the size of the evaluation")
+    from plumbline.verdict.comparability.settings_comparison import SHOWN, compare_with_earlier  # a dozen patterns
+
     comparison = compare_with_earlier(ours, theirs, arms.may_differ)
     if comparison.other_size:
         return refuse(

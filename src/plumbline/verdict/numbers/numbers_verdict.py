@@ -1,6 +1,7 @@
 """Makes a verdict from numbers of any program: reads them, judges, and makes the page and the ledger's entry together.
 
-What is there of each shape: `table_verdict`, `search_verdict`, `items_verdict`.
+What is there of each shape: `table_verdict`, `search_verdict`, `items_verdict`. A shape's modules are loaded once the
+numbers have it: a tenth of a verdict's time is the loading of this package.
 """
 
 from __future__ import annotations
@@ -14,23 +15,15 @@ from plumbline.core import files
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers import items_verdict, search_verdict, table_verdict
+from plumbline.verdict.numbers import table_verdict
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
-from plumbline.verdict.sources import lm_eval_items, submissions
+from plumbline.verdict.sources.lm_eval_items import find_samples
 from plumbline.verdict.sources.row_files import ColumnNames, FileRows, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table
 from plumbline.verdict.sources.run_statuses import RunStatuses
 
 #: Tries that can be announced: beyond them no p-value is small enough to be told from 0.
 MOST_TRIES = 1_000_000
-#: Kind of path that is a table of methods and seeds -> what finds it, what reads it, and what was read, for the page.
-READERS = {
-    "submissions": (
-        submissions.find_submissions,
-        submissions.read_submissions,
-        "Submissions (submission.json, by their folder) were read",
-    ),
-}
 
 
 def judge_numbers(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lambda _: None) -> VerdictTexts:
@@ -102,17 +95,21 @@ def write(request: NumbersRequest) -> VerdictTexts:
 def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     """What is to be entered, and the verdict once it is."""
     kind, path, terms = request.kind, request.path, request.terms
-    if kind is None and lm_eval_items.find_samples(path):
+    if kind is None and find_samples(path):
         kind = "items"
-    kind = kind or next((name for name, (finds, _, _) in READERS.items() if finds(path)), None)
     if kind == "items":
+        from plumbline.verdict.numbers import items_verdict
+
         _refuse_margin(request, kind)
         _refuse_spread_options(request, kind)
         return items_verdict.draft(request)
-    if kind in READERS:
-        _refuse_spread_options(request, kind)
-        _, read, message = READERS[kind]
-        return table_verdict.draft(request, read(path, request.columns), message)
+    if kind == "submissions" or (kind is None and (path.is_dir() or path.suffix == ".json")):
+        from plumbline.verdict.sources.submissions import find_submissions, read_submissions
+
+        if kind is not None or find_submissions(path):
+            _refuse_spread_options(request, "submissions")
+            message = "Submissions (submission.json, by their folder) were read"
+            return table_verdict.draft(request, read_submissions(path, request.columns), message)
     if path.is_dir():
         raise PlumblineError(
             f"{path} is a folder without samples_<task>_<date>.jsonl (lm-eval --log_samples) or submission.json; name "
@@ -121,6 +118,8 @@ def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draf
     rows = read_rows(path)
     kind = kind or _choose_shape(rows, request.columns)
     if kind == "search":
+        from plumbline.verdict.numbers import search_verdict
+
         _refuse_margin(request, kind)
         _refuse_spread_options(request, kind)
         return search_verdict.draft(request, read_search(rows, request.columns))
@@ -132,11 +131,7 @@ def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draf
 
 
 def _choose_shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
-    """Tell from a file's columns whether it is a table of methods or the log of a search.
-
-    Raises:
-        PlumblineError: both or neither.
-    """
+    """Tell from a file's columns whether it is a table of methods or the log of a search."""
     statuses = RunStatuses(rows, columns)
     says_how = columns.status in statuses.columns or statuses.keeps()
     table, search = columns.method in rows.columns, columns.commit in rows.columns and says_how

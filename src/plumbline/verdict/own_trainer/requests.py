@@ -169,11 +169,7 @@ def interruption_file(result: Path) -> Path:
 
 
 def read_request(path: Path) -> Request:
-    """Read a request.
-
-    Raises:
-        PlumblineError: it is none.
-    """
+    """Read a request."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Request)
     except (OSError, msgspec.DecodeError) as error:
@@ -181,11 +177,7 @@ def read_request(path: Path) -> Request:
 
 
 def fill_command(command: str, way: str, seed: int, flags: Sequence[str]) -> str:
-    """Fill in a command's flags and seed: where they are named, or else at its end.
-
-    Raises:
-        PlumblineError: it is not clear which of several commands they belong to.
-    """
+    """Fill in a command's flags and seed: where they are named, or else at its end."""
     arguments = [] if way == INJECT or way.startswith(ENVIRONMENT) else shlex.split(way.replace(SEED, str(seed)))
     if SEED in command:
         command, arguments = command.replace(SEED, str(seed)), []

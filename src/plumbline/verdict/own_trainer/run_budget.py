@@ -80,11 +80,7 @@ def format_multiple(multiple: Fraction) -> str:
 
 
 def multiply_whole(number: int, multiple: Fraction, place: str) -> int:
-    """Multiply a number of steps, or of whatever is counted.
-
-    Raises:
-        UsageError: the product is not a whole number.
-    """
+    """Multiply a number of steps, or of whatever is counted."""
     product = number * multiple
     if product.denominator != 1:
         raise UsageError(
@@ -136,11 +132,7 @@ def explain_wrong_budget(budget: str) -> str:
 
 
 def require_budget(budget: str, place: str) -> str:
-    """Return a declared budget.
-
-    Raises:
-        PlumblineError: none is declared.
-    """
+    """Return a declared budget."""
     if not budget:
         raise PlumblineError(
             f"--at: {place} does not say how a run is given its budget; write there {EXAMPLE}, where the command takes "

@@ -28,30 +28,32 @@ class DesignRuns:
     """The runs of a design as they are gone through, and what became of the design.
 
     Attributes:
+        runs_by_key: the runs that exist, by `Request.key`.
+        made: those of the design's rows that were gone through, in the order of the rows.
         probes: rows that were put in to find out whether a level crashes by itself.
-        made_up: rows that were lost, and for which there is another one.
+        replaced_rows: rows without a value for which another one was added.
     """
 
     terms: ScreenTerms
     design: ScreenDesign
     past: Sequence[float]
-    there: Mapping[tuple[Any, ...], ScreenRun]
+    runs_by_key: Mapping[tuple[Any, ...], ScreenRun]
     made: list[ScreenRun] = field(default_factory=list)
     dropped: list[Level] = field(default_factory=list)
     clashing: list[tuple[Level, Level]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     probes: dict[int, Level] = field(default_factory=dict)
-    made_up: set[int] = field(default_factory=set)
+    replaced_rows: set[int] = field(default_factory=set)
 
     def take(self, requests: Sequence[Request]) -> Step | list[ScreenRun]:
         """The runs of these requests; a step where one of them is to be made."""
-        missing = tuple(request for request in requests if request.key not in self.there)
+        missing = tuple(request for request in requests if request.key not in self.runs_by_key)
         if missing:
             return Step(requests=missing, design=self.design, notes=tuple(self.notes))
-        return [self.there[request.key] for request in requests]
+        return [self.runs_by_key[request.key] for request in requests]
 
     @property
-    def lost(self) -> list[int]:
+    def lost_rows(self) -> list[int]:
         """The rows that were made and have no value."""
         return [place for place, run in enumerate(self.made) if not run.run.has_value]
 
@@ -64,7 +66,7 @@ class DesignRuns:
 
     def estimate(self, level: float) -> ScreenEffects | None:
         """Estimate the effects by the rows that were made; None where no run has a value."""
-        if len(self.lost) == len(self.made):
+        if len(self.lost_rows) == len(self.made):
             return None
         values = [run.run.value if run.run.has_value else None for run in self.made]
         rows = replace(self.design, rows=self.design.rows[: len(self.made)])
@@ -103,9 +105,11 @@ class DesignRuns:
             )
         self.dropped += levels
         self.clashing += pairs
-        again = [row for row in self.lost if row not in self.made_up and self._is_explained(row, levels, pairs)]
+        again = [
+            row for row in self.lost_rows if row not in self.replaced_rows and self._is_explained(row, levels, pairs)
+        ]
         again = [row for row in again if row not in self.probes]
-        self.made_up.update(again)
+        self.replaced_rows.update(again)
         self.design = drop_levels(
             self.design,
             dropped=self.dropped,
@@ -137,11 +141,11 @@ class DesignRuns:
 
     def replace_lost(self, rounds: int) -> bool:
         """Add a run for each that was lost by chance, so that the effects can be told apart as well as before."""
-        missing = [row for row in self.lost if row not in self.made_up and row not in self.probes]
+        missing = [row for row in self.lost_rows if row not in self.replaced_rows and row not in self.probes]
         missing = missing[: max(0, MOST_TIMES * self.terms.runs - len(self.design.rows))]
         if not missing or rounds >= MOST_ROUNDS:
             return False
-        self.made_up.update(missing)
+        self.replaced_rows.update(missing)
         self.notes.append(
             f"{format_count(len(missing), 'run')} without a value: {len(missing)} more "
             f"{'is' if len(missing) == 1 else 'are'} made"
@@ -149,7 +153,7 @@ class DesignRuns:
         self.design = augment_design(
             self.design,
             dropped=self.dropped,
-            lost=self.lost,
+            lost=self.lost_rows,
             runs=len(missing),
             seed=self.terms.first_seed + len(self.design.rows),
         )

@@ -76,7 +76,7 @@ class ScreenDecision:
 
     @property
     def exit_code(self) -> int:
-        """What a program is told."""
+        """The exit code of the command."""
         return self.verdict.exit_code
 
     def verdict_of(self, level: Level) -> Outcome:
@@ -139,7 +139,7 @@ def advance(
         notes=tuple(course.notes),
     )
     if effects is None or not effects.df or all(effect.gain != effect.gain for effect in effects.effects):
-        reason = f"{len(course.made) - len(course.lost)} of its {len(course.made)} runs have a value"
+        reason = f"{len(course.made) - len(course.lost_rows)} of its {len(course.made)} runs have a value"
         return withhold(decision, f"{reason}, which tell no effect apart")
     chosen = tuple(effect.level for effect in effects.effects if effect.chosen)
     if not chosen:
