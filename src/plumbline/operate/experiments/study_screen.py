@@ -300,7 +300,7 @@ class StudyScreen:
             place[slot] = combined_methods.list_choices(spec)[slot]
         return f"as a method of a file that extends {self.study.code} (docs/own-verdict.md): {json.dumps(parts)}"
 
-    def look_again(self, trainer: ScreenArms, runs: Sequence[ArmRun]) -> CheckAnswer:
+    def look_again(self, arms: Mapping[str, Mapping[str, str]], runs: Sequence[ArmRun]) -> CheckAnswer:
         """Check causality and the loss of what was chosen and of the baseline with the weights of their fresh runs.
 
         Raises:
@@ -308,7 +308,7 @@ class StudyScreen:
         """
         from plumbline.operate.preflight.method_checks import finished_run_checks
 
-        work, texts = Path(self.project.paths.work), list[str]()
+        trainer, work, texts = self.trainer(arms), Path(self.project.paths.work), list[str]()
         trained: dict[str, list[finished_run_checks.TrainedRun]] = {}
         for run in sorted(runs, key=lambda run: run.arm != BASELINE):
             folder, spec = trainer.folder(run.arm, run.seed), trainer.spec_of(run.arm, run.seed)
