@@ -153,7 +153,7 @@ def own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).symlink_to(REPOSITORY / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ScreenArms, "run", made_up_runs)
-    monkeypatch.setattr(StudyScreen, "look_again", lambda self, trainer, runs: None)
+    monkeypatch.setattr(StudyScreen, "look_again", lambda self, arms, runs: None)
     return tmp_path
 
 

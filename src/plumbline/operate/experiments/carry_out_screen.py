@@ -128,7 +128,7 @@ class Screening:
     def settle(cls, source: ScreenSource) -> Screening:
         """Settle terms and design: those on the disk where this was begun, else new ones."""
         terms, options = source.terms, source.options
-        parts = [
+        parts: list[Any] = [
             source.record,
             terms.rule,
             terms.level,
@@ -267,7 +267,7 @@ class Screening:
         if decision.confirmation is not None:
             settings = self._make_settings(decision.chosen)
             own = examine_fresh_runs(source, trainer, terms, settings, fresh)
-            if (looked_at := source.look_again(trainer, fresh)) is not None:
+            if (looked_at := source.look_again(arms, fresh)) is not None:
                 own["trained weights"] = looked_at
             evidence = source.arm_evidence(settings)
             decision = replace(decision, fresh_comparability=own, changed_files=evidence.changed_files)

@@ -32,7 +32,6 @@ from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.operate.experiments.screen_ideas import IdeasFile
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
-from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.evidence import Evidence, parse_measures
 from plumbline.verdict.formatting import name_some
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
@@ -249,7 +248,7 @@ class FolderScreen:
                 "is in no run, unless an idea has it"
             )
 
-    def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> None:
+    def look_again(self, arms: Mapping[str, Mapping[str, str]], runs: Sequence[ArmRun]) -> None:
         """Nothing more is known of a folder's runs."""
 
     def explain_implausible(self, gain: RunGain) -> str | None:

@@ -56,8 +56,10 @@ class ScreenSource(RunsSource, Protocol):
     def remark(self) -> None:
         """Report what a user may not expect, before the first run."""
 
-    def look_again(self, trainer: Trainer, runs: Sequence[ArmRun]) -> CheckAnswer | None:
-        """Check the fresh runs of both arms as a try does before a keep; None where nothing more is known of them."""
+    def look_again(self, arms: Mapping[str, Settings], runs: Sequence[ArmRun]) -> CheckAnswer | None:
+        """Check the fresh runs of both arms, which are among `arms`, as a try does before a keep; None where nothing
+        more is known of them.
+        """
 
     def explain_implausible(self, gain: RunGain) -> str | None:
         """What to look at, where nothing ever gained so much as one level."""

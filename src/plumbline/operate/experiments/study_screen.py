@@ -291,9 +291,9 @@ class StudyScreen:
             place[slot] = combined_methods.list_choices(spec)[slot]
         return f"as a method of a file that extends {self.study.code} (docs/own-verdict.md): {json.dumps(parts)}"
 
-    def look_again(self, trainer: ScreenArms, runs: Sequence[ArmRun]) -> CheckAnswer:
+    def look_again(self, arms: Mapping[str, Mapping[str, str]], runs: Sequence[ArmRun]) -> CheckAnswer:
         """Check causality and the loss of what was chosen and of the baseline with the weights of their fresh runs."""
-        leak, texts = check_trained_weights(trainer, runs, self.against)
+        leak, texts = check_trained_weights(self.trainer(arms), runs, self.against)
         if leak:
             return refuse(f"{leak}: leave out with --methods what does that")
         return holds("; ".join(f"{name}: {text}" for name, text in texts.items()))
