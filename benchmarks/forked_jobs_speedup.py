@@ -52,7 +52,11 @@ SET_CHILD_SUBREAPER = 36
 
 
 def snakemake(place: Path, preset: str, *arguments: str) -> str:
-    """Carry out, or plan, the table in `place`; returns what it said."""
+    """Carry out, or plan, the table in `place`; returns what it said.
+
+    Raises:
+        SystemExit: it failed.
+    """
     line = [sys.executable, "-m", "snakemake", TARGET, *arguments, "--config", f"preset={preset}"]
     done = subprocess.run(
         line, cwd=place, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

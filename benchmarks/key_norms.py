@@ -88,7 +88,11 @@ def estimate_minutes(size: str) -> float:
 
 
 def largest(minutes: float) -> str:
-    """The largest size whose three arms fit."""
+    """The largest size whose three arms fit.
+
+    Raises:
+        PlumblineError: none does.
+    """
     best = None
     for size in SIZES:
         needed = estimate_minutes(size)

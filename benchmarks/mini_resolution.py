@@ -132,7 +132,11 @@ def project(share: float) -> Path:
 
 
 def carry_out(folder: Path, study: study_config.Study, methods: list[str], cores: int) -> None:
-    """Train and score: the baseline's seeds, then the methods, each as far as it is not yet done."""
+    """Train and score: the baseline's seeds, then the methods, each as far as it is not yet done.
+
+    Raises:
+        PlumblineError: Snakemake failed; its logs are named.
+    """
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     for chosen in (["baseline"], methods):
         keys = [key for key, run in study.runs.items() if run.spec.scale == SCALE and run.spec.method in chosen]
@@ -156,6 +160,9 @@ def tabulate_runs(frames: RunFrames) -> pd.DataFrame:
 def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
     """By measure: sigma over the baseline's seeds, what it resolves with mini's number of `seeds` and with the
     document's three, and each method's gain over the seeds' mean (better upwards).
+
+    Raises:
+        PlumblineError: fewer than two seeds of the baseline are finished.
     """
     by_measure = {}
     for name, (_, upwards, _) in MEASURES.items():

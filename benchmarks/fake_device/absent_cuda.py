@@ -34,7 +34,11 @@ PROPERTIES = SimpleNamespace(
 
 
 def require_compiler() -> str:
-    """Find the C++ compiler."""
+    """Find the C++ compiler.
+
+    Raises:
+        PlumblineError: there is none.
+    """
     compiler = shutil.which(COMPILER)
     if compiler is None:
         raise PlumblineError(

@@ -148,7 +148,11 @@ class StepCounts(TorchDispatchMode):
         weakref.finalize(storage, freed)
 
     def wait(self, operator: str) -> None:
-        """Count that the host waits here."""
+        """Count that the host waits here.
+
+        Raises:
+            EndlessWaitError: it does so without end.
+        """
         waits = self.declared if is_called_from(self._may_wait) else self.waits
         waits[place := f"{operator} at {caller()}"] += 1
         if waits[place] > MOST_WAITS:

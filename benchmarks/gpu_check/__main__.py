@@ -36,7 +36,11 @@ FOLDER = Path("benchmarks")
 
 
 def machine(device: str) -> dict[str, object]:
-    """The machine, asked of a process of its own: this one never takes memory of the device."""
+    """The machine, asked of a process of its own: this one never takes memory of the device.
+
+    Raises:
+        PlumblineError: the device is not there.
+    """
     command = [sys.executable, "-m", "benchmarks.gpu_check.device_under_test", device]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -87,7 +91,11 @@ def copy_earlier_call(folder: Path, path: Path, call: dict[str, object]) -> None
 
 
 def require_same_call(state: MeasuredRows, call: dict[str, object]) -> None:
-    """Nothing, if the state is of calls like this one."""
+    """Nothing, if the state is of calls like this one.
+
+    Raises:
+        PlumblineError: it is of another device, or of other sizes.
+    """
     before = state.told()
     if before != call:
         raise PlumblineError(

@@ -84,7 +84,11 @@ def code() -> dict[str, object]:
 
 
 def write(out: Path, folders: Iterable[Path] = (CARRIED, PACKS), commit: str = "HEAD") -> int:
-    """Write the archive: the files of a commit, and folders that git ignores; its bytes."""
+    """Write the archive: the files of a commit, and folders that git ignores; its bytes.
+
+    Raises:
+        PlumblineError: it is too large, and is not left there.
+    """
     committed = subprocess.run(
         ["git", "-C", str(ROOT), "archive", "--format=tar", commit], stdout=subprocess.PIPE, check=True
     )

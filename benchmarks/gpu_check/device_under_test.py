@@ -17,7 +17,11 @@ PACKAGES = ("triton", "flash-attn")
 
 
 def describe(kind: str) -> dict[str, Any]:
-    """The machine for the head of the page: device, driver, versions, commit, and the peak that is stated for it."""
+    """The machine for the head of the page: device, driver, versions, commit, and the peak that is stated for it.
+
+    Raises:
+        PlumblineError: `cuda` is asked for and torch sees none.
+    """
     import torch
 
     from benchmarks.machine_description import describe as line

@@ -78,7 +78,11 @@ def merge(before: tuple[BlockChoice, ...], measured: list[BlockChoice]) -> list[
 
 
 def insert_rows(source: str, rows: list[BlockChoice]) -> str:
-    """The module's text with these rows."""
+    """The module's text with these rows.
+
+    Raises:
+        PlumblineError: the text has no place for them.
+    """
     lines = [
         f'    BlockChoice(\n        kernel="{row.kernel}",\n        device="{row.device}",\n'
         f"        widths={row.widths},\n        size={row.size},\n        blocks={row.blocks},\n"

@@ -47,7 +47,11 @@ DRIFT = 0.03
 
 
 def read_relative_times(state: MeasuredRows) -> MeasuredStepTime:
-    """The relative step times of a check."""
+    """The relative step times of a check.
+
+    Raises:
+        PlumblineError: nothing that counts was measured, or the file lacks something of it; the message names the key.
+    """
     device = _device(state)
     over, counted = _over(state)
     relative = by_component(over)
@@ -192,7 +196,11 @@ def entries(device: str, machine_name: str | None) -> list[Machine]:
 
 
 def insert_times(source: str, name: str, times: MeasuredStepTime) -> str:
-    """The file's text with an entry's measured times; its other lines and all remarks stay as they are."""
+    """The file's text with an entry's measured times; its other lines and all remarks stay as they are.
+
+    Raises:
+        PlumblineError: the text has no place for them.
+    """
     entry = yaml.safe_dump(asdict(times), default_flow_style=None, sort_keys=False, width=1000, allow_unicode=True)
     block = f"  {KEY}:  # of methods at the transfer study's base scale\n{textwrap.indent(entry, '    ')}"
     parts = re.split(r"^(?=\S)", source, flags=re.MULTILINE)

@@ -32,7 +32,11 @@ class MeasuredRows:
 
     @classmethod
     def read(cls, path: Path) -> MeasuredRows:
-        """What stands in the file; nothing where there is none."""
+        """What stands in the file; nothing where there is none.
+
+        Raises:
+            PlumblineError: it is not a file of this check, or not a whole one.
+        """
         if not path.exists():
             return cls(path, {"format": FORMAT, "machine": {}, "sections": {}})
         try:
@@ -45,7 +49,11 @@ class MeasuredRows:
         return cls(path, content)
 
     def told(self) -> dict[str, Any]:
-        """What the calls were for that wrote it: `device`, `kind`, `sizes`, `rehearsal`."""
+        """What the calls were for that wrote it: `device`, `kind`, `sizes`, `rehearsal`.
+
+        Raises:
+            PlumblineError: it does not say.
+        """
         call = self.content.get("told")
         if not isinstance(call, dict) or not {"device", "kind", "sizes", "rehearsal"} <= call.keys():
             raise PlumblineError(f"{self.path}: does not say what it was measured on (told); move it away")

@@ -99,7 +99,11 @@ class StartAndFinalValues:
 
 
 def read_ends(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
-    """The ends of an arm's curves, the mean over the seeds that completed."""
+    """The ends of an arm's curves, the mean over the seeds that completed.
+
+    Raises:
+        PlumblineError: a probe was not read at both ends.
+    """
     runs = frames.select(SCALE, [arm])
     done = runs[runs["outcome"] == COMPLETED]
     keys = tuple(str(key) for key in runs.index)

@@ -152,6 +152,9 @@ def least_range(keys: int, log_odds: float) -> float:
 
     For w = 1 - eps the log odds are log((1 - eps) / eps): max z - min z >= log((N - 1)(1 - eps) / eps), with equality
     where the others share eps equally (appendix B.4, Eqs. 63-67).
+
+    Raises:
+        PlumblineError: fewer than two keys.
     """
     if keys < 2:
         raise PlumblineError(f"a range of scores needs two keys or more; got {keys}")
@@ -162,6 +165,9 @@ def slack(scores_K: np.ndarray) -> float:
     """The range of a row's scores minus the least range that its largest weight needs; not below zero, up to rounding.
 
     The odds are taken in logarithms, so that they are known even where all other weights underflow.
+
+    Raises:
+        PlumblineError: fewer than two keys.
     """
     z = np.asarray(scores_K, dtype=np.float64)
     top = int(z.argmax())

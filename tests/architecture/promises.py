@@ -39,7 +39,11 @@ def format_promises(promises: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the promises of the pages that are named, or all."""
+    """Print the promises of the pages that are named, or all.
+
+    Raises:
+        PlumblineError: the list has no promise of a page.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m tests.architecture.promises",
         description=__doc__,

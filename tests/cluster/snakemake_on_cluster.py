@@ -48,7 +48,11 @@ def slurm(*command: str) -> str:
 
 
 def until(condition: Callable[[], object], seconds: float, event: str) -> None:
-    """Wait for `condition` to be true, five times a second."""
+    """Wait for `condition` to be true, five times a second.
+
+    Raises:
+        TimeoutError: it was not within `seconds`.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -69,7 +73,11 @@ def free_port() -> int:
 
 
 def verb(directory: Path, *arguments: str) -> str:
-    """Run `python -m WORDS` in `directory`; its standard output."""
+    """Run `python -m WORDS` in `directory`; its standard output.
+
+    Raises:
+        RuntimeError: it failed.
+    """
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(command, cwd=directory, env=cluster_environment(), capture_output=True, text=True)
     if done.returncode:

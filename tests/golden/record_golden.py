@@ -22,7 +22,11 @@ from tests.model.transfer_methods import ALL
 
 
 def main() -> None:
-    """Run every method and every training and write both files."""
+    """Run every method and every training and write both files.
+
+    Raises:
+        PlumblineError: a recorded number has moved and NUMERICS has not.
+    """
     torch.set_num_threads(1)
     fresh = {method: losses(method) for method in ALL}
     trained = {training: curves(training) for training in TRAININGS}

@@ -98,7 +98,11 @@ def take_steps(
 
 
 def _compile(model: Decoder, spec: RunSpec, way: str, sequences: int, device: torch.device) -> Callable[..., Any]:
-    """The model, compiled in this way by one pass of which nothing stays."""
+    """The model, compiled in this way by one pass of which nothing stays.
+
+    Raises:
+        PlumblineError: the compiler failed, where the trainer would go on without it.
+    """
     import torch
 
     from plumbline.core.errors import PlumblineError

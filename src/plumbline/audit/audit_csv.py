@@ -44,7 +44,11 @@ def choose_studies(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
 
 
 def ledger(study: str, root: Path = ROOT) -> AuditRows:
-    """Compute the audit's rows of one study; none if the study has no module `audit`."""
+    """Compute the audit's rows of one study; none if the study has no module `audit`.
+
+    Raises:
+        PlumblineError: a printed number that a row needs is not there, or a row of a range refuses nothing.
+    """
     rows = AuditRows(study, PrintedNumbers.of(study, root))
     if study_parts.has(study, "audit", root):
         study_parts.part(study, "audit", root).audit(rows)
@@ -111,6 +115,9 @@ def build(studies: Sequence[str] = (), root: Path = ROOT, computed: Mapping[str,
 
     Args:
         computed: the rows of each of these studies, where they are computed already.
+
+    Raises:
+        PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
     """
     rows = []
     for study in choose_studies(studies, root):

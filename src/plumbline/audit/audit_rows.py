@@ -136,7 +136,11 @@ class AuditRows:
         return self._tables.setdefault(name, PrintedTable(self._published, name))
 
     def prose(self, name: str) -> PrintedNumber:
-        """A number printed in running text, by its id in prose.csv."""
+        """A number printed in running text, by its id in prose.csv.
+
+        Raises:
+            PlumblineError: prose.csv has no such id.
+        """
         try:
             number = self._prose[name]
         except KeyError:

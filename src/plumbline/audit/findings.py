@@ -71,7 +71,11 @@ class FindingsFile(ClosedStruct, frozen=True):
 
 
 def read_findings(path: Path) -> list[Finding]:
-    """Read the findings of a paper, the most consequential first; empty if there is no file."""
+    """Read the findings of a paper, the most consequential first; empty if there is no file.
+
+    Raises:
+        PlumblineError: something in the file cannot be meant, or a name or a row stands twice.
+    """
     if not path.is_file():
         return []
     findings: list[Finding] = read_struct(path, FindingsFile).findings

@@ -68,7 +68,11 @@ class DecoderSize:
 
 
 def head_width(width: int, heads: int) -> int:
-    """Width of one of `heads` heads that share the model's width evenly."""
+    """Width of one of `heads` heads that share the model's width evenly.
+
+    Raises:
+        PlumblineError: the heads do not share it evenly.
+    """
     if width % heads:
         raise PlumblineError(f"setup.yaml: {heads} heads do not share a width of {width} evenly; fix one of the two")
     return width // heads

@@ -59,7 +59,11 @@ def _clamp(interval: Interval, value: float) -> float:
 
 
 def p_of_t(t: Interval, df: Interval, *, sides: int) -> Interval:
-    """Range of the p of a t (of its magnitude, for two sides): it falls in t, and in df on either side of 0."""
+    """Range of the p of a t (of its magnitude, for two sides): it falls in t, and in df on either side of 0.
+
+    Raises:
+        PlumblineError: the degrees of freedom can be 0.
+    """
     if not low(df) > 0:
         raise PlumblineError(
             f"the degrees of freedom are {low(df):g} to {high(df):g} within rounding; exact(...) is not rounded"

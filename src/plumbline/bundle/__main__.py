@@ -110,6 +110,9 @@ def pack(
 def require_no_texts(path: Path) -> None:
     """Refuse a frame of evaluation examples whose items are called by more than ids: texts of benchmarks are not
     packed.
+
+    Raises:
+        PlumblineError: there is such an item.
     """
     from plumbline.core import frames
 

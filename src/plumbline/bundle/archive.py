@@ -52,6 +52,9 @@ def write(out: Path, files: Mapping[str, bytes | Path], crate: ro_crate.CrateMet
     """Write an archive of `files` (name within the archive -> content, or where it lies).
 
     Their crate comes first, then they by name, without times, owners and modes of this machine.
+
+    Raises:
+        PlumblineError: a file was changed meanwhile, or holds gigabytes of next to nothing, which nobody would unpack.
     """
     listed = [_make_entry(name, files[name]) for name in sorted(files)]
     metadata = ro_crate.to_json(ro_crate.build_crate(listed, crate)).encode()
@@ -245,7 +248,11 @@ def _read_crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Pa
 
 
 def _require_believable(listed: Iterable[ro_crate.ArchivedFile], size: int, archive: Path) -> None:
-    """Refuse an archive of so many bytes that would become too many."""
+    """Refuse an archive of so many bytes that would become too many.
+
+    Raises:
+        PlumblineError: naming the largest file.
+    """
     listed = list(listed)
     whole = sum(entry.size for entry in listed)
     if whole > FREELY + MOST_TIMES * size:

@@ -42,6 +42,9 @@ def open_code(summary: description.BundleDescription, bundle: Path, at_commit: b
 def _find_repository(commit: str) -> Path:
     """Find the repository whose history has the code to run: that of this package, or for an installed package the
     clone that the command runs in.
+
+    Raises:
+        PlumblineError: it runs in no clone; in another repository a commit would be other code, and is not run.
     """
     own = code_hash.PACKAGE.parents[1]
     if (own / ".git").exists():
@@ -69,6 +72,9 @@ def _is_clone(top: Path) -> bool:
 def _check_out(repository: Path, commit: str, folder: Path) -> None:
     """Write `src` and `studies` of a commit into a folder, by a separate index. git writes nothing outside of the
     folder, a link as a plain file, and lines as they are in the commit. (Once the code of studies was in `src`.)
+
+    Raises:
+        PlumblineError: it has no `src`, or git refuses to write one of them.
     """
     environment = os.environ | {"GIT_INDEX_FILE": str(folder / "index")}
     # A shared index would stay behind in the repository.

@@ -110,6 +110,9 @@ def rebuild_bundle(
         at_commit: make them with the code of the bundle's commit, from a clone's history (`commit_code`).
         any_commit: make them even where this code would make some of them otherwise.
         any_versions: make them even where packages that decide bytes are of other versions.
+
+    Raises:
+        PlumblineError: the archive is damaged or not a bundle; packages or code are others than those it was made with.
     """
     summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
     otherwise = _compare_versions(summary, bundle, allowed=any_versions)
@@ -246,7 +249,11 @@ def _print_errors_once(files: list[Path]) -> str:
 
 
 def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) -> None:
-    """Put the code of studies next to the files that a bundle brings of them. The bundle's is never run."""
+    """Put the code of studies next to the files that a bundle brings of them. The bundle's is never run.
+
+    Raises:
+        PlumblineError: there is some in the bundle.
+    """
     if brought := [name for name in listed if study_folders.is_code(name)]:
         raise PlumblineError(f"{bundle}: {brought[0]} is code, which no bundle of Plumbline brings; it is not rebuilt")
     for path in sorted(studies.glob("*/**/*.py")):
@@ -257,7 +264,11 @@ def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) 
 
 
 def _compare_versions(summary: description.BundleDescription, bundle: Path, *, allowed: bool) -> list[str]:
-    """List the packages that have other versions here, each with both versions."""
+    """List the packages that have other versions here, each with both versions.
+
+    Raises:
+        PlumblineError: there are such, and it is not `allowed`.
+    """
     here = description.read_versions()
     other = [
         name for name, version in summary.versions.items() if name in description.PACKAGES and here.get(name) != version

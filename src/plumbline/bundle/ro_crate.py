@@ -70,6 +70,9 @@ def read_crate(document: Any, where: str) -> dict[str, ArchivedFile]:
 
     Returns:
         Name -> the file's entry.
+
+    Raises:
+        PlumblineError: naming the entity and what it lacks.
     """
 
     def require(holds: bool, problem: str) -> None:

@@ -44,7 +44,11 @@ def arguments() -> command_line.Parser:
 
 
 def _require_own_folder(out: Path, spec: RunSpec) -> None:
-    """Refuse a folder that holds what another run left, which the present one would replace."""
+    """Refuse a folder that holds what another run left, which the present one would replace.
+
+    Raises:
+        PlumblineError: naming both.
+    """
     try:
         outcome = parse_json((out / "outcome.json").read_bytes())
     except (OSError, ValueError):

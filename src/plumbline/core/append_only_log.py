@@ -88,6 +88,9 @@ class AppendOnlyLog:
 
         Returns:
             The content, and the number of bytes of the torn line.
+
+        Raises:
+            PlumblineError: the file cannot be read, or a line is broken or does not follow the one before.
         """
         try:
             content = self.path.read_bytes()

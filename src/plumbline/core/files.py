@@ -100,7 +100,11 @@ class RepeatedKey(json.JSONDecodeError):
 
 
 def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its pairs, as `json.loads(text, object_pairs_hook=refuse_repeated_keys)`."""
+    """Make an object of its pairs, as `json.loads(text, object_pairs_hook=refuse_repeated_keys)`.
+
+    Raises:
+        RepeatedKey: a key stands there twice: Python's parser would take the last value without a word.
+    """
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]

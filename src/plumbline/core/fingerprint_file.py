@@ -54,6 +54,9 @@ def write(product: str | Path, fingerprint: str, *, companions: Iterable[Path] =
 def read_verified(product: str | Path) -> dict[str, Any]:
     """Read what the small file next to `product` says, once the product is known to be the file that it was written
     for; empty if there is no small file.
+
+    Raises:
+        PlumblineError: the product has other bytes, or the small file says something else than was written.
     """
     content = read(sidecar_path(product)) or {}
     require_sealed(sidecar_path(product), content, "delete it and the file that it is of, and have that made again")
@@ -79,7 +82,11 @@ def seal(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_as_written(path: str | Path, facts: Mapping[str, Any], remedy: str) -> None:
-    """Refuse a JSON file whose `facts` are not those that were written, if it has their SHA-256."""
+    """Refuse a JSON file whose `facts` are not those that were written, if it has their SHA-256.
+
+    Raises:
+        PlumblineError: one of them is another; `remedy` says what to do.
+    """
     if OF_THE_REST in facts and (digest := _digest(facts)) != facts[OF_THE_REST]:
         raise PlumblineError(
             f"{path} is not as it was written: the sha256 of what it says is {digest}, and its {OF_THE_REST} says "
@@ -90,6 +97,9 @@ def require_as_written(path: str | Path, facts: Mapping[str, Any], remedy: str) 
 def require_sealed(path: str | Path, facts: Mapping[str, Any], remedy: str) -> None:
     """Refuse facts next to a product or a table as `require_as_written` does, and those that lost their SHA-256: the
     versions that write `files` there write it too.
+
+    Raises:
+        PlumblineError: they are not those that were written; `remedy` says what to do.
     """
     if FILES in facts and OF_THE_REST not in facts:
         raise PlumblineError(
@@ -112,7 +122,11 @@ def is_unchanged(product: str | Path) -> bool:
 
 
 def read(path: str | Path) -> dict[str, Any] | None:
-    """The content of a JSON file; None if there is no file, it may not be read, or it holds no mapping."""
+    """The content of a JSON file; None if there is no file, it may not be read, or it holds no mapping.
+
+    Raises:
+        PlumblineError: the file system fails, so that nobody knows what is in it.
+    """
     try:
         content = parse_json(Path(path).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, ValueError, RecursionError):

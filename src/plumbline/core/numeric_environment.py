@@ -113,7 +113,11 @@ def explain_refusal(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def require_wide_products() -> None:
-    """Refuse an environment whose float32 products are not float32 (`TREATMENTS`)."""
+    """Refuse an environment whose float32 products are not float32 (`TREATMENTS`).
+
+    Raises:
+        PlumblineError: naming the variables and the remedy.
+    """
     if message := explain_refusal():
         raise PlumblineError(message)
 

@@ -76,6 +76,9 @@ def require(folder: Path, manifest: Mapping[str, Any], name: str) -> str | None:
     """Compute the SHA-256 of a file in a run's folder, and compare it with the one that the trainer wrote down.
 
     None if the manifest, of an earlier version, has none.
+
+    Raises:
+        PlumblineError: it has not the bytes that the trainer wrote.
     """
     expected = manifest.get("files", {}).get(name, {}).get("sha256")
     if expected is None:
@@ -144,7 +147,11 @@ def read_export_record(folder: Path) -> dict[str, Any]:
 
 
 def require_unchanged_export(folder: Path) -> None:
-    """Refuse an exported folder of which a file is no longer the one that was exported; other folders pass."""
+    """Refuse an exported folder of which a file is no longer the one that was exported; other folders pass.
+
+    Raises:
+        PlumblineError: naming the file and both hashes.
+    """
     for name, expected in read_export_record(folder).get("files", {}).items():
         path = folder / name
         sha256 = sha256_file(path) if path.is_file() else "missing"

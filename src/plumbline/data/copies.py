@@ -124,7 +124,11 @@ def count(hash_files: Mapping[str, Path], rule: CopyRule) -> CopyCount:
 
 
 def leave_out(folder: Path, copies: CopyCount, described: dict[str, dict[str, Any]], corpus: str) -> None:
-    """Write the files again without the lines that the rule leaves out, and correct what is `described` of each side."""
+    """Write the files again without the lines that the rule leaves out, and correct what is `described` of each side.
+
+    Raises:
+        PlumblineError: nothing would be left of a side.
+    """
     for split, leaves in copies.left_out.items():
         if leaves.all():
             [other] = set(_SPLITS) - {split}

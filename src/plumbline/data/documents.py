@@ -66,6 +66,9 @@ def gather(
 
     Returns:
         The content of documents.json.
+
+    Raises:
+        PlumblineError: two documents share an id, or one side of the split is empty.
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files next to it, which now change

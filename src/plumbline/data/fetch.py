@@ -32,6 +32,9 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
 
     Returns:
         What was done, as text.
+
+    Raises:
+        PlumblineError: the index cannot be reached or lacks that version, or the hash differs.
     """
     if out.is_file():
         if sha256_file(out) == sha256:

@@ -44,6 +44,9 @@ def measure(texts: Iterable[str], kind: str, vocabulary: int, wheel: Path | None
 
     Returns:
         `bytes_per_token`, with the documents, bytes and tokens of the sample.
+
+    Raises:
+        PlumblineError: there is no text.
     """
     from plumbline.data import tokenizer  # here, because other sources need not have it imported
     from plumbline.data.text_cleaning import spans
@@ -134,6 +137,9 @@ def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
 def read_short(out: Path) -> dict[str, Any] | None:
     """Read `hub.short` in `out`: a data set and the bytes of text that would have been enough; None if there is
     none.
+
+    Raises:
+        PlumblineError: it cannot be read.
     """
     path = out / SHORT
     try:

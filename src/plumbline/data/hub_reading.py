@@ -41,6 +41,9 @@ def source(options: argparse.Namespace, licence: str) -> tuple[Iterator[Document
 
     Returns:
         The documents, what documents.json states of them, and what was read of them so far, None if nothing is kept.
+
+    Raises:
+        PlumblineError: as `hub.documents`, `hub.pin_revision`, `StreamCache`, `budget.measure`; two flags that clash.
     """
     if not options.hub_dataset:
         raise PlumblineError(f"{name_key(options.corpus, 'hub.path')}: missing; source hub needs a data set")

@@ -115,7 +115,11 @@ class Pack:
         return fingerprint(self.manifest)
 
     def require_context(self, context: int) -> None:
-        """Refuse a model's context that is not the pack's."""
+        """Refuse a model's context that is not the pack's.
+
+        Raises:
+            PlumblineError: it is longer (there are no such sequences), or shorter (tokens would be dropped silently).
+        """
         if context != self.context:
             comparison = "longer" if context > self.context else "shorter"
             raise PlumblineError(
@@ -157,6 +161,9 @@ def batch_indices(pack: Pack, data_seed: int, step: int, sequences_per_batch: in
 
     Batches run on through the epochs: one may straddle the end of an epoch and the start of the next, which has an
     order of its own. A rank takes its slice of this array.
+
+    Raises:
+        PlumblineError: a negative step, or fewer than one sequence per batch.
     """
     if step < 0 or sequences_per_batch < 1:
         raise PlumblineError(f"step {step} and sequences per batch {sequences_per_batch} must be at least 0 and 1")

@@ -197,6 +197,9 @@ class StreamCache:
     def before(self, split: str) -> Path | None:
         """The finished documents of one side from an earlier fetch, to which the new ones are added; None if there
         are none.
+
+        Raises:
+            PlumblineError: the file is not what was written then.
         """
         if not self.whole["folder"]:
             return None

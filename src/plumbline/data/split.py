@@ -111,6 +111,9 @@ class DocumentShuffle:
 
         Args:
             sizes: what `save` returned.
+
+        Raises:
+            PlumblineError: the files hold less than was saved.
         """
         names = {self._path(number).name for number in sizes}
         for path in self._folder.iterdir():
@@ -359,7 +362,11 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes | bytearray]:
 
 
 def _read_written(path: Path, crc: int) -> Iterator[bytes | bytearray]:
-    """The lines of a file of the shuffle; at its end, what was read is compared with what was written."""
+    """The lines of a file of the shuffle; at its end, what was read is compared with what was written.
+
+    Raises:
+        PlumblineError: they differ. It may have lain there for weeks, between two parts of a fetch.
+    """
     computed = 0
     with open(path, "rb") as file:
         for line in read_lines(file):

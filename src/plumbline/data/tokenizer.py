@@ -51,7 +51,11 @@ class Tokenizer:
     """
 
     def __init__(self, path: str | Path, separator: int | None = None) -> None:
-        """Read a tokenizer.json. `separator`: the id that ends a document, where it is not that of `<|endoftext|>`."""
+        """Read a tokenizer.json. `separator`: the id that ends a document, where it is not that of `<|endoftext|>`.
+
+        Raises:
+            PlumblineError: no such file, or not a tokenizer.
+        """
         self.path = Path(path)
         if not self.path.is_file():
             raise PlumblineError(f"there is no tokenizer {self.path}; make it with python -m plumbline.data.tokenizer")
@@ -61,7 +65,11 @@ class Tokenizer:
 
     @functools.cached_property
     def eot(self) -> int:
-        """Id of the separator, which follows every document."""
+        """Id of the separator, which follows every document.
+
+        Raises:
+            PlumblineError: none was given, and there is no entry `<|endoftext|>`.
+        """
         separator = self._tokenizer.token_to_id(SEPARATOR) if self._separator is None else self._separator
         if separator is None:
             raise PlumblineError(f"{self.path}: there is no entry {SEPARATOR}, which separates documents")

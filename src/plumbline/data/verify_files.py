@@ -63,6 +63,9 @@ def verify_documents(path: Path) -> str | None:
     """Verify a file of documents by the documents.json next to it, as `verify_files` does; returns its SHA-256.
 
     None for a file by itself, next to which there is none.
+
+    Raises:
+        PlumblineError: its bytes are not those that were written, or documents.json is damaged.
     """
     manifest = path.with_name(DOCUMENTS)
     if not manifest.is_file():

@@ -103,7 +103,11 @@ def items(task: Task, checked_items: list[Item], where: Callable[[int], str]) ->
 
 
 def subject(task: Task, name: str, where: str) -> None:
-    """Refuse a subject that the harness does not have; `where` begins the message."""
+    """Refuse a subject that the harness does not have; `where` begins the message.
+
+    Raises:
+        PlumblineError: naming the nearest that it has.
+    """
     subjects = [leaf.removeprefix(f"{task.name}_") for leaf in harness_tasks.subjects(task)]
     if name not in subjects:
         raise PlumblineError(

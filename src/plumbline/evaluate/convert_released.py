@@ -106,7 +106,11 @@ def _paths(mapping: Any) -> Iterator[str]:
 
 
 def read(path: Path) -> list[Any]:
-    """What a file of a release holds: lines of JSON, a JSON list, rows of CSV, label lines; of a folder, each file."""
+    """What a file of a release holds: lines of JSON, a JSON list, rows of CSV, label lines; of a folder, each file.
+
+    Raises:
+        PlumblineError: the file is absent or is not what its name says.
+    """
     if path.is_dir():
         return [_parse(file.read_text(encoding="utf-8"), str(file)) for file in sorted(path.iterdir())]
     if not path.is_file():

@@ -85,7 +85,11 @@ def _make_value(rule: Any, source: Any, source_name: str, field: str) -> Any:
 
 
 def _look_up(source: Any, path: str, source_name: str, field: str) -> Any:
-    """Look up the value at a path."""
+    """Look up the value at a path.
+
+    Raises:
+        MissingField: there is none; the message names the nearest field.
+    """
     head, _, rest = path.partition(".")
     try:
         if head == "*":

@@ -20,7 +20,11 @@ END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>")
 
 
 def end_of_text(tokenizer: Tokenizer) -> int:
-    """Return the id of the token that separates documents."""
+    """Return the id of the token that separates documents.
+
+    Raises:
+        PlumblineError: the tokenizer has none.
+    """
     for name in END_OF_TEXT:
         if (token := tokenizer.token_to_id(name)) is not None:
             return token
@@ -100,7 +104,11 @@ class CheckpointLM(TemplateLM):
         raise PlumblineError("tasks that generate text are not supported; every suite here scores given answers")
 
     def _loglikelihood_tokens(self, requests: Sequence, **kwargs: object) -> list[tuple[float, bool]]:
-        """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation)."""
+        """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation).
+
+        Raises:
+            PlumblineError: a continuation of no tokens, or a log-probability that is no number.
+        """
         segments: list[TokenSegment] = []
         for index, (key, context, continuation) in enumerate(requests):
             if not continuation:

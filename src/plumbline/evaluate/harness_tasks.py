@@ -67,7 +67,11 @@ def leaves(task: Task, path: Path, limit: int | None) -> dict[str, ConfigurableT
 
 
 def examples(task: Task, solved: list[Item], subject: str) -> list[Item]:
-    """The solved examples that a question's are drawn from: those of its subject, where the task has subjects."""
+    """The solved examples that a question's are drawn from: those of its subject, where the task has subjects.
+
+    Raises:
+        PlumblineError: they are fewer than the task shows.
+    """
     chosen = solved if task.subjects is None else [item for item in solved if item["subject"] == subject]
     if task.few_shot and len(chosen) < task.few_shot.number:
         raise PlumblineError(
@@ -78,7 +82,11 @@ def examples(task: Task, solved: list[Item], subject: str) -> list[Item]:
 
 
 def parts(task: Task, items: list[Item], limit: int | None, where: str) -> dict[str, tuple[Path, list[Item]]]:
-    """The harness's YAML and the items of each of its tasks that `task` consists of, of items that `where` holds."""
+    """The harness's YAML and the items of each of its tasks that `task` consists of, of items that `where` holds.
+
+    Raises:
+        PlumblineError: a subject is not one of the harness's.
+    """
     plain = TASK_FOLDER / task.harness
     if task.subjects is None:
         return {task.name: (plain, items[:limit])}

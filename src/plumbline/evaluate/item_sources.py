@@ -28,7 +28,11 @@ _MARKER = re.compile(r"(?:^|\n)\s*([A-E])\. ")
 
 
 def hub_data_set(task: Task) -> HubData:
-    """The data set of the hub that a task's file names."""
+    """The data set of the hub that a task's file names.
+
+    Raises:
+        PlumblineError: its file names none.
+    """
     if task.hub is None:
         raise PlumblineError(
             f"{task.file}: hub: the file names no data set, and items are asked of the hub; add `hub`, or use "

@@ -123,6 +123,9 @@ def require_held_out(folder: Path, tokenizer: Path, manifest: Mapping[str, Any])
 
     Args:
         manifest: of the run.
+
+    Raises:
+        PlumblineError: they were made from another file of documents, by a split of its own.
     """
     packs = packs_folder(tokenizer)
     documents_sha256 = (fingerprint_file.read(fingerprint_file.sidecar_path(folder / INDEX)) or {}).get(

@@ -44,7 +44,11 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def read_tokenizer(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> Any:
-    """The folder's own tokenizer as transformers reads it, or else the tokenizer.json that is given."""
+    """The folder's own tokenizer as transformers reads it, or else the tokenizer.json that is given.
+
+    Raises:
+        PlumblineError: there is none, or it cannot be read.
+    """
     from transformers import AutoTokenizer
 
     from plumbline.model import hugging_face_folder

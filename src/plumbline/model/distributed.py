@@ -112,7 +112,11 @@ class RankGroup:
             distributed.barrier()
 
     def poll(self, stop: StopRequest) -> None:
-        """Leave the work if any rank was asked to stop: a signal to one of them stops them all at the same place."""
+        """Leave the work if any rank was asked to stop: a signal to one of them stops them all at the same place.
+
+        Raises:
+            StopRequested: a signal has come to this or another rank.
+        """
         if self.world == 1:
             stop.poll()
         elif self.sum([float(stop.requested)])[0]:
@@ -222,6 +226,9 @@ def parallel(model: nn.Module, ranks: RankGroup, strategy: Strategy) -> nn.Modul
     """Wrap `model` for training by all ranks: DDP keeps it whole on each, FSDP2 shards its parameters in place.
 
     Gradients are averaged over the ranks; the loss is scaled so that this is the gradient of the batch's mean.
+
+    Raises:
+        PlumblineError: layers that share their weights are to be sharded.
     """
     if ranks.world == 1:
         return model

@@ -42,6 +42,9 @@ def gpt2(model: Any) -> Decoder:
 
     Args:
         model: the library's GPT2LMHeadModel.
+
+    Raises:
+        PlumblineError: it does something that no component here does.
     """
     config = model.config
     unusual = [

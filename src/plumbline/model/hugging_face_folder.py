@@ -49,6 +49,9 @@ _PACKED = 8
 def library_errors(folder: Path) -> Iterator[None]:
     """Turn whatever transformers raises on the files of a folder into a sentence that names it, and keep it from
     printing reports of its own.
+
+    Raises:
+        PlumblineError: in place of the library's error, except that a disk is full or fails.
     """
     from transformers.utils import logging
 
@@ -72,7 +75,11 @@ def library_errors(folder: Path) -> Iterator[None]:
 
 
 def read_model_type(folder: Path) -> str:
-    """Read which model of the library a folder's configuration is of; nothing is built."""
+    """Read which model of the library a folder's configuration is of; nothing is built.
+
+    Raises:
+        PlumblineError: it is no configuration, or names no model type.
+    """
     kind = _read_json_object(folder / CONFIG).get("model_type")
     if not isinstance(kind, str):
         raise PlumblineError(f"{folder / CONFIG}: model_type is missing, by which transformers knows a model; save the "

@@ -73,7 +73,11 @@ class TensorHeader(NamedTuple):
 
 
 def read_headers(path: Path, remedy: str) -> dict[str, TensorHeader]:
-    """What a safetensors file says of each of its tensors, by name; no tensor is read."""
+    """What a safetensors file says of each of its tensors, by name; no tensor is read.
+
+    Raises:
+        PlumblineError: it is no such file, or not whole; `remedy` says what to do.
+    """
     headers: dict[str, TensorHeader] = {}
     try:
         with name_in_errors(path), safe_open(path, framework="pt") as file:

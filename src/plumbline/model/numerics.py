@@ -54,6 +54,9 @@ def require_float32(device: torch.device) -> None:
 
     That is one whose environment narrows them (`plumbline.core.numeric_environment`), or in which a product that is
     probed is off by more than float32's rounding, whatever the reason.
+
+    Raises:
+        PlumblineError: naming the variable, or the error of the product.
     """
     numeric_environment.require_wide_products()
     _turn_tf32_off()
@@ -85,7 +88,11 @@ def _multiply_by_torch(x_XI: torch.Tensor, y_OI: torch.Tensor) -> torch.Tensor:
 
 
 def require_precision(precision: Precision, device: torch.device) -> None:
-    """Refuse a precision that a device does not compute at."""
+    """Refuse a precision that a device does not compute at.
+
+    Raises:
+        PlumblineError: naming both, and what to choose instead.
+    """
     if precision == "bfloat16_inputs" and device.type != "cpu":
         raise PlumblineError(
             f"train.precision 'bfloat16_inputs' is computed on processors alone, and this is {device}: its library has "

@@ -12,6 +12,9 @@ def share_weights(layers: nn.ModuleList) -> None:
 
     A later layer holds them as plain attributes, so that `named_parameters` and `state_dict` have each once. What
     differs between layers and is no parameter, such as their place in a cache, stays their own.
+
+    Raises:
+        PlumblineError: layers have other parameters than the first one.
     """
     first = dict(layers[0].named_parameters())
     for number, layer in enumerate(layers[1:], start=1):

@@ -166,7 +166,11 @@ def remove(leftover: UnneededFile) -> str | None:
 
 
 def restart(state: Path) -> Path:
-    """Set the state of a run aside, so that its next start begins at step 0; returns where the state is now."""
+    """Set the state of a run aside, so that its next start begins at step 0; returns where the state is now.
+
+    Raises:
+        PlumblineError: there is no such state, or a trainer is running in it.
+    """
     if not state_records.is_state(state) or state_records.is_aside(state.name):
         raise PlumblineError(
             f"--restart: {state} is not the state of a run; give work/<preset>/state/<study>/.../s<seed>"

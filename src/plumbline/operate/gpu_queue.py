@@ -66,7 +66,11 @@ def list_devices() -> list[str]:
 
 
 def lock_folder() -> Path:
-    """Make the folder of the lock files, one a user and host, and return it."""
+    """Make the folder of the lock files, one a user and host, and return it.
+
+    Raises:
+        PlumblineError: the folder belongs to somebody else.
+    """
     chosen = os.environ.get("PLUMBLINE_DEVICE_LOCKS")
     # Not the temporary folder, nor XDG_RUNTIME_DIR: both may differ between two sessions of one user.
     folder = Path(chosen) if chosen else Path(f"/tmp/plumbline-devices-{os.getuid()}-{socket.gethostname()}")
@@ -82,6 +86,9 @@ def lock_devices(number: int, names: list[str], folder: Path) -> list[str]:
     One process at a time waits at the head of the queue; it keeps what it already has, and nobody else may take
     meanwhile. So two processes can never hold parts of what both need, and one that needs many is not starved by
     those that need one.
+
+    Raises:
+        PlumblineError: there are fewer devices than that.
     """
     if number > len(names):
         raise PlumblineError(

@@ -153,7 +153,11 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         return 0 if self.device == "cpu" else devices
 
     def devices_of(self, run: Run) -> int:
-        """Look up how many devices train a run."""
+        """Look up how many devices train a run.
+
+        Raises:
+            PlumblineError: the machine has no number for runs of this size.
+        """
         if run.size not in self.devices:
             raise PlumblineError(
                 f"config/machines.yaml: {self.name}.devices: no number for the size {run.size!r} of {run.key} (there "
@@ -221,7 +225,11 @@ def for_preset(config: dict[str, Any], *, machine_is_named: bool) -> dict[str, A
 
 
 def replace_price(machine: Machine, price: float) -> Machine:
-    """Copy a machine with another price for a device-hour."""
+    """Copy a machine with another price for a device-hour.
+
+    Raises:
+        PlumblineError: the price is negative.
+    """
     if not 0 <= price < float("inf"):
         raise PlumblineError(f"--device-hour-price {price:g}: a price is a number that is not negative")
     return structs.replace(machine, price=price)

@@ -29,6 +29,9 @@ def merge_config_arguments(workflow: Any) -> None:
 
     To be called before `configfile:`. The processes that run jobs read no profiles. They are given what is in force
     here on their command line, by every executor, and change nothing.
+
+    Raises:
+        PlumblineError: the words cannot be found in the command line, or a file's YAML cannot be meant.
     """
     for path in (CONFIG, *snakemake_internals.config_files(workflow)):
         if path.exists() and not isinstance(read_yaml(path), dict):
@@ -42,6 +45,9 @@ def merge_resource_arguments(workflow: Any) -> None:
     """Make a workflow use the resources of all profiles and of its command line, the last word of each winning.
 
     To be called before the first rule. The processes that run jobs are given what is in force here.
+
+    Raises:
+        PlumblineError: the words cannot be found in the command line.
     """
     if not (snakemake_internals.is_main_process(workflow) and is_snakemake_command()):
         return
@@ -80,6 +86,9 @@ def collect_words(argv: Sequence[str], in_force: list[str]) -> list[str]:
     Args:
         argv: Snakemake's command line, without the program.
         in_force: the words that Snakemake itself uses.
+
+    Raises:
+        PlumblineError: Snakemake goes by other words than this reads.
     """
     files = snakemake_internals.profile_files(argv)
     of_profiles = [use for use in map(profile_words, files) if use]
@@ -94,7 +103,11 @@ def collect_words(argv: Sequence[str], in_force: list[str]) -> list[str]:
 
 
 def profile_file(profile: str | Path) -> Path:
-    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it searches for."""
+    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it searches for.
+
+    Raises:
+        PlumblineError: there is none.
+    """
     path = snakemake_internals.find_profile(str(profile))
     if path is None:
         raise PlumblineError(f"--profile {profile}: no config.v9+.yaml in that directory")
@@ -102,7 +115,11 @@ def profile_file(profile: str | Path) -> Path:
 
 
 def profile_words(path: Path, key: str = "config") -> list[str]:
-    """Read the words of a profile's `config:`, or of another of its keys, as Snakemake reads them."""
+    """Read the words of a profile's `config:`, or of another of its keys, as Snakemake reads them.
+
+    Raises:
+        PlumblineError: the file is not YAML, has a key twice, or an expression of it cannot be worked out here.
+    """
     from configargparse import ConfigFileParserException
 
     read_yaml(path)

@@ -72,7 +72,11 @@ class Configuration:
         return [*self.studies.values(), *([self.mine.study] if self.mine else [])]
 
     def run(self, study: str, scale: str, method: str, seed: str | int) -> Run:
-        """The run that a rule's wildcards name, those of a rule that scores among them."""
+        """The run that a rule's wildcards name, those of a rule that scores among them.
+
+        Raises:
+            PlumblineError: no study of the configuration has such a run.
+        """
         key = f"{study}/{scale}/{method}/s{seed}"
         if key in self.scored_runs and key not in self.every_run:
             return self.scored_runs[key]
@@ -105,14 +109,22 @@ class Configuration:
         return self.scored_runs[key]
 
     def study(self, name: str) -> Study:
-        """Look up a study of the configuration by its name."""
+        """Look up a study of the configuration by its name.
+
+        Raises:
+            PlumblineError: the configuration does not name it, or it is broken.
+        """
         self.require_whole(name)
         if name not in self.studies:
             raise PlumblineError(f"config/config.yaml: studies: {name!r} is not among {sorted(self.studies)}")
         return self.studies[name]
 
     def require_whole(self, study: str) -> None:
-        """Refuse what needs a study that cannot be loaded."""
+        """Refuse what needs a study that cannot be loaded.
+
+        Raises:
+            PlumblineError: with the reason.
+        """
         if study in self.broken:
             raise PlumblineError(self.broken[study])
 
@@ -127,6 +139,9 @@ class Configuration:
     def require_context(self, corpus: str, context: int) -> None:
         """Refuse packs that no run would read, of this preset or of the papers' sizes: the GPU check trains at a
         paper's length on a smaller preset's corpus.
+
+        Raises:
+            PlumblineError: naming the context lengths that runs train at.
         """
         if context not in self.contexts[corpus] and context not in self._find_paper_contexts(corpus):
             raise PlumblineError(

@@ -70,7 +70,11 @@ class UserTokenFiles:
         return [self.paths.tokenizer(name)] if self.files(name) else []
 
     def require(self) -> None:
-        """Check, before anything is planned, that each corpus's YAML states what its token files need."""
+        """Check, before anything is planned, that each corpus's YAML states what its token files need.
+
+        Raises:
+            PlumblineError: naming the key and what to write there.
+        """
         for name, read in self.configuration.corpora.items():
             if self._mixes(name):
                 continue  # whose files they are, texts or tokens, cannot be known

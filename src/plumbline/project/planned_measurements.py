@@ -23,7 +23,11 @@ class PlannedMeasurements:
         return {item.key: item for study in self.configuration.studies.values() for item in study.measurements.values()}
 
     def one(self, study: str, name: str) -> Measurement:
-        """Look up the measurement that a rule's wildcards name."""
+        """Look up the measurement that a rule's wildcards name.
+
+        Raises:
+            PlumblineError: no study of the configuration has it.
+        """
         planned = self.all
         key = f"measured/{study}/{name}"
         if key not in planned:
@@ -52,7 +56,11 @@ class PlannedMeasurements:
         return [self.paths.measurement(measurement, ending) for measurement in read for ending in ("parquet", "json")]
 
     def refuse(self, path: str) -> list[str]:
-        """Refuse a path of a measurement that is not there, and name the nearest one."""
+        """Refuse a path of a measurement that is not there, and name the nearest one.
+
+        Raises:
+            PlumblineError: always, naming both.
+        """
         study, name, *_ = [*path.split("/")[1:], ""]
         self.one(study, name.partition(".")[0])
         raise PlumblineError(f"nothing makes {self.paths.work}/{path}")

@@ -24,7 +24,11 @@ class StudyTargets:
         self.configuration, self.paths, self.measurements = configuration, paths, measurements
 
     def entry(self, study: str, target: str, kind: str) -> dict[str, Any]:
-        """Look up what a study's YAML states of a table or figure (`kind`)."""
+        """Look up what a study's YAML states of a table or figure (`kind`).
+
+        Raises:
+            PlumblineError: the study has no such target.
+        """
         entries = self.configuration.study(study).definition["targets"]
         names = [name for name, entry in entries.items() if entry["kind"] == kind]
         if target not in names:
@@ -93,7 +97,11 @@ class StudyTargets:
         return sorted(paths | set(self.list_printed_files(study)))
 
     def list_printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
-        """List the files of a study's printed numbers, all of them or those named without their ending."""
+        """List the files of a study's printed numbers, all of them or those named without their ending.
+
+        Raises:
+            PlumblineError: there is no such file.
+        """
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
         root = self.configuration.root
         folder = study_folders.folder(code_of, root) / study_folders.PUBLISHED

@@ -125,7 +125,11 @@ class Expression(ExpressionOperand):
         return self
 
     def one(self) -> tuple[Interval, Interval]:
-        """Its value at the printed inputs, and its range over everything that rounds to them."""
+        """Its value at the printed inputs, and its range over everything that rounds to them.
+
+        Raises:
+            PlumblineError: it stands for several numbers.
+        """
         if self.several:
             raise PlumblineError(f"{self.text} is a list of numbers; count it, add it up or take one of it")
         return self.printed[0], self.ranges[0]
@@ -245,6 +249,9 @@ def audit_function(
     Args:
         meaning: what it gives, as the page of the audit prints it.
         spans: its value is a range between two ends, even for exact inputs.
+
+    Raises:
+        PlumblineError: the name is taken, by a function of the audit's or of another study's.
     """
 
     def register(compute: Callable[..., Interval]) -> Callable[..., Expression]:

@@ -41,7 +41,11 @@ def high(interval: Interval) -> float:
 
 
 def whole_numbers(interval: Interval) -> tuple[int, int]:
-    """The smallest and the largest whole number in an interval: of a count that is read as a rounded number."""
+    """The smallest and the largest whole number in an interval: of a count that is read as a rounded number.
+
+    Raises:
+        PlumblineError: it holds none, or more than a thousand.
+    """
     first, last = math.ceil(low(interval)), math.floor(high(interval))
     if not first <= last < first + 1000:
         raise PlumblineError(f"{low(interval):g} to {high(interval):g} is no count; exact(...) is not rounded")
@@ -49,7 +53,11 @@ def whole_numbers(interval: Interval) -> tuple[int, int]:
 
 
 def clip_to_1(interval: Interval) -> Interval:
-    """What of an interval lies from -1 to 1: a cosine or correlation that rounds to 1 is not above it."""
+    """What of an interval lies from -1 to 1: a cosine or correlation that rounds to 1 is not above it.
+
+    Raises:
+        PlumblineError: nothing does.
+    """
     if not (low(interval) <= 1 and high(interval) >= -1):
         raise PlumblineError(f"{low(interval):g} to {high(interval):g} is not from -1 to 1")
     return span(max(low(interval), -1.0), min(high(interval), 1.0))

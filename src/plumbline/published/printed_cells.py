@@ -40,7 +40,11 @@ class PrintedTable:
         return {row: text for row in self.rows if (text := self._find_text(row, column))}
 
     def __getitem__(self, cell: tuple[str, str]) -> PrintedNumber:
-        """A printed cell as a number."""
+        """A printed cell as a number.
+
+        Raises:
+            PlumblineError: there is no such cell, or nothing is printed there.
+        """
         row, column = cell
         if not self.prints(row, column):
             raise PlumblineError(f"{self._file}: {row}.{column} is not printed")

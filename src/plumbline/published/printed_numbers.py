@@ -89,7 +89,11 @@ class PrintedNumbers:
         return sorted(path.stem for path in self.directory.glob("*.csv") if path.stem != "prose")
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        """The rows of a printed table: column -> what is printed, or an empty text."""
+        """The rows of a printed table: column -> what is printed, or an empty text.
+
+        Raises:
+            PlumblineError: also where a row has more or fewer cells than the table's head.
+        """
         path = self._require_file(f"{name}.csv")
         with path.open(newline="", encoding="utf-8") as handle:
             head, *rows = (row for row in csv.reader(handle) if row)

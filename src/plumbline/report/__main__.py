@@ -31,7 +31,11 @@ def arguments() -> Parser:
 
 
 def main() -> None:
-    """Run `plumbline report`: write the report's pages."""
+    """Run `plumbline report`: write the report's pages.
+
+    Raises:
+        PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
+    """
     options = arguments().parse_args()
     try:
         planned = load(_load_configuration(options))

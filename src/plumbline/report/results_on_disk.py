@@ -154,7 +154,11 @@ class ResultsOnDisk:
         return self._runs[key]
 
     def require_something(self) -> None:
-        """Refuse to report on a preset of which there is nothing yet."""
+        """Refuse to report on a preset of which there is nothing yet.
+
+        Raises:
+            PlumblineError: no run ended, and no product, verdict or experiment is there.
+        """
         paths = self.project.paths
         products = [product for study in self.studies.values() for product in self.products(study)]
         if any(product.made for product in products):

@@ -48,7 +48,11 @@ def arguments() -> Parser:
 
 
 def main() -> None:
-    """Print, write or check the section."""
+    """Print, write or check the section.
+
+    Raises:
+        PlumblineError: with ``--check``, the page's section is another one.
+    """
     options = arguments().parse_args()
     counts = Path(load(yaml_files.load_config()).paths.counts)
     section = describe_studies(counts)
@@ -65,7 +69,11 @@ def main() -> None:
 
 
 def replace_section(page: str, section: str) -> str:
-    """Put the section between the page's two marks."""
+    """Put the section between the page's two marks.
+
+    Raises:
+        PlumblineError: the page does not have them once.
+    """
     marked = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
     if len(marked.findall(page)) != 1:
         raise PlumblineError(f"{PAGE}: the marks {BEGIN} and {END} must be there once; restore them")

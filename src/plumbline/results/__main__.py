@@ -75,7 +75,11 @@ def main() -> None:
 
 
 def find_target(study: study_config.Study, target: str, kind: str) -> dict[str, Any]:
-    """Find the entry of a target of this kind in the study's YAML."""
+    """Find the entry of a target of this kind in the study's YAML.
+
+    Raises:
+        PlumblineError: there is no such target.
+    """
     targets = {name: entry for name, entry in study.definition["targets"].items() if entry["kind"] == kind}
     if target not in targets:
         raise PlumblineError(

@@ -86,7 +86,11 @@ def read_facts(path: Path) -> CodeFacts:
 
 
 def read_source(path: Path) -> bytes:
-    """Read a source file as it is now."""
+    """Read a source file as it is now.
+
+    Raises:
+        PlumblineError: it cannot be read.
+    """
     try:
         return path.read_bytes()
     except OSError as error:

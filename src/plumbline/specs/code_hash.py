@@ -86,7 +86,11 @@ def component_class(name: str, path: Path) -> str:
 
 @cache
 def classes() -> dict[str, dict[str, str]]:
-    """Read `code_classes.json`: component -> hash of its code -> class."""
+    """Read `code_classes.json`: component -> hash of its code -> class.
+
+    Raises:
+        PlumblineError: the file is not JSON.
+    """
     try:
         return json.loads(CLASSES.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
@@ -160,7 +164,11 @@ def resolve_import(level: int, module: str | None, path: Path, own: Path) -> str
 
 
 def file_of(module: str, own: Path) -> Path | None:
-    """The file of a module of this package, of `own` or next to it; None if it is another package's, or nobody's."""
+    """The file of a module of this package, of `own` or next to it; None if it is another package's, or nobody's.
+
+    Raises:
+        PlumblineError: it is a study, named in full.
+    """
     if module.startswith(f"{STUDIES}."):
         raise PlumblineError(
             f"{own} imports {module}: code of a study is imported by that study alone, and there as "

@@ -77,6 +77,9 @@ def combine(baseline: RunSpec, choices: Mapping[str, RunSpec]) -> RunSpec:
     """Make the spec that has in each slot of `choices` what that spec has there, and else what the baseline has.
 
     It is named after its levels, in the order of the slots, and is read by no probe.
+
+    Raises:
+        PlumblineError: there is no such slot, or no such run.
     """
     slots = list(list_choices(baseline))
     if unknown := [slot for slot in choices if slot not in slots]:

@@ -87,7 +87,11 @@ class Corpus(Struct, frozen=True, kw_only=True):
         return f"config/corpora/{self.name}.yaml"
 
     def require_folder(self) -> str:
-        """The folder of the source `local`."""
+        """The folder of the source `local`.
+
+        Raises:
+            PlumblineError: the corpus's file names none.
+        """
         if not self.folder:
             raise PlumblineError(
                 f"{self.path}: local.folder: missing; data.source `local` reads a folder of texts or of tokens: write "
@@ -103,6 +107,9 @@ class Corpus(Struct, frozen=True, kw_only=True):
         Args:
             of_the_loss: how many the validation loss is computed of.
             apart: how many its interventions read behind those.
+
+        Raises:
+            PlumblineError: naming the sizes and the file.
         """
         if self.validation is not None and of_the_loss + apart > self.validation:
             behind = f", and {apart} behind them for its interventions" if apart else ""
@@ -112,7 +119,11 @@ class Corpus(Struct, frozen=True, kw_only=True):
             )
 
     def require_pack(self, pack: str, where: str) -> None:
-        """Refuse a pack that the corpus does not have under this preset."""
+        """Refuse a pack that the corpus does not have under this preset.
+
+        Raises:
+            PlumblineError: naming the pack and the file.
+        """
         if pack not in self.packs:
             raise PlumblineError(
                 f"{where}: {self.path}: presets.{self.preset}.packs has no {pack!r}{nearest(pack, self.packs)} "

@@ -50,7 +50,11 @@ PATH = (
 
 
 def require_without(patterns: tuple[tuple[str, str], ...], text: str | None, key: str) -> None:
-    """Refuse a text that has one of the patterns, each with its message."""
+    """Refuse a text that has one of the patterns, each with its message.
+
+    Raises:
+        Fault: naming the key.
+    """
     for pattern, message in patterns:
         if text is not None and re.search(pattern, text):
             raise Fault(f"{text!r} {message}", key)

@@ -203,7 +203,11 @@ def path_of(study: str, root: Path = ROOT) -> Path:
 
 
 def load_small(study: str, root: Path = ROOT) -> SmallFile:
-    """Read a study's small.yaml; names of arms are checked by `make_specs`."""
+    """Read a study's small.yaml; names of arms are checked by `make_specs`.
+
+    Raises:
+        PlumblineError: there is no such file, or something in it cannot be meant.
+    """
     path = path_of(study, root)
     small: SmallFile = read_struct(path, SmallFile)
     if small.study != study:
@@ -216,6 +220,9 @@ def make_specs(small: SmallFile, statement: Statement, root: Path = ROOT) -> lis
 
     Of a tuned one these are the runs that choose, and those at the chosen rates, in whose place the arms' own rates
     stand, since no file says which are chosen.
+
+    Raises:
+        PlumblineError: an arm or scale is not there, or a size's changes give no valid spec.
     """
     path = str(path_of(small.study, root))
     definition = _add_sizes(small, path, root)

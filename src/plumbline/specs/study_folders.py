@@ -58,7 +58,11 @@ def folders(root: Path) -> dict[str, Path]:
 
 
 def folder(study: str, root: Path) -> Path:
-    """The folder of a study."""
+    """The folder of a study.
+
+    Raises:
+        PlumblineError: there is no such study, or as `folders`.
+    """
     by_name = folders(root)
     if study not in by_name:
         raise PlumblineError(

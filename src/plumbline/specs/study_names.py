@@ -44,7 +44,11 @@ def check_names(definition: dict[str, Any], path: str, preset: str) -> None:
 
 
 def find_entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
-    """Find a method in the YAML at `path`."""
+    """Find a method in the YAML at `path`.
+
+    Raises:
+        PlumblineError: there is none.
+    """
     if name in definition["methods"]:
         return definition["methods"][name]
     methods = [*definition["methods"], *definition.get("arms", {})]

@@ -72,7 +72,11 @@ FINDER = StudyFinder()
 
 
 def load_module(path: Path, study: str, root: Path) -> ModuleType:
-    """Import a module of a study: `path` is its file."""
+    """Import a module of a study: `path` is its file.
+
+    Raises:
+        PlumblineError: it cannot be imported.
+    """
     folder = study_folders.folder(study, root)
     FINDER.choose(study, folder)
     inside = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix("__init__").rstrip(".")
@@ -95,7 +99,11 @@ def files(study: str, kind: str, root: Path = ROOT) -> list[Path]:
 
 
 def file(study: str, kind: str, target: str, root: Path = ROOT) -> Path:
-    """The file that defines a table, figure or measurement, found without running anything."""
+    """The file that defines a table, figure or measurement, found without running anything.
+
+    Raises:
+        PlumblineError: the study has no such part, or its part no such function.
+    """
     own = folder(study, root) / kind / f"{target}.py"
     # A folder may have no `__init__.py`: each function then stands in a file of its name.
     path = own if own.is_file() or _find_module(study, kind, root) is None else _require_module(study, kind, root)
@@ -146,7 +154,11 @@ def _find_module(study: str, kind: str, root: Path) -> Path | None:
 
 
 def _require_module(study: str, kind: str, root: Path) -> Path:
-    """As `_find_module`."""
+    """As `_find_module`.
+
+    Raises:
+        PlumblineError: there is none.
+    """
     module = _find_module(study, kind, root)
     if module is None:
         place = folder(study, root)

@@ -49,7 +49,11 @@ class Suite:
         return f"{format_count(len(self.tasks), 'task')}: {', '.join(self.task_names)}"
 
     def task(self, name: str) -> Task:
-        """The task called `name`."""
+        """The task called `name`.
+
+        Raises:
+            PlumblineError: the suite has no such task.
+        """
         for task in self.tasks:
             if task.name == name:
                 return task

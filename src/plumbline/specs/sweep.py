@@ -46,6 +46,9 @@ def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: st
     points.
 
     `all` stands for the methods of the comparison, `variants` for every variant of one of them or of an arm.
+
+    Raises:
+        PlumblineError: a point is named next to its method.
     """
     methods = entry["methods"]
     if methods == "all":
@@ -74,7 +77,11 @@ def label(point: Point) -> str:
 
 
 def find_point(name: str, entry: dict[str, Any], full_name: str, where: str) -> Point:
-    """The values of the sweep point that `full_name` names in full."""
+    """The values of the sweep point that `full_name` names in full.
+
+    Raises:
+        PlumblineError: the grid has no such point.
+    """
     by_name = points(name, entry)
     if full_name in by_name:
         return by_name[full_name]
@@ -83,7 +90,11 @@ def find_point(name: str, entry: dict[str, Any], full_name: str, where: str) -> 
 
 
 def require_point(method: str, methods: dict[str, dict[str, Any]], where: str) -> None:
-    """Refuse the name of a swept method where one run is meant, which needs the name of a point."""
+    """Refuse the name of a swept method where one run is meant, which needs the name of a point.
+
+    Raises:
+        PlumblineError: naming a point.
+    """
     by_name = points(method, methods.get(method, {}))
     if by_name:
         raise PlumblineError(

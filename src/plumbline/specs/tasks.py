@@ -183,7 +183,11 @@ def list_tasks(root: Path = ROOT) -> list[str]:
 
 
 def task(name: str, root: Path = ROOT, where: str = "") -> Task:
-    """config/tasks/<name>.yaml, checked; `where` stands before the message, such as ``mine.yaml: tasks: ``."""
+    """config/tasks/<name>.yaml, checked; `where` stands before the message, such as ``mine.yaml: tasks: ``.
+
+    Raises:
+        PlumblineError: there is no such task, or its file cannot be meant.
+    """
     path = root / "config" / "tasks" / f"{name}.yaml"
     if not path.is_file():
         there = list_tasks(root)

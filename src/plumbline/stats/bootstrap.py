@@ -44,6 +44,9 @@ def bootstrap_interval(
 
     `statistic` takes an array and `axis`. NaN values are left out; `n` is how many stayed. Warns below
     eight values: three seeds have ten distinct resamples, so the interval covers far less than its name.
+
+    Raises:
+        PlumblineError: fewer than two values.
     """
     from scipy import stats
 
@@ -82,6 +85,9 @@ def probability_not_above(
 
     Zero only means that every value of one sample lies above every value of the other, or nearly so: with
     three seeds the smallest non-zero probability is of the order of 1/729.
+
+    Raises:
+        PlumblineError: a sample without values.
     """
     rng = np.random.default_rng(seed)
     means = []

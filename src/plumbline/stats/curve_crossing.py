@@ -19,6 +19,9 @@ def first_at_or_below(x: np.ndarray, y: np.ndarray, level: float) -> float:
         x: increasing positions (tokens or steps), one per evaluation.
         y: values there; NaN for an evaluation that is missing.
         level: what to reach.
+
+    Raises:
+        PlumblineError: different lengths, or x that does not increase.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if x.shape != y.shape or (np.diff(x) <= 0).any():

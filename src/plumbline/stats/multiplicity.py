@@ -62,7 +62,11 @@ def _correct(p: np.ndarray, correction: Correction) -> np.ndarray:
 
 
 def family_wise_error_rate(alpha: float, m: int) -> float:
-    """1 - (1 - alpha)^m: the chance of at least one false rejection among m independent true nulls."""
+    """1 - (1 - alpha)^m: the chance of at least one false rejection among m independent true nulls.
+
+    Raises:
+        PlumblineError: alpha outside [0, 1] or m negative.
+    """
     if not 0 <= alpha <= 1 or m < 0:
         raise PlumblineError(f"alpha must lie in [0, 1] and m be at least 0; got alpha={alpha}, m={m}")
     return -math.expm1(m * math.log1p(-alpha)) if alpha < 1 else float(m > 0)

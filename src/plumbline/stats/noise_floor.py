@@ -122,6 +122,9 @@ def spread_by_chance(methods: int, n: int, beyond: float) -> tuple[float, float]
 
     Returns:
         The median of that spread, and the chance that it is above `beyond`.
+
+    Raises:
+        PlumblineError: fewer than two methods or seeds.
     """
     if methods < 2 or n < 2:
         raise PlumblineError(f"a spread needs two methods and two seeds; got {methods=}, {n=}")

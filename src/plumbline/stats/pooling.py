@@ -94,7 +94,11 @@ def bartlett_p(groups: Iterable[Sequence[float]]) -> float:
 
 
 def compute_resolvable_gain(spread: SigmaEstimate, *, baseline: int, candidate: int, alpha: float) -> float:
-    """The true gain that a one-sided t test of fixed size finds with a chance of 80 %, were `spread.sigma` true."""
+    """The true gain that a one-sided t test of fixed size finds with a chance of 80 %, were `spread.sigma` true.
+
+    Raises:
+        PlumblineError: there are too few runs for a test.
+    """
     df = baseline + candidate - 2
     if min(baseline, candidate) < 1 or df < 1 or not 0 < alpha < 0.5:
         raise PlumblineError(

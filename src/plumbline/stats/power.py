@@ -20,6 +20,9 @@ def power_of_gain(gain: float, sigma: float, n: int, *, alpha: float = 0.05, ref
 
     `gain` and `sigma` are in the same units; d = gain / sigma. One arm has n seeds; the other k, as many or the
     `reference` seeds that it has already, where these are more.
+
+    Raises:
+        PlumblineError: sigma not above 0, n below 2, or alpha outside (0, 1).
     """
     _require_valid(sigma, alpha)
     if n < 2:
@@ -78,6 +81,9 @@ def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float
 
     Args:
         gain: at least 0, in the units of `sigma`, the true spread of one run.
+
+    Raises:
+        PlumblineError: as `compute_resolvable_distance`, or a gain below 0.
     """
     if not gain >= 0:
         raise PlumblineError(f"a gain is at least 0; got {gain}")

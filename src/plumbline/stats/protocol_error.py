@@ -68,6 +68,9 @@ def simulate_protocol(
     Args:
         statistic: "normal" treats the reference's mean and spread as known; "prediction" is `NoiseFloor.prediction`.
         gains: true gains for `ErrorRates.power`, in units of the spread.
+
+    Raises:
+        PlumblineError: no method, fewer than two runs of the reference, no world, alpha outside (0, 1).
     """
     if m < 1 or n < 2 or worlds < 1 or not 0 < alpha < 1:
         raise PlumblineError(
@@ -112,6 +115,9 @@ def simulate_pooled_test(
     Args:
         spreads: the true spread of the reference's seeds, then of each method's.
         seeds: how many each has.
+
+    Raises:
+        PlumblineError: no method apart from the reference, one without a seed, or none with two.
     """
     freedom = sum(seeds) - len(seeds)
     if len(seeds) < 2 or min(seeds) < 1 or freedom < 1:

@@ -45,6 +45,9 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
 
     Args:
         fresh_runs: a keep counts only if so many fresh runs of both arms confirm it (`FRESH_LEVEL`); 0: at once.
+
+    Raises:
+        PlumblineError: no candidate, or a design whose bank is not shared.
     """
     if candidates < 1 or design.plan != "bank":
         raise PlumblineError(f"need a candidate and plan = 'bank'; got {candidates = }, plan = {design.plan!r}")
@@ -64,7 +67,11 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
 
 
 def fwer_level(planned: int, *, alpha: float = 0.05) -> float:
-    """Compute the level of each candidate of a session with `planned` candidates."""
+    """Compute the level of each candidate of a session with `planned` candidates.
+
+    Raises:
+        PlumblineError: a number below 1, or alpha outside (0, 1).
+    """
     if planned < 1 or not 0 < alpha < 1:
         raise PlumblineError(f"need a number from 1 on and alpha in (0, 1); got {planned} and {alpha}")
     return alpha / planned

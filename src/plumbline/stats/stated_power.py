@@ -26,6 +26,9 @@ def simulate_t_test(gain: float, sigma: float, n: int, weights: tuple[float, ...
         sigma: of one run; of a paired test, of a seed's own gain, and `weights` is then (1,) and `arms` 1.
         weights: of the arms in the contrast.
         arms: whose spread is pooled, each of n seeds.
+
+    Raises:
+        PlumblineError: no degrees of freedom, or a sigma that is not above 0.
     """
     if n < 2 or not sigma > 0:
         raise PlumblineError(f"a t test needs two seeds and a sigma above 0; got {n=}, {sigma=}")

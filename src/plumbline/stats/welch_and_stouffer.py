@@ -117,7 +117,11 @@ def stouffer(p_one_sided: Iterable[float], correlation: np.ndarray | None = None
 
 
 def welch_per_task(method: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
-    """Welch per task from two frames seeds x tasks: columns difference, t, df, p, p_greater, on the tasks."""
+    """Welch per task from two frames seeds x tasks: columns difference, t, df, p, p_greater, on the tasks.
+
+    Raises:
+        PlumblineError: the two frames do not have the same tasks.
+    """
     import pandas as pd
 
     if set(method.columns) != set(baseline.columns):

@@ -14,6 +14,9 @@ def make_schedule(spec: ScheduleSpec, steps: int) -> Callable[[int], float]:
 
     Warm-up is linear: step n of `warmup_steps` gets n / warmup_steps, so the first step is not wasted at zero and step
     `warmup_steps` is at the peak. The decay then ends exactly at the last step.
+
+    Raises:
+        PlumblineError: an unknown schedule, or a warm-up that does not end within the run.
     """
     decay = load("schedule", spec.name)
     warmup = spec.warmup_steps

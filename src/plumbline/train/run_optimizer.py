@@ -93,6 +93,9 @@ class RunOptimizer:
 
         `skip`: a scalar on the device, for an optimizer that `can_skip` and interventions that need not be read at once
         in this step (`Intervention.needs_loss`): where it is 1, nothing changes.
+
+        Raises:
+            PlumblineError: an intervention stops parameters and would have them decayed all the same.
         """
         multipliers = [intervention.before_step(step) for intervention in self.interventions]
         for group in self.inner.param_groups:

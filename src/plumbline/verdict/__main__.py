@@ -242,6 +242,9 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
 def check_page(page: Path, ledger: Path | None) -> int:
     """Compare a page with its ledger; exit code 0 if it still holds, 1 if more was tried since and it has to be made
     again.
+
+    Raises:
+        PlumblineError: there is no such page, or the ledger is not what it was made with.
     """
     state = ledgers.read_statement(page)
     if state is None:

@@ -31,7 +31,11 @@ MEASURES = {
 
 
 def parse_measures(names: Iterable[str], place: str) -> tuple[str, ...]:
-    """Read the measures that have to be equal; `place`: the key or the flag that names them."""
+    """Read the measures that have to be equal; `place`: the key or the flag that names them.
+
+    Raises:
+        PlumblineError: one is none of `MEASURES`; the nearest is named.
+    """
     measures = tuple(dict.fromkeys(name.strip() for name in names))
     if unknown := [name for name in measures if name not in MEASURES]:
         raise PlumblineError(

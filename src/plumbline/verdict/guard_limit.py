@@ -52,7 +52,11 @@ class GuardLimit:
 
 
 def parse_guard_limit(name: str, text: str, place: str) -> GuardLimit:
-    """Read a limit as a file states it; `place`: its file and key."""
+    """Read a limit as a file states it; `place`: its file and key.
+
+    Raises:
+        PlumblineError: it is none.
+    """
     match = _LIMIT.fullmatch(text)
     amount = float(match[2]) if match else math.nan
     if match is None or not math.isfinite(amount) or (match[3] and amount <= 0):

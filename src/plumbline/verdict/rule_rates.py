@@ -153,7 +153,11 @@ def measure_single(
 
 
 def measure_lines(command: str, runs: MadeUpRuns, *, metric: str, most: int = MOST_OF_LINES) -> dict[float, Share]:
-    """Measure a command that is given all made-up changes at once, an object a line, and prints a word for each."""
+    """Measure a command that is given all made-up changes at once, an object a line, and prints a word for each.
+
+    Raises:
+        PlumblineError: it failed, or its lines are not as many, or not all keep, discard or undecided.
+    """
     rng, gains = np.random.default_rng(48), list(GAINS) * most
     lines = [
         _write_arms(metric, runs.higher, runs.draw(rng, runs.baseline_runs), runs.draw(rng, runs.candidate_runs, gain))

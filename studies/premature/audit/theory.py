@@ -92,6 +92,9 @@ def step_and_constant(chosen: Fraction, adjoint: Fraction) -> tuple[Fraction, Fr
 def ratio_of_steps() -> Fraction:
     """Compute |dZ_P| at a quarter of the energy R_P and equal C_t, over rho^2 = 1/16 times the other's: at most 1 by
     Eq. 59.
+
+    Raises:
+        ValueError: the two heads do not have equal C_t.
     """
     single, single_constant = step_and_constant(Fraction(1), Fraction(1))
     gated, gated_constant = step_and_constant(Fraction(1, 2), Fraction(1, 2))

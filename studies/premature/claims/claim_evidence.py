@@ -93,7 +93,11 @@ class Evidence(claim_registry.ClaimEvidence):
         return key
 
     def require_number(self, value: float, *keys: str | None) -> float:
-        """`value`, if it is a number."""
+        """`value`, if it is a number.
+
+        Raises:
+            MissingRun: it is none; one of the runs is missing, diverged, or was not read.
+        """
         expected = [key for key in keys if key is not None]
         self.used |= set(expected)
         if math.isnan(value):

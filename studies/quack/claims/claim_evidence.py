@@ -85,7 +85,11 @@ class Evidence(claim_registry.ClaimEvidence):
 
 
 def gap(first: float, other: float) -> float:
-    """How much the second loss is above the first; a loss that is infinite is a run that diverged."""
+    """How much the second loss is above the first; a loss that is infinite is a run that diverged.
+
+    Raises:
+        MissingRun: both diverged.
+    """
     if math.isinf(first) and math.isinf(other):
         raise MissingRun("diverged", "every run of both sides")
     return other - first

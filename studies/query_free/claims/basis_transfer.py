@@ -26,7 +26,11 @@ GROWN = 0.1
 
 
 def _read(e: Evidence) -> pd.DataFrame:
-    """The measurement's end, by width."""
+    """The measurement's end, by width.
+
+    Raises:
+        MissingRun: it was not made.
+    """
     table, key = e.basis_transfer, e.frames.find_measurement_key(NAME)
     if table is None:
         raise MissingRun(MISSING, key)

@@ -46,7 +46,11 @@ class Evidence(claim_registry.ClaimEvidence):
         return count_parameters(self.spec(method).model)
 
     def loss(self, method: str) -> float:
-        """The final held-out loss of a method's run."""
+        """The final held-out loss of a method's run.
+
+        Raises:
+            MissingRun: the run is missing or diverged.
+        """
         value, word = self.values.loss(method), self.values.word(method)
         self.used |= set(self.values.keys(method)) if word != MISSING else set()
         if math.isnan(value):

@@ -27,7 +27,11 @@ SEARCHED = {
 
 
 def best(e: Evidence, architecture: str) -> float:
-    """The best peak rate of an architecture's runs over the standard one."""
+    """The best peak rate of an architecture's runs over the standard one.
+
+    Raises:
+        MissingRun: a run is missing, or all of them diverged.
+    """
     losses = {method: _loss(e, method) for method in SEARCHED[architecture]}
     lowest = min(losses, key=losses.__getitem__)
     if math.isinf(losses[lowest]):

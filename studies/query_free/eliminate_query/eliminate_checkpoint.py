@@ -99,7 +99,11 @@ def eliminate(
 
 
 def find_rules(source: CheckpointOfKnownArchitecture, layer: int | None) -> list[EliminationRule]:
-    """The rules that a model's architecture allows, the preferred one first."""
+    """The rules that a model's architecture allows, the preferred one first.
+
+    Raises:
+        PlumblineError: there is none; the message says for each rule why.
+    """
     candidates = [rule for rule in RULES if rule.every_layer == (layer is None) or rule.local]
     obstacles = {rule.name: rule.obstacles(source.spec) for rule in RULES}
     rules = [rule for rule in candidates if not obstacles[rule.name]]
@@ -125,7 +129,11 @@ def refusal(source: CheckpointOfKnownArchitecture, reasons: dict[str, list[str]]
 def _write_and_read_back(
     folder: Path, source: CheckpointOfKnownArchitecture, model: Decoder, report: dict[str, Any]
 ) -> Decoder:
-    """The model as it is read from what was written; a run as a run, another one as a model."""
+    """The model as it is read from what was written; a run as a run, another one as a model.
+
+    Raises:
+        PlumblineError: what is read is not what was written.
+    """
     folder.mkdir(parents=True)
     if source.run is None or source.outcome is None:
         model_folder.write_model(folder, model)

@@ -51,7 +51,11 @@ class CheckpointOfKnownArchitecture:
 
 
 def open_source(path: Path) -> CheckpointOfKnownArchitecture:
-    """Open a checkpoint by its folder, or by the file of a run's probe point."""
+    """Open a checkpoint by its folder, or by the file of a run's probe point.
+
+    Raises:
+        PlumblineError: it is neither, or something in it is not what it should be.
+    """
     if path.is_file() and path.parent.name == POINTS:
         return _point(path)
     if (path / "manifest.json").is_file():

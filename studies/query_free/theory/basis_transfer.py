@@ -189,6 +189,9 @@ def ridge(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], strength: float) 
 
     `blocks` are points and targets (N, D). Only sums of products are kept, in float64, so there may be any number of
     points.
+
+    Raises:
+        PlumblineError: fewer points than unknowns and nothing that decides between the maps that fit them.
     """
     count, gram_DD, cross_DD = 0, torch.zeros(()), torch.zeros(())
     for x_ND, y_ND in blocks:
@@ -232,6 +235,9 @@ def fit_mlp(
     steps.
 
     The loss is sum |p - y|^2 / sum |y|^2 over the batch.
+
+    Raises:
+        PlumblineError: the fit diverged.
     """
     device, width = target.skip_DD.device, target.width
     into_FD, out_DF = (

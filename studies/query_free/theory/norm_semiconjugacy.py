@@ -102,6 +102,9 @@ def transfer_norm(
     """D' and MLP' of Eq. 11, with which D' L(x + MLP'(x)) = Theta D L(x + MLP(x)).
 
     `field` is h; `share` is lambda over lambda0 (the paper's: 1).
+
+    Raises:
+        PlumblineError: v has a zero, and D' would be the inverse of a matrix that has none.
     """
     change = semiconjugacy(basis_DD * gain_D, share)
     small = np.abs(change.diagonal_D) < 10 * np.finfo(change.diagonal_D.dtype).eps * np.abs(change.diagonal_D).max()

@@ -55,7 +55,11 @@ def product(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> np.ndarray:
 
 
 def with_absorbing_set(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> np.ndarray:
-    """The W2 nearest to `w2` for which J = `units` meets W2[:, J] W1[J, :] = -I."""
+    """The W2 nearest to `w2` for which J = `units` meets W2[:, J] W1[J, :] = -I.
+
+    Raises:
+        PlumblineError: the rows of W1 in J do not span everything (fewer than h of them, say).
+    """
     chosen, width = sorted(units), w1.shape[1]
     if np.linalg.matrix_rank(w1[chosen]) < width:
         raise PlumblineError(
@@ -68,7 +72,11 @@ def with_absorbing_set(w1: np.ndarray, w2: np.ndarray, units: Iterable[int]) -> 
 
 
 def find_absorbing_set(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None:
-    """Search for a set J with W2[:, J] W1[J, :] = -I, in float64; None: there is none."""
+    """Search for a set J with W2[:, J] W1[J, :] = -I, in float64; None: there is none.
+
+    Raises:
+        PlumblineError: the conditions leave more units open than can be tried.
+    """
     units_m, width = len(w1), w1.shape[1]
     # One column for each unit: the product of its column of W2 and its row of W1, flattened.
     columns = np.einsum("am,mb->abm", w2.astype(np.float64), w1.astype(np.float64)).reshape(-1, units_m)
@@ -97,7 +105,11 @@ def find_absorbing_set(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None
 
 
 def nearest(w1: np.ndarray, w2: np.ndarray) -> tuple[tuple[int, ...], float]:
-    """Of all 2^m sets the one with the least |W2[:, J] W1[J, :] + I|_F, and that norm divided by |I|_F."""
+    """Of all 2^m sets the one with the least |W2[:, J] W1[J, :] + I|_F, and that norm divided by |I|_F.
+
+    Raises:
+        PlumblineError: more hidden units than can be tried.
+    """
     units_m = len(w1)
     if units_m > MOST_FREE:
         raise PlumblineError(
@@ -136,7 +148,11 @@ def draw_weights(width: int, hidden: int, seed: int) -> tuple[np.ndarray, np.nda
 
 
 def units_that_show(w1: np.ndarray, v1: np.ndarray) -> tuple[int, ...]:
-    """The set J that the theorem's second half reads off V1: units of W1 whose kink has the opposite sign in V1."""
+    """The set J that the theorem's second half reads off V1: units of W1 whose kink has the opposite sign in V1.
+
+    Raises:
+        PlumblineError: V1 does not have the kinks of W1, each once.
+    """
     cosine_mm = _directions(w1) @ _directions(v1).T
     partner_m = np.abs(cosine_mm).argmax(axis=1)
     sign_m = cosine_mm[np.arange(len(w1)), partner_m]

@@ -54,6 +54,9 @@ def extra(method: str, size: DecoderSize) -> int:
     Selective attention masks with one head of each key/value group, whose output the output projection does not
     take; LayerScale has one gain vector a layer, AttnRes a query and an affine norm per sublayer, Diff-Attn an
     affine per-head norm and four vectors of half a head for lambda a layer.
+
+    Raises:
+        PlumblineError: a method that is not in the paper.
     """
     layers, width = size.layers, size.width
     query_key_norm = 2 * size.head_width * layers

@@ -74,7 +74,11 @@ class PaperSource(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def read_paper_source(folder: Path) -> PaperSource:
-    """Read what is kept of the LaTeX in a folder of tables; of typed tables nothing is."""
+    """Read what is kept of the LaTeX in a folder of tables; of typed tables nothing is.
+
+    Raises:
+        UsageError: it is not as it was written.
+    """
     path = folder / SOURCES
     if not path.is_file():
         return PaperSource()

@@ -61,7 +61,11 @@ class PaperTable:
     places: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def cell(self, row: str, column: str) -> PrintedCell:
-        """The cell of a row and a column, by their names."""
+        """The cell of a row and a column, by their names.
+
+        Raises:
+            UsageError: there is no such row or column.
+        """
         for kind, key, places in (("row", row, self._row_places), ("column", column, self._column_places)):
             if key not in places:
                 names = list(places)
@@ -76,7 +80,11 @@ class PaperTable:
         return cell.part(part) is not None and (bool(part) or cell.relation in "=<")
 
     def number(self, row: str, column: str, part: str = "") -> PrintedNumber:
-        """A cell's number, or another one that is printed with it."""
+        """A cell's number, or another one that is printed with it.
+
+        Raises:
+            UsageError: there is no such cell, or no such number stands in it.
+        """
         cell = self.cell(row, column)
         text = cell.part(part)
         if text is None or not self.prints(row, column, part):
@@ -223,7 +231,11 @@ def read_tables(folder: Path) -> list[PaperTable]:
 
 
 def check_inside(path: Path, folder: Path) -> None:
-    """Refuse a path of a folder that a link leads out of: a folder that came from elsewhere may hold one."""
+    """Refuse a path of a folder that a link leads out of: a folder that came from elsewhere may hold one.
+
+    Raises:
+        UsageError: it lies outside.
+    """
     if not path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{path}: is a link that leads out of {folder}; put a copy there instead")
 

@@ -41,7 +41,11 @@ def unpack(archive: Path) -> Iterator[Path]:
 
 
 def documents(name: str, archive: Path) -> Iterator[Document]:
-    """Read the documents of one of the five packages, named by `name`. A text that stands twice is kept once."""
+    """Read the documents of one of the five packages, named by `name`. A text that stands twice is kept once.
+
+    Raises:
+        PlumblineError: the archive cannot be read or holds no text.
+    """
     texts: set[str] = set()
     with unpack(archive) as root:
         for label, group, text in _READERS[name](root):

@@ -62,7 +62,11 @@ class ProbeSequences:
 
 
 def open_checkpoint(folder: Path, device: torch.device) -> LoadedCheckpoint:
-    """Open a model from its folder."""
+    """Open a model from its folder.
+
+    Raises:
+        PlumblineError: the folder is of no known form, or something in it is not what it should be.
+    """
     if (folder / "manifest.json").is_file():
         return _open_run(folder, device)
     if (folder / model_folder.SPEC).is_file():

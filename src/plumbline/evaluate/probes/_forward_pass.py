@@ -41,6 +41,9 @@ def read_all(
         init_seed: of the run, for probes that compare with initial weights.
         separator: the token between documents.
         others: fraction of training -> the run's model there, for probes that compare two points.
+
+    Raises:
+        PlumblineError: a probe compares with a point that is not among the others.
     """
     subject = ProbedDecoder(model, precision, init_seed)
     values = []

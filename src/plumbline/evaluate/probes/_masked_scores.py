@@ -34,7 +34,11 @@ class MaskedScores(AttentionScores):
         self.cap, self.visible_BXTT = cap, visible_BXTT
 
     def require_unmasked(self) -> MaskedScores:
-        """These scores, for who sums over all keys up to a query."""
+        """These scores, for who sums over all keys up to a query.
+
+        Raises:
+            PlumblineError: a mask leaves some of them out.
+        """
         if self.visible_BXTT is not None:
             raise PlumblineError(
                 "--checkpoint: attention with a mask that is not causal alone (a sliding window, perhaps); what is "

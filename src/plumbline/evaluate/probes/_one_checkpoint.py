@@ -21,7 +21,11 @@ from plumbline.specs.spec import ProbeSpec
 
 
 def read_single(request: argparse.Namespace, names: list[str]) -> pd.DataFrame:
-    """Read the probes `names` of the checkpoint that the command line names; write its frame, and its picture."""
+    """Read the probes `names` of the checkpoint that the command line names; write its frame, and its picture.
+
+    Raises:
+        PlumblineError: the checkpoint or the text cannot be read, they do not fit, or CUDA is requested and not there.
+    """
     cuda = torch.cuda.is_available() if request.device == "auto" else request.device == "cuda"
     if cuda and not torch.cuda.is_available():
         raise PlumblineError("--device cuda: this machine has no CUDA device; use --device cpu")
@@ -85,6 +89,9 @@ def _readable(
 ) -> dict[str, Probe]:
     """New probes by their names. Where none was chosen, those that this model cannot answer are left out, and why is
     said on stderr.
+
+    Raises:
+        PlumblineError: a probe that was chosen is one of these.
     """
     chosen = [complete("probe", {"name": name}, "--probes") for name in names]
     probes = build([ProbeSpec(name=options.pop("name"), options=options) for options in chosen])

@@ -60,7 +60,11 @@ def attention_with_hooks(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Tell probes of an attention call, and then compute it; called by the library."""
+    """Tell probes of an attention call, and then compute it; called by the library.
+
+    Raises:
+        PlumblineError: the attention is more than a softmax of scaled, capped and masked products.
+    """
     unusual = [name for name in ("s_aux", "position_bias") if others.get(name) is not None]
     if unusual:
         raise PlumblineError(

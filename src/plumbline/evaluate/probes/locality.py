@@ -53,7 +53,11 @@ class Locality(Probe):
         self.later: dict[int, torch.Tensor] = {}
 
     def begin(self, subject: ProbedModel, separator: int | None) -> None:
-        """Choose the layers of the upper half, and check that both points have as many layers."""
+        """Choose the layers of the upper half, and check that both points have as many layers.
+
+        Raises:
+            PlumblineError: they do not.
+        """
         assert self.other is not None, "locality needs the model at another point"
         if self.other.layers != subject.layers:
             raise PlumblineError(

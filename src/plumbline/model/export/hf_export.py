@@ -85,7 +85,11 @@ def beyond_llama(spec: ModelSpec) -> list[str]:
 
 
 def check_expressible(spec: ModelSpec) -> None:
-    """Refuse a model that the Llama format cannot express."""
+    """Refuse a model that the Llama format cannot express.
+
+    Raises:
+        PlumblineError: naming every component at fault.
+    """
     if others := beyond_llama(spec):
         raise PlumblineError(
             f"the Hugging Face Llama format cannot express {', '.join(others)}; use this package to run it, "

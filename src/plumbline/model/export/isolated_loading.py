@@ -15,14 +15,22 @@ class HiddenPackages:
         self.names = set(names)
 
     def find_spec(self, name, path=None, target=None):
-        """Refuse the import of one of the packages; leave any other to the finders after this one."""
+        """Refuse the import of one of the packages; leave any other to the finders after this one.
+
+        Raises:
+            ModuleNotFoundError: the module belongs to one of the packages.
+        """
         if name.partition(".")[0] in self.names:
             raise ModuleNotFoundError(f"No module named {name!r} (an exported folder must do without it)", name=name)
         return None
 
 
 def main():
-    """Load the folder, write its logits of the given tokens, and print the version of transformers."""
+    """Load the folder, write its logits of the given tokens, and print the version of transformers.
+
+    Raises:
+        SystemExit: the folder's weights are not those of its model.
+    """
     request = json.load(sys.stdin)
     sys.meta_path.insert(0, HiddenPackages(request["absent"]))
     import torch

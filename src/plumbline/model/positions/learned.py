@@ -29,6 +29,9 @@ class Learned(nn.Module):
     def embed(self, x_BTD: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """Add to the embedding (B, T, D) the vector of each token's position; padding gets that of position 0 (never
         read).
+
+        Raises:
+            PlumblineError: a sequence is longer than the training context.
         """
         attention_mask = context.attention_mask
         if attention_mask.length > self.context:

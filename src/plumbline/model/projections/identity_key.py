@@ -39,7 +39,11 @@ class IdentityKey(Projections):
 
 
 def require_filled_stream(model: ModelSpec, name: str) -> None:
-    """Refuse a model whose key/value heads do not fill the stream."""
+    """Refuse a model whose key/value heads do not fill the stream.
+
+    Raises:
+        PlumblineError: model.key_value_heads x model.head_width is not model.width.
+    """
     if model.key_value_heads * model.head_width != model.width:
         raise PlumblineError(
             f"model.projections {name!r}: the stream itself is cut into key/value heads, so model.key_value_heads x "

@@ -44,7 +44,11 @@ class IdentityQuery(Projections):
 
 
 def require_square(model: ModelSpec, name: str) -> None:
-    """Refuse a model whose heads do not fill the stream."""
+    """Refuse a model whose heads do not fill the stream.
+
+    Raises:
+        PlumblineError: model.heads x model.head_width is not model.width.
+    """
     if model.heads * model.head_width != model.width:
         raise PlumblineError(
             f"model.projections {name!r}: queries are slices of the stream, so model.heads x model.head_width "

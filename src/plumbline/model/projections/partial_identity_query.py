@@ -42,7 +42,11 @@ class PartialIdentityQuery(GroupedQuery):
 
 
 def parse_layers(layers: str, layer_count: int) -> set[int]:
-    """Parse the option `layers` into layer numbers, of a model with `layer_count` layers."""
+    """Parse the option `layers` into layer numbers, of a model with `layer_count` layers.
+
+    Raises:
+        PlumblineError: it does not name layers of the model.
+    """
     numbers = layers.split(",")
     if not all(number.strip().isdecimal() and int(number) < layer_count for number in numbers):
         raise PlumblineError(

@@ -167,7 +167,11 @@ def _count_pairs(trainer: Trainer) -> int:
 
 
 def refuse_other_questions(options: argparse.Namespace) -> None:
-    """Refuse options that have no meaning with `--at`."""
+    """Refuse options that have no meaning with `--at`.
+
+    Raises:
+        UsageError: there is one; why is said.
+    """
     for name, why in _OTHER_QUESTIONS.items():
         if getattr(options, name, None):
             raise UsageError(f"--at {options.at}: --{name.replace('_', '-')} {why}; leave out one of the two")

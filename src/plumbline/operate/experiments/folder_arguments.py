@@ -68,7 +68,11 @@ def load_baseline(options: argparse.Namespace, root: Path) -> FolderBaseline:
 
 
 def require_baseline(options: argparse.Namespace, repository: Repository) -> None:
-    """Refuse a baseline that names no commit."""
+    """Refuse a baseline that names no commit.
+
+    Raises:
+        UsageError: it names none; the branch or tag that is most like it is named.
+    """
     if options.baseline is not None and not repository.has(options.baseline):
         names = repository.names()
         raise UsageError(

@@ -123,7 +123,11 @@ class FolderBaseline:
 
     @property
     def first(self) -> Arm:
-        """What was the baseline before anything was kept."""
+        """What was the baseline before anything was kept.
+
+        Raises:
+            PlumblineError: nothing was kept yet.
+        """
         if "start" not in self.session:
             raise PlumblineError(f"{self.folder.root}: nothing was kept yet; plumbline try -m WORDS")
         return self.repository.recall(self.session["start"])
@@ -213,6 +217,9 @@ class FolderBaseline:
             arm: the candidate.
             bank: of the folder.
             page: of the try that is requested.
+
+        Raises:
+            PlumblineError: it has some; the try that they belong to is named.
         """
         begun = self.session.get("fresh_runs", {}).get(_make_key(trainer, arm))
         if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
@@ -314,7 +321,11 @@ class FolderBaseline:
         return f"It is the baseline now{flags}: the mean of its {len(decision.fresh_values)} fresh runs is {mean:.6g}."
 
     def forget(self, page: str, withdraw: Callable[[str], None]) -> Arm:
-        """Take the newest keep back, and return what is the baseline again; `withdraw` is given the page of the try."""
+        """Take the newest keep back, and return what is the baseline again; `withdraw` is given the page of the try.
+
+        Raises:
+            PlumblineError: this try made no baseline, or another was kept after it.
+        """
         keeps = self.session.get("keeps", [])
         if not keeps or keeps[-1]["page"] != page:
             newest = f"the newest is {keeps[-1]['page']}" if keeps else "nothing is kept"
@@ -329,7 +340,11 @@ class FolderBaseline:
         return before
 
     def require_same_machine(self, bank: Bank) -> None:
-        """Refuse a candidate where the bank was made on another machine than this one."""
+        """Refuse a candidate where the bank was made on another machine than this one.
+
+        Raises:
+            PlumblineError: it was; the parts that differ are named.
+        """
         trainer = self.trainer()
         runs = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
         if not runs or self.file.where.profile:

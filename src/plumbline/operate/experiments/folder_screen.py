@@ -103,7 +103,11 @@ class FolderScreen:
 
     @cached_property
     def changes(self) -> dict[str, Change]:
-        """What each idea with a patch or a branch changes in the code."""
+        """What each idea with a patch or a branch changes in the code.
+
+        Raises:
+            PlumblineError: one cannot be read, or does not apply; the key, the file and the remedy are named.
+        """
         path = Path(self.options.ideas)
         changes = {}
         for name, idea in self.ideas.ideas.items():
@@ -186,7 +190,11 @@ class FolderScreen:
         return self._arms[names]
 
     def require_different(self) -> None:
-        """Refuse two ideas that are the same; several together may well be another one, or another several."""
+        """Refuse two ideas that are the same; several together may well be another one, or another several.
+
+        Raises:
+            PlumblineError: two are; both are named.
+        """
         names = dict[str, str]()
         for name in self.ideas.ideas:
             first = names.setdefault(self.make_arm((name,)).method, name)

@@ -50,7 +50,11 @@ class ProfileRuns:
 
     @cached_property
     def profiles(self) -> list[Path]:
-        """The profiles' files: in the folder, where Snakemake searches for its own, or with Plumbline."""
+        """The profiles' files: in the folder, where Snakemake searches for its own, or with Plumbline.
+
+        Raises:
+            PlumblineError: there is none of a name.
+        """
         from plumbline.project import snakemake_internals
 
         ours, folders = package_data.folder() / "profiles", []
@@ -68,7 +72,11 @@ class ProfileRuns:
 
     @cached_property
     def settings(self) -> dict[str, object]:
-        """What the profiles contain."""
+        """What the profiles contain.
+
+        Raises:
+            PlumblineError: one cannot be read.
+        """
         from configargparse import ConfigFileParserException
 
         from plumbline.project import snakemake_internals
@@ -85,6 +93,9 @@ class ProfileRuns:
     def at_once(self) -> int:
         """How many runs are made concurrently: the profile's `jobs`, or else its `cores`; fewer where
         `plumbline.toml` limits it.
+
+        Raises:
+            PlumblineError: it contains neither, or cannot be read.
         """
         number = str(self.settings.get("jobs") or self.settings.get("cores"))
         if not number.isdecimal() or not int(number):

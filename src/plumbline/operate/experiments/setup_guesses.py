@@ -302,6 +302,9 @@ def require_python_path(command: str) -> None:
     """Refuse a command that sets PYTHONPATH to what does not go on with $PYTHONPATH.
 
     No Python process of a run would load what shifts its seed and reports how it ends.
+
+    Raises:
+        PlumblineError: with the command's part, and how it is written.
     """
     for part, value in re.findall(r"""(?<![\w$])(PYTHONPATH=("[^"]*"|'[^']*'|[^\s;&|]*))""", command):
         if "PYTHONPATH" not in value or value.startswith("'"):

@@ -53,7 +53,11 @@ def load_project(study: str, config: dict[str, Any], mine: str = "") -> Project:
 
 
 def choose_baseline(options: argparse.Namespace, study: Study) -> str:
-    """Choose the method of a study that others are compared with."""
+    """Choose the method of a study that others are compared with.
+
+    Raises:
+        PlumblineError: none is named, and the study has no reference.
+    """
     if not (baseline := options.baseline or study.reference):
         raise PlumblineError(f"the study {study.name!r} has no reference; name the baseline with --baseline")
     return str(baseline)

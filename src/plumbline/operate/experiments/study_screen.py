@@ -116,7 +116,11 @@ class StudyScreen:
 
     @cached_property
     def methods(self) -> dict[str, RunSpec]:
-        """The methods whose changes are levels, with the baseline first."""
+        """The methods whose changes are levels, with the baseline first.
+
+        Raises:
+            PlumblineError: one that was named changes more than slots.
+        """
         names = self.options.methods or [name for name in self.study.methods if name not in self.left_out]
         for name in names:
             if name in self.left_out:
@@ -128,7 +132,11 @@ class StudyScreen:
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
-        """The slots, each with the methods that bring something of their own to it."""
+        """The slots, each with the methods that bring something of their own to it.
+
+        Raises:
+            PlumblineError: there is none.
+        """
         levels = combined_methods.find_levels(self.methods, self.against)
         if not levels:
             raise PlumblineError(
@@ -144,7 +152,11 @@ class StudyScreen:
 
     @cached_property
     def refused_pairs(self) -> dict[tuple[Level, Level], str]:
-        """Pairs of levels that slots refuse -> how they say it."""
+        """Pairs of levels that slots refuse -> how they say it.
+
+        Raises:
+            PlumblineError: a level is refused without any other one.
+        """
         for level in self.levels:
             if reason := self._explain_refusal([level]):
                 raise PlumblineError(

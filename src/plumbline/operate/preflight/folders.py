@@ -71,7 +71,11 @@ def is_folder(path: str) -> bool:
 
 
 def _check_texts(corpus: Corpus) -> CheckResult:
-    """Of the source `local`."""
+    """Of the source `local`.
+
+    Raises:
+        PlumblineError: no folder, or nothing in it that can be read; OSErrors likewise.
+    """
     where, folder = name_key(corpus.name, "local.folder"), Path(corpus.require_folder())
     _require_readable(where, folder)
     files = local.files(folder, corpus.name)

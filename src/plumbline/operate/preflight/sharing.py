@@ -15,6 +15,9 @@ def require_writable_notes(directory: Path) -> None:
     """Check that this user may write `.snakemake`, where Snakemake keeps notes of every command, dry runs included.
 
     Where it cannot, Snakemake does not state why.
+
+    Raises:
+        PlumblineError: naming the folder that this user may not write.
     """
     notes = permissions.find_nearest(directory / ".snakemake")
     below = sorted(path for path in notes.iterdir() if path.is_dir()) if notes.name == ".snakemake" else []

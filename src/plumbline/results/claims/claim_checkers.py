@@ -62,6 +62,9 @@ def check(
     """Give the verdict of a claim by the rule `compare`, by default that of the claim's kind; and the reason.
 
     Without its `effect` a claim is not reproduced, whatever else agrees.
+
+    Raises:
+        PlumblineError: the claim is of no known kind.
     """
     if computed.holds is False:
         return "not reproduced", "it does not hold"

@@ -42,7 +42,11 @@ def write(frame: pd.DataFrame, path: Path, facts: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> pd.DataFrame | None:
-    """Read a measurement's frame; None if nothing was measured."""
+    """Read a measurement's frame; None if nothing was measured.
+
+    Raises:
+        PlumblineError: it and the JSON file next to it are not of one measurement.
+    """
     if not path.exists():
         return None
     import pandas as pd
@@ -55,7 +59,11 @@ def read(path: Path) -> pd.DataFrame | None:
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """Read the facts on what a measurement's frame was made with."""
+    """Read the facts on what a measurement's frame was made with.
+
+    Raises:
+        PlumblineError: the JSON file is missing, damaged, or was edited since it was written.
+    """
     try:
         content = parse_json(facts_path(path).read_text(encoding="utf-8"))
         content["frame_sha256"], content["fingerprint"]
@@ -68,7 +76,11 @@ def read_facts(path: Path) -> dict[str, Any]:
 
 
 def require_present(path: Path, fingerprint: str, key: str) -> None:
-    """Refuse a measurement's frame that was made with other code or options than the present ones (`fingerprint`)."""
+    """Refuse a measurement's frame that was made with other code or options than the present ones (`fingerprint`).
+
+    Raises:
+        PlumblineError: it was. Without a frame nothing is refused.
+    """
     if path.exists() and read_facts(path)["fingerprint"] != fingerprint:
         raise PlumblineError(
             f"{path} was measured with other code, options or specs than {key} has now; measure it again (snakemake "

@@ -32,7 +32,11 @@ from plumbline.specs.yaml_files import PRESETS
 
 
 def find_measurement(study: Study, name: str) -> Measurement:
-    """Look up a measurement of a study by its name."""
+    """Look up a measurement of a study by its name.
+
+    Raises:
+        PlumblineError: the study has none of this name under its preset.
+    """
     measurements = study.measurements
     if name not in measurements:
         raise PlumblineError(
@@ -48,6 +52,9 @@ def measure(study: Study, name: str, out: Path, report: Callable[[str], None]) -
     Args:
         out: the frame's file.
         report: called with each line of progress.
+
+    Raises:
+        PlumblineError: there is no such measurement, or it returns no frame that can be stored.
     """
     measurement = find_measurement(study, name)
     function = study_parts.function(measurement.study, "measurements", name, study.root)

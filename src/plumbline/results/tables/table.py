@@ -205,7 +205,11 @@ def missing_word(outcomes: Iterable[str]) -> str:
 
 
 def require_reference(study: Study, target: str) -> str:
-    """Look up the method that a study compares the others with."""
+    """Look up the method that a study compares the others with.
+
+    Raises:
+        PlumblineError: the study has no noise floor.
+    """
     if study.reference is None:
         raise PlumblineError(
             f"{study.file}: noise_floor: {target} measures distances from a reference and "

@@ -39,7 +39,11 @@ def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pac
 
 
 def require_one_corpus(pack: Pack, validation: Pack) -> None:
-    """Refuse packs of a run that were cut with two tokenizers, or whose documents were held out by two rules."""
+    """Refuse packs of a run that were cut with two tokenizers, or whose documents were held out by two rules.
+
+    Raises:
+        PlumblineError: naming both packs, and how they differ.
+    """
     split = ("name", "source", "split_rule")
     ours, theirs = ([each.manifest.get("corpus", {}).get(name) for name in split] for each in (pack, validation))
     if pack.tokenizer_sha256 != validation.tokenizer_sha256:
@@ -98,7 +102,11 @@ class SequencesAfterLoss:
         self.sequences = pack.sequences - first
 
     def rows(self, indices: np.ndarray) -> np.ndarray:
-        """Read several sequences, in the order of `indices`: int64 (B, T)."""
+        """Read several sequences, in the order of `indices`: int64 (B, T).
+
+        Raises:
+            PlumblineError: one of them is among the sequences of the loss, or there is none of that number.
+        """
         indices = np.asarray(indices, dtype=np.int64)
         if indices.size and not (indices.min() >= 0 and indices.max() < self.sequences):
             raise PlumblineError(
@@ -130,7 +138,11 @@ class UndeclaredHeldOut:
 
 
 def restrict_validation(hook: Intervention, pack: Pack, loss_sequences: int) -> Pack:
-    """Restrict a validation pack, whose first `loss_sequences` sequences the loss is of, to what a hook may read."""
+    """Restrict a validation pack, whose first `loss_sequences` sequences the loss is of, to what a hook may read.
+
+    Raises:
+        PlumblineError: it declares something that there is not.
+    """
     views: dict[str, Any] = {
         "none": UndeclaredHeldOut(hook.name),
         "apart": SequencesAfterLoss(hook.name, pack, loss_sequences),

@@ -134,7 +134,11 @@ class StateRecords:
         return place
 
     def refuse_if_given_up(self, circumstances: dict[str, Any]) -> None:
-        """Refuse to start a run that was given up under the same circumstances."""
+        """Refuse to start a run that was given up under the same circumstances.
+
+        Raises:
+            RunBlocked: ``fault.json`` says so.
+        """
         path = self.path / FAULT
         fault = read_or_set_aside(path)
         if fault is None:
@@ -161,7 +165,11 @@ class StateRecords:
         return read_or_set_aside(self.path / STARTS) or []
 
     def start(self, step: int, limit: int, details: dict[str, Any], circumstances: dict[str, Any]) -> None:
-        """Record that the run starts at `step`, with `details`; give it up if `limit` starts there have failed."""
+        """Record that the run starts at `step`, with `details`; give it up if `limit` starts there have failed.
+
+        Raises:
+            RunBlocked: the last `limit` starts that ended by a fault were all at this step: the run makes no progress.
+        """
         starts = self.starts
         faults = [entry for entry in starts if entry.get("ended") == COUNTED and not entry.get("forgiven")]
         if limit and len(faults) >= limit and all(entry["step"] == step for entry in faults[-limit:]):

@@ -124,7 +124,11 @@ class TrainingState:
         return SavedLoopState(metrics=self.metrics.copy(), online=self.online.copy(), loop=pretty_json(loop))
 
     def put_back(self, directory: Path, ranks: RankGroup, interventions: Sequence[Intervention]) -> None:
-        """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks."""
+        """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks.
+
+        Raises:
+            UnreadableFile: an intervention cannot make sense of what it says of it.
+        """
         loop = parse_json((directory / LOOP).read_text(encoding="utf-8"))
         self.metrics = RunMetrics(np.load(directory / METRICS, allow_pickle=False).tolist())
         if self.online.probes:

@@ -121,7 +121,11 @@ def _read(path: Path) -> dict[str, torch.Tensor]:
 
 
 def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
-    """Fill a model's parameters, sharded or not, from whole tensors."""
+    """Fill a model's parameters, sharded or not, from whole tensors.
+
+    Raises:
+        PlumblineError: the names are not the model's.
+    """
     parameters = dict(model.named_parameters())
     if tensors.keys() != parameters.keys():
         raise PlumblineError(f"weights do not fit the model: {sorted(tensors.keys() ^ parameters.keys())}")

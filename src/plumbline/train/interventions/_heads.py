@@ -188,7 +188,11 @@ def _bias_names(model: nn.Module, layer: int, matrix_role: str) -> list[str]:
 
 
 def _find_kind(by_layer: list[dict[str, list[str]]], spec: ModelSpec, intervention: str) -> Kind:
-    """The kind whose roles every layer has, one matrix each."""
+    """The kind whose roles every layer has, one matrix each.
+
+    Raises:
+        PlumblineError: there is none.
+    """
     layer_roles = [sorted(role for role, names in own.items() for _ in names) for own in by_layer]
     for kind, kind_roles in KINDS.items():
         if all(own == sorted(kind_roles) for own in layer_roles):

@@ -103,7 +103,11 @@ class UntilRelease(Intervention):
         self._log(evaluation, just_released=before is None and self.released is not None)
 
     def _score(self) -> tuple[float, float]:
-        """Score and null on this rank; random states and the model's mode are as they were."""
+        """Score and null on this rank; random states and the model's mode are as they were.
+
+        Raises:
+            PlumblineError: no token comes twice, so there is no such score (it is seen before the first step).
+        """
         device = self.run.ranks.device
         with preserve_random_state(device):
             score, null = lower_copy_score(

@@ -56,7 +56,11 @@ class EntropyFloor(UntilRelease):
         self.inputs: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
 
     def attach(self, run: InterventionInputs) -> None:
-        """Watch the upper layers' mixers, to see the queries and keys of each forward pass."""
+        """Watch the upper layers' mixers, to see the queries and keys of each forward pass.
+
+        Raises:
+            PlumblineError: a mixer's weights are not the softmax of its scores.
+        """
         super().attach(run)
         layers = run.spec.model.layers
         self.mixers: dict[int, Mixer] = {

@@ -47,7 +47,11 @@ class QKClip(Intervention):
         self.steps: list[tuple[int, float, int]] = []
 
     def attach(self, run: InterventionInputs) -> None:
-        """Watch the mixers, to see the queries and keys of each forward pass."""
+        """Watch the mixers, to see the queries and keys of each forward pass.
+
+        Raises:
+            PlumblineError: a mixer's weights are not the softmax of its scores, or as `QueryKeyMatrices`.
+        """
         self.run, spec = run, run.spec.model
         self.mixers: list[Mixer] = [block.attention.mixer for block in run.model.blocks]
         for layer, mixer in enumerate(self.mixers):

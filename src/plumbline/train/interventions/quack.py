@@ -67,7 +67,11 @@ class Quack(Intervention):
         run.progress.say(f"quack: rates by {self.norm} norm, tau {self.tau:g}; blocks of rows: {blocks}")
 
     def begin(self, step: int) -> None:
-        """Take the norms of the matrices before the first step."""
+        """Take the norms of the matrices before the first step.
+
+        Raises:
+            PlumblineError: one of them is zero.
+        """
         if step > 1:
             return
         self.start = self.heads.norms(self.norm)
@@ -95,7 +99,11 @@ class Quack(Intervention):
         return {"start": start, "clamped": int(self.clamped), "range": self.range.tolist()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore the norms at the start and the counters of ratios."""
+        """Restore the norms at the start and the counters of ratios.
+
+        Raises:
+            PlumblineError: there are not as many norms as the model has blocks, and one would be that of several.
+        """
         device = self.clamped.device
         if state["start"] is not None:
             self.start = {

@@ -25,7 +25,11 @@ class QueryKeyRate(Intervention):
         self.tau = tau
 
     def attach(self, run: InterventionInputs) -> None:
-        """Check that the model has parameters that make queries or keys."""
+        """Check that the model has parameters that make queries or keys.
+
+        Raises:
+            PlumblineError: it has none.
+        """
         if not any(self.label(name, role) for name, role in run.model.parameter_roles.items()):
             raise PlumblineError(
                 "interventions: query_key_rate: no parameter of this model makes queries or keys "

@@ -53,7 +53,11 @@ class SlowQueryKey(UntilRelease):
                 )
 
     def attach(self, run: InterventionInputs) -> None:
-        """Prepare the release rule, and check that every chosen role has a parameter in the chosen layers."""
+        """Prepare the release rule, and check that every chosen role has a parameter in the chosen layers.
+
+        Raises:
+            PlumblineError: the model has no parameter of one of the roles in these layers.
+        """
         super().attach(run)
         self.first_layer = 0 if self.half == "all" else run.spec.model.layers // 2
         present_roles = {role.role for role in run.model.parameter_roles.values() if self._selects(role)}

@@ -61,7 +61,11 @@ class Margin:
 
 
 def parse_margin(text: str) -> Margin:
-    """Read a margin: `0.01`, in the metric's units, or `1sigma`."""
+    """Read a margin: `0.01`, in the metric's units, or `1sigma`.
+
+    Raises:
+        UsageError: it is neither, or not above 0.
+    """
     match = _MARGIN.fullmatch(text.strip())
     size = float(match[1]) if match else math.nan
     if match is None or not 0 < size < math.inf:
@@ -83,6 +87,9 @@ def settle_margin(question: ExperimentQuestion, bank: Sequence[float], ledger: L
         bank: values of the baseline's runs; sigma is that of the first `question.bank`, so that later ones change
             nothing. What the ledger has of this very try already stays.
         ledger: of the try.
+
+    Raises:
+        PlumblineError: the bank has no spread.
     """
     margin = parse_margin(question.as_good_as)
     pattern = re.compile(rf"{_RULE} {re.escape(question.as_good_as)} \((\S+)\), worth (\S+) sigma")

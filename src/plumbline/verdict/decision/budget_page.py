@@ -49,7 +49,11 @@ def write(decision: BudgetDecision, page: Path) -> None:
 
 
 def read(path: Path) -> BudgetDecision:
-    """Read a decision from the numbers next to its page."""
+    """Read a decision from the numbers next to its page.
+
+    Raises:
+        PlumblineError: there is none.
+    """
     try:
         return msgspec.convert(read_json(path), BudgetDecision)
     except msgspec.ValidationError as error:

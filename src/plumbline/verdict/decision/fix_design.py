@@ -235,6 +235,9 @@ def require_announced(entry: LedgerEntry, plan: RunOrder, trainer: Trainer, bank
     """Require that no run of the candidate was made under another rule than the entry's.
 
     An experiment that was interrupted is continued: its rule is in the ledger already.
+
+    Raises:
+        PlumblineError: some were; the sentence says what is allowed instead.
     """
     ours = [pair for step, _ in plan.steps for pair in step if pair[0] != BASELINE]
     announced = any(earlier.is_try and earlier.identity == entry.identity for earlier in ledger.entries)

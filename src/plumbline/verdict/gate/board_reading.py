@@ -316,7 +316,11 @@ def read_board(folder: Path, rules: Rules) -> list[ExaminedRecord]:
 
 
 def find_record(board: list[ExaminedRecord], record: str | None) -> ExaminedRecord:
-    """The record of a name; the newest where none is given."""
+    """The record of a name; the newest where none is given.
+
+    Raises:
+        UsageError: none has the name.
+    """
     if record is None:
         return board[-1]
     names = [each.record.name for each in board]

@@ -131,7 +131,11 @@ def _choose_source(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draf
 
 
 def _choose_shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
-    """Tell from a file's columns whether it is a table of methods or the log of a search."""
+    """Tell from a file's columns whether it is a table of methods or the log of a search.
+
+    Raises:
+        PlumblineError: both or neither.
+    """
     statuses = RunStatuses(rows, columns)
     says_how = columns.status in statuses.columns or statuses.keeps()
     table, search = columns.method in rows.columns, columns.commit in rows.columns and says_how

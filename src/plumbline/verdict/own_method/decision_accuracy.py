@@ -65,7 +65,11 @@ def list_files(study: str, root: Path = ROOT) -> list[Path]:
 
 
 def read_printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
-    """Compute decision accuracy from the tables that a study's paper prints; nothing where it has no such table."""
+    """Compute decision accuracy from the tables that a study's paper prints; nothing where it has no such table.
+
+    Raises:
+        PlumblineError: `rank_agreement.yaml` names a table or a column that is not there.
+    """
     path = study_folders.folder(study, root) / "rank_agreement.yaml"
     accuracies = []
     for entry in read_yaml(path) if path.exists() else []:

@@ -56,7 +56,11 @@ class FinishedRunReader:
     frames: RunFrames
 
     def require_there(self) -> None:
-        """Refuse to judge where a run of the file is missing."""
+        """Refuse to judge where a run of the file is missing.
+
+        Raises:
+            PlumblineError: naming a run.
+        """
         runs = self.frames.runs
         missing = list(runs.index[runs["outcome"] == MISSING])
         if missing:
@@ -183,7 +187,11 @@ class FinishedRunReader:
     def compare(
         self, method: str, metric: ComparedMetric, *, tries: int = 1, scale: str | None = None
     ) -> BaselineComparison:
-        """Judge a method against its baseline by one metric; `tries`: what p is multiplied by."""
+        """Judge a method against its baseline by one metric; `tries`: what p is multiplied by.
+
+        Raises:
+            PlumblineError: there is no noise to judge by.
+        """
         scale = scale or self.mine.scale
         ours, theirs = (self.values(metric, scale, side) for side in (method, self.mine.against[method]))
         if not ours or not theirs:
@@ -198,6 +206,9 @@ class FinishedRunReader:
 
         That one alone is computed again of the weights that a run left (`finished_run_checks`); the weights of those
         before it are gone.
+
+        Raises:
+            PlumblineError: naming the method.
         """
         last = self.mine.asked["last"]
         if self.deciding.name != "validation_loss" or not last:

@@ -76,7 +76,11 @@ def of_parts(parts: Mapping[str, Any]) -> str:
 
 
 def _hash_content(path: Path) -> str:
-    """The content's hash."""
+    """The content's hash.
+
+    Raises:
+        PlumblineError: it is a pipe or a device, which has none, or whose reading never ends.
+    """
     if path.exists() and not path.is_file():
         raise PlumblineError(f"plumbline.toml: run.data: {path} is neither a file nor a folder; take it out")
     try:

@@ -33,6 +33,9 @@ def list_fixed(
         repository: of its folder.
         baseline: whose files they are.
         changed: files in which a candidate differs from it, new ones among them.
+
+    Raises:
+        PlumblineError: a pattern matches nothing.
     """
     if not (patterns := file.metric.fixed):
         return None

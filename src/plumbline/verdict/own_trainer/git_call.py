@@ -29,7 +29,11 @@ _AUTHOR = {
 def git(
     folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, check: bool = True, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder; `stdin` is what it reads."""
+    """Run git in a folder; `stdin` is what it reads.
+
+    Raises:
+        PlumblineError: it failed, and `check` is requested.
+    """
     # Git of a hook or an alias names its own repository to its children.
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     done = subprocess.run(
@@ -68,7 +72,11 @@ def _is_full(folder: Path, errors: list[str]) -> bool:
 
 
 def require_clean_submodules(top: Path, environment: Mapping[str, str]) -> None:
-    """Refuse submodules of an index that have changes."""
+    """Refuse submodules of an index that have changes.
+
+    Raises:
+        PlumblineError: one has some.
+    """
     for path, _ in _list_submodules(top, "ls-files", "--stage", "-z", environment=environment):
         there = top / path
         if not (there / ".git").exists():
@@ -82,7 +90,11 @@ def require_clean_submodules(top: Path, environment: Mapping[str, str]) -> None:
 
 
 def fill_submodules(top: Path, commit: str, copy: Path) -> None:
-    """Put the files of submodules into a copy, from the repositories that are checked out here."""
+    """Put the files of submodules into a copy, from the repositories that are checked out here.
+
+    Raises:
+        PlumblineError: one has not the commit that is wanted.
+    """
     for path, pinned in _list_submodules_of(top, commit):
         there = top / path
         if not (there / ".git").exists():

@@ -102,7 +102,11 @@ class ChangeMerger:
         return conflicts
 
     def make_arm(self, changes: Sequence[Change], flags: Sequence[str], words: str) -> Arm:
-        """Make an arm of the baseline with changes and flags."""
+        """Make an arm of the baseline with changes and flags.
+
+        Raises:
+            PlumblineError: the changes do not merge, though any two of them do.
+        """
         if not changes:
             return Arm(commit=self.baseline.commit, tree=self.baseline.tree, flags=tuple(flags), words=words)
         with self.repository.own_index() as environment:

@@ -91,6 +91,9 @@ def read(
     Args:
         most: bytes from the end that are read; all by default.
         left_out: what of the log is not there.
+
+    Raises:
+        PlumblineError: what was found is not a number, or the reading took longer than it may.
     """
     with alarm(seconds):
         if metric.json:

@@ -113,7 +113,11 @@ def _list_descendants() -> set[int]:
 
 
 def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
-    """Make runs, one a device, and give each request when its run has ended, with a result or without."""
+    """Make runs, one a device, and give each request when its run has ended, with a result or without.
+
+    Raises:
+        SystemExit: with EXIT_RUN_AGAIN after a SIGTERM; the runs have ended then.
+    """
     waiting, free = list(requests)[::-1], list(devices)[::-1]
     running: dict[Path, tuple[subprocess.Popen[bytes], str, float]] = {}
     with _gather_stops() as stops:

@@ -169,7 +169,11 @@ def interruption_file(result: Path) -> Path:
 
 
 def read_request(path: Path) -> Request:
-    """Read a request."""
+    """Read a request.
+
+    Raises:
+        PlumblineError: it is none.
+    """
     try:
         return msgspec.json.decode(path.read_bytes(), type=Request)
     except (OSError, msgspec.DecodeError) as error:
@@ -177,7 +181,11 @@ def read_request(path: Path) -> Request:
 
 
 def fill_command(command: str, way: str, seed: int, flags: Sequence[str]) -> str:
-    """Fill in a command's flags and seed: where they are named, or else at its end."""
+    """Fill in a command's flags and seed: where they are named, or else at its end.
+
+    Raises:
+        PlumblineError: it is not clear which of several commands they belong to.
+    """
     arguments = [] if way == INJECT or way.startswith(ENVIRONMENT) else shlex.split(way.replace(SEED, str(seed)))
     if SEED in command:
         command, arguments = command.replace(SEED, str(seed)), []

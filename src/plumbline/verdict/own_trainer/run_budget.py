@@ -80,7 +80,11 @@ def format_multiple(multiple: Fraction) -> str:
 
 
 def multiply_whole(number: int, multiple: Fraction, place: str) -> int:
-    """Multiply a number of steps, or of whatever is counted."""
+    """Multiply a number of steps, or of whatever is counted.
+
+    Raises:
+        UsageError: the product is not a whole number.
+    """
     product = number * multiple
     if product.denominator != 1:
         raise UsageError(
@@ -132,7 +136,11 @@ def explain_wrong_budget(budget: str) -> str:
 
 
 def require_budget(budget: str, place: str) -> str:
-    """Return a declared budget."""
+    """Return a declared budget.
+
+    Raises:
+        PlumblineError: none is declared.
+    """
     if not budget:
         raise PlumblineError(
             f"--at: {place} does not say how a run is given its budget; write there {EXAMPLE}, where the command takes "

@@ -101,7 +101,11 @@ class Repository:
         return f"refs/plumbline{own}"
 
     def arm(self, reference: str, flags: Sequence[str] = (), label: str = "") -> Arm:
-        """Make an arm of a commit."""
+        """Make an arm of a commit.
+
+        Raises:
+            PlumblineError: there is no such commit.
+        """
         # What a commit has never changes, and an arm is asked for before and after each run.
         place = str(self.top), self.prefix, reference
         commit = reference if place in _TREES else self._commit(reference)

@@ -45,7 +45,11 @@ def note(own: Path, copy: Path) -> None:
 
 
 def refuse_state(own: Path, copy: Path, untracked: Iterable[str], arm: str) -> None:
-    """Refuse an arm whose run changed an untracked file that the arm was made with, and leave it out from then on."""
+    """Refuse an arm whose run changed an untracked file that the arm was made with, and leave it out from then on.
+
+    Raises:
+        StateInArmError: there is one.
+    """
     listed = git(copy, "ls-files", "-z", "--modified", "--full-name", "--", ":/", check=False)
     if state := sorted(set(filter(None, listed.stdout.split("\0"))) & set(untracked)):
         atomic_write_json(_place(own), {"files": sorted(read(own) | set(state))[:MOST]})

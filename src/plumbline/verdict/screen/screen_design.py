@@ -157,6 +157,9 @@ def augment_design(
     Args:
         dropped: levels that no new row has.
         lost: rows without a value.
+
+    Raises:
+        PlumblineError: a baseline's level was dropped.
     """
     space, rng = design.space, np.random.default_rng(seed)
     if not runs:

@@ -145,6 +145,9 @@ def estimate_effects(
         past: values of the baseline's other runs, for sigma alone.
         level: false discovery rate (Benjamini and Hochberg) or family-wise error (Bonferroni), over all effects.
         dropped: levels that make runs crash, none of which is chosen.
+
+    Raises:
+        PlumblineError: another number of values than rows, one that is not finite, or none at all.
     """
     used = [place for place, value in enumerate(values) if value is not None]
     values_N = np.array([values[place] for place in used], dtype=float)

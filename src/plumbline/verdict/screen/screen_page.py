@@ -56,7 +56,11 @@ def write(decision: ScreenDecision, page: Path) -> None:
 
 
 def read(path: Path) -> ScreenDecision:
-    """Read a decision from the numbers next to its page."""
+    """Read a decision from the numbers next to its page.
+
+    Raises:
+        PlumblineError: there is none.
+    """
     try:
         return msgspec.convert(_restore(read_json(path)), ScreenDecision)
     except (msgspec.ValidationError, AttributeError, TypeError, KeyError) as error:

@@ -100,7 +100,11 @@ def read_text(path: Path) -> str:
 
 
 def list_files_below(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """List the files below a folder whose name has one of these ends, in order; links are not followed."""
+    """List the files below a folder whose name has one of these ends, in order; links are not followed.
+
+    Raises:
+        PlumblineError: there are too many entries.
+    """
     count = 0
     for root, folders, files in os.walk(folder, followlinks=False):
         folders.sort()

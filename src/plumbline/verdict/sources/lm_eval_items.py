@@ -114,7 +114,11 @@ def _find_results(samples: Path, results: Mapping[Path, dict[str, Any]]) -> dict
 
 
 def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: Mapping[Path, dict[str, Any]]) -> str:
-    """The model of a folder, by its results; "" if none name it."""
+    """The model of a folder, by its results; "" if none name it.
+
+    Raises:
+        CannotBeJudgedError: files are of two models: by their results, or, where these name none, by their folders.
+    """
     named_models = {path: model for path, read in results.items() if (model := _name_model(read))}
     models: dict[str, Path] = {}
     for path, model in named_models.items():

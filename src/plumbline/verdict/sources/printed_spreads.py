@@ -194,7 +194,11 @@ def _find_columns(rows: FileRows, column: str, known_names: Iterable[str]) -> li
 
 
 def _find_column(rows: FileRows, column: str, known_names: Iterable[str]) -> str | None:
-    """The column that says something of the metric's; None if there is none."""
+    """The column that says something of the metric's; None if there is none.
+
+    Raises:
+        PlumblineError: there are two.
+    """
     columns = _find_columns(rows, column, known_names)
     if len(columns) > 1:
         raise PlumblineError(f"{rows.path} has the columns {columns}, of which one counts; keep one")
@@ -202,7 +206,11 @@ def _find_column(rows: FileRows, column: str, known_names: Iterable[str]) -> str
 
 
 def _find_spread_column(rows: FileRows, column: str) -> str | None:
-    """The column of the metric's spreads."""
+    """The column of the metric's spreads.
+
+    Raises:
+        PlumblineError: there are two, or a bare word may belong to another metric.
+    """
     spread_column = _find_column(rows, column, SPREADS)
     if spread_column is None or spread_column.lower().strip() not in SPREADS:
         return spread_column

@@ -62,11 +62,19 @@ class FileRows:
     rows: tuple[FileRow, ...]
 
     def fail(self, row: FileRow | RunEvidence, column: str, problem: str) -> NoReturn:
-        """Raise the error about a cell, with file, line and column."""
+        """Raise the error about a cell, with file, line and column.
+
+        Raises:
+            PlumblineError: always.
+        """
         raise PlumblineError(f"{self.path}, line {row.line}, column {column!r}: {problem}")
 
     def require(self, columns: Iterable[str], flags: Iterable[str]) -> None:
-        """Check that the file has these columns."""
+        """Check that the file has these columns.
+
+        Raises:
+            PlumblineError: naming the missing column, the nearest one, and the flag that names another.
+        """
         for column, flag in zip(columns, flags, strict=True):
             if column not in self.columns:
                 raise PlumblineError(
@@ -198,7 +206,11 @@ def _parse_json(place: str, text: str) -> Any:
 
 
 def make_rows(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRows:
-    """Make rows of the objects of a file, each with its line, or its place in an array."""
+    """Make rows of the objects of a file, each with its line, or its place in an array.
+
+    Raises:
+        PlumblineError: a key is there twice or too deep, or a cell holds half a character.
+    """
     columns: dict[str, None] = {}
     rows = []
     for line, record in records:

@@ -43,7 +43,11 @@ def find_submissions(folder: Path) -> list[Path]:
 
 
 def read_submissions(folder: Path, columns: ColumnNames) -> Evidence:
-    """Read a metric of every submission below a folder; one that has it nowhere is left out, and named."""
+    """Read a metric of every submission below a folder; one that has it nowhere is left out, and named.
+
+    Raises:
+        PlumblineError: a file is not a submission, none has the metric, or one has it for some of its seeds alone.
+    """
     runs: dict[str, dict[str, RunEvidence]] = {}
     notes, without, alone, metrics = list[str](), list[str](), list[str](), set[str]()
     metric = columns.metric
@@ -201,7 +205,11 @@ class SubmissionsPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str, *, higher: bool) -> list[Record]:
-    """Read the submissions of a folder as records with their logs, the oldest first."""
+    """Read the submissions of a folder as records with their logs, the oldest first.
+
+    Raises:
+        PlumblineError: there is no submission in it.
+    """
     files = list(list_files_below(folder, (part.file,)))
     if not files:
         raise PlumblineError(f"{folder}: no {part.file} in it or below it (submissions.file of the rules)")

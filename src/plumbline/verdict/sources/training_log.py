@@ -164,7 +164,11 @@ class TrainingLog:
 
 
 def read_log(path: Path, part: LogPart) -> TrainingLog:
-    """Read a log. A metric next to the one that counts has its form's own word as its label."""
+    """Read a log. A metric next to the one that counts has its form's own word as its label.
+
+    Raises:
+        PlumblineError: it cannot be read, or has too many evaluations.
+    """
     parts: list[list[str]] = [[]]
     readings: list[list[tuple[int, str, dict[str, str]]]] = [[]]
     count = 0

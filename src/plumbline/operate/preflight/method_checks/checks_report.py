@@ -143,6 +143,10 @@ def list_refusals(report: dict[str, Any], path: str) -> list[str]:
 
 
 def require_no_failure(report: dict[str, Any], path: str) -> None:
-    """Refuse a report in which a check failed."""
+    """Refuse a report in which a check failed.
+
+    Raises:
+        PlumblineError: naming every check that failed.
+    """
     if failing := list_refusals(report, path):
         raise PlumblineError("\n".join(failing))

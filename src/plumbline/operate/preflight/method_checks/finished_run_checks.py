@@ -327,6 +327,9 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
     """Check the runs of each arm and scale; returns text for the page, by scale and arm.
 
     `completed`: gives the runs of a scale and arm that did not diverge.
+
+    Raises:
+        PlumblineError: one has a leak, which is named with its run; or a run did not finish.
     """
     looks: dict[str, str] = {}
     for scale in [mine.scale, *([mine.larger] if mine.larger else [])]:
