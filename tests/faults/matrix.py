@@ -33,14 +33,16 @@ PAGE = """# The fault matrix
 
 A fault (a column) strikes a step of the workflow (a row) of a small project at smoke. `refused`: the command ended with
 an error that names what it must; `continues`: it ended as it should. In both cases the same command without the fault
-then gave, byte for byte, what an undisturbed project has, and carried out no other step. `not run`: nobody knows.
-Empty: the cell does not apply. What faults and steps are: [cells.yaml](cells.yaml).
+then gave, byte for byte, what an undisturbed project has, and carried out no other step. In brackets: so it was with
+the code of an earlier commit, and nobody has looked since. `not run`: nobody knows. Empty: the cell does not apply.
+What faults and steps are: [cells.yaml](cells.yaml).
 
 `make faults` wrote this page, of the code {code}, in {hours:.1f} hours. {summary}.
 
 {table}
 """
 PASSED, FELL, NOT_RUN, NONE = "as expected", "fell", "not run", "does not apply"
+EARLIER = "as expected of earlier code alone"
 
 
 def main() -> None:
@@ -59,7 +61,7 @@ def main() -> None:
     results = read_results(record)
     print(dict(Counter(result["outcome"] for result in results.values())))
     if options.table:
-        options.table.write_text(write_table(results))
+        options.table.write_text(write_table(results, read_older_results(options.work)))
     sys.exit(any(result["outcome"] == FELL for result in results.values()))
 
 
@@ -108,7 +110,7 @@ def run_cells(cells: list[tuple[str, str]], record: Path, work: Path, *, again: 
     base: Base | None = None
     for step, fault in cells:
         name = f"{step}.{fault}"
-        definition = json.dumps(define_cell(step, fault))
+        definition = define(step, fault)
         if name in done and done[name]["outcome"] != NOT_RUN and done[name]["definition"] == definition:
             continue
         result = {"cell": name, "definition": definition, "outcome": NONE, "why": why_not(step, fault)}
@@ -118,6 +120,11 @@ def run_cells(cells: list[tuple[str, str]], record: Path, work: Path, *, again: 
         with open(record, "a") as lines:
             lines.write(json.dumps(result) + "\n")
         print(name, result["outcome"], result["why"][:1500], f"({result.get('seconds', 0):.0f} s)", flush=True)
+
+
+def define(step: str, fault: str) -> str:
+    """What a cell does and expects: a result is of that."""
+    return json.dumps([STEPS[step], define_cell(step, fault)])
 
 
 def find_base(work: Path) -> Base:
@@ -143,22 +150,36 @@ def run_cell(base: Base, step: str, fault: str, folder: Path) -> dict[str, Any]:
     return {"outcome": outcome, "why": why, "seconds": round(time.monotonic() - started, 1)}
 
 
+def read_older_results(work: Path) -> dict[str, dict[str, Any]]:
+    """Read the last result of each cell that was as expected, of whatever code."""
+    results: dict[str, dict[str, Any]] = {}
+    for record in sorted(work.glob("*.jsonl"), key=lambda path: path.stat().st_mtime):
+        results |= {name: result for name, result in read_results(record).items() if result["outcome"] == PASSED}
+    return {name: result for name, result in results.items() if result["definition"] == define(*name.split("."))}
+
+
 def read_results(record: Path) -> dict[str, dict[str, Any]]:
     """Read the last result of each cell."""
     lines = record.read_text().splitlines() if record.exists() else []
     return {result["cell"]: result for result in map(json.loads, lines)}
 
 
-def write_table(results: dict[str, dict[str, Any]]) -> str:
-    """Write the matrix as a page: what was carried out and what came of it, and what was not carried out."""
+def write_table(results: dict[str, dict[str, Any]], older: dict[str, dict[str, Any]]) -> str:
+    """Write the matrix as a page: what was carried out and what came of it, and what was not carried out.
+
+    `older`: results of other code, shown as such where there is none of the present code.
+    """
     rows, counts = [], Counter[str]()
     for step in STEPS:
         row = [step]
         for fault in FAULTS:
             result = results.get(f"{step}.{fault}", {"outcome": NONE if why_not(step, fault) else NOT_RUN})
             outcome = result["outcome"]
+            if outcome == NOT_RUN and f"{step}.{fault}" in older:
+                outcome = EARLIER
             counts[outcome] += 1
-            row.append({PASSED: define_cell(step, fault)["expected"], NONE: "", FELL: "**fell**"}.get(outcome, outcome))
+            expected = define_cell(step, fault)["expected"]
+            row.append({PASSED: expected, EARLIER: f"({expected})", NONE: "", FELL: "**fell**"}.get(outcome, outcome))
         rows.append(row)
     hours = sum(result.get("seconds", 0) for result in results.values()) / 3600
     heads = ["step", *(fault.replace("_", " ") for fault in FAULTS)]

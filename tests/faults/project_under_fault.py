@@ -250,7 +250,7 @@ def strike(stack: ExitStack, cell: dict[str, Any], paths: dict[str, str], comman
                 line.format(**{name: f"*/{path.partition('/')[2]}" for name, path in paths.items()})
                 for line in cell["rules"]
             ]
-            stack.enter_context(mounted(root, command.folder, rules, must_meet=cell.get("expected") != "either"))
+            stack.enter_context(mounted(root, command.folder, rules, must_meet=True))
         case "clock":
             command.environment |= {"LD_PRELOAD": str(build_clock(command.folder)), "CLOCK_SHIFT": str(cell["seconds"])}
             stack.enter_context(mounted(root, command.folder, [f"release * {cell['seconds']:+d}"]))
@@ -273,7 +273,7 @@ def before_each_job(command: Command, line: str) -> None:
 
 
 @contextmanager
-def mounted(root: Path, folder: Path, rules: list[str], *, must_meet: bool = True) -> Iterator[None]:
+def mounted(root: Path, folder: Path, rules: list[str], *, must_meet: bool = False) -> Iterator[None]:
     """The project's work and results on a file system with rules.
 
     Raises:
