@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
-.PHONY: test test-slow compiled test-here test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
+.PHONY: test test-slow faults compiled test-here test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
 
 # A missing interpreter gets its own message, before its version is checked.
 FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
@@ -134,6 +134,11 @@ test: lint compiled
 # What holds at a larger size what a test of the above holds at a small one.
 test-slow: compiled
 	$(TWO_WORKERS) -m slow --durations=15
+
+# Every fault at every step of the workflow, hours: tests/faults/matrix.md says how many. What was carried out of the
+# present code is not again: make faults, or make faults CELLS="pretrain kill report.swapped"
+faults: setup
+	$(BIN)/python -m tests.faults.matrix $(CELLS) --table tests/faults/matrix.md
 
 # Tests copy the project, and what starts in a copy would compile it again.
 compiled: setup

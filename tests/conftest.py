@@ -36,6 +36,7 @@ LONGEST = (
     "workflow/test_docs_commands.py", "workflow/test_wheel.py", "workflow/test_dry_run.py",
     "workflow/test_adding_a_study.py", "workflow/test_end_to_end.py", "fake_device/test_fake_steps.py",
     "workflow/test_own_verdict.py", "workflow/test_new_files.py", "workflow/test_faults.py",
+    "workflow/test_fault_matrix.py",
     "workflow/test_configuration.py", "workflow/test_preflight.py", "workflow/test_staleness.py",
     "plan/test_plan_rule.py", "workflow/test_token_files.py", "workflow/test_two_snakemakes.py",
     "workflow/test_own_method.py", "plan/test_job_resources.py", "golden/test_golden_losses.py",

@@ -60,7 +60,15 @@ def step_killed(training: Training) -> str:
 
 def walltime(training: Training) -> str:
     """walltime reached: TERM before the limit, next slice by --preemptible-retries"""
-    driver = training.start(pause=0.2, runtime=2, slurm_extra="'--signal=TERM@40'")
+    driver = training.start(runtime=60, slurm_extra="'--signal=TERM@600'")
+    training.under_way()
+    training.hold.touch()
+    for slice_number in (1, 2):
+        training.under_way(starts=slice_number)
+        # The limit comes to the run, however long the machine took so far: TERM is due at once, with minutes to save.
+        slurm("scontrol", "update", f"jobid={driver.job(slice_number - 1)}", "TimeLimit=9")
+    training.under_way(starts=3)
+    training.hold.unlink()
     finish(training, 700)
     return driver.said("SLURM status is", "Trying to restart")
 
@@ -90,12 +98,14 @@ def driver_killed(training: Training) -> str:
 
 def driver_killed_without_dependency(training: Training) -> str:
     """the same, but the second job not made to wait in the queue"""
-    first = training.start(pause=0.15)
+    first = training.start()
     training.under_way()
+    training.hold.touch()
     first.kill()
     unlock(training)
-    second = training.start(pause=0.15, slurm_extra="'--signal=TERM@60'")
-    until(lambda: state(second.job()) == "RUNNING", 60, "the second job")
+    second = training.start(slurm_extra="'--signal=TERM@60'")
+    until(lambda: "waiting up to" in training.said(), 240, "the second trainer")
+    training.hold.unlink()
     finish(training)
     return second.said("Finished jobid")
 

@@ -1,27 +1,37 @@
 """Stands between srun and the trainer in fault tests: `python fault_launcher.py -m plumbline.train ...`.
 
 Runs the module as Python would, with the options in TRAIN_OPTIONS added and TRAIN_PAUSE seconds of sleep a step: a
-model of 80,000 parameters would be done before anything could happen to it. What is computed stays the same.
+model of 80,000 parameters would be done before anything could happen to it. While the file TRAIN_HOLD is there, a step
+waits until that is gone or the trainer is asked to stop. What is computed stays the same.
 """
 
 from __future__ import annotations
 
 import os
 import runpy
+import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from plumbline.train.monitoring.progress import TrainingProgress
 
-pause = float(os.environ.get("TRAIN_PAUSE", "0"))
+pause, hold = float(os.environ.get("TRAIN_PAUSE", "0")), Path(os.environ.get("TRAIN_HOLD", "/nowhere"))
 step = TrainingProgress.step
 
 
 def slow_step(self: TrainingProgress, *measured: Any) -> None:
     """The loop reports once a step."""
     time.sleep(pause)
+    while hold.exists() and not asked_to_stop():
+        time.sleep(0.1)
     step(self, *measured)
+
+
+def asked_to_stop() -> bool:
+    """The trainer's handler of SIGTERM is a method of its `StopRequest`."""
+    return bool(getattr(getattr(signal.getsignal(signal.SIGTERM), "__self__", None), "requested", False))
 
 
 if __name__ == "__main__":

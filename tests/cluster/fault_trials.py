@@ -53,6 +53,8 @@ class Training:
         self.state = workspace.path / "work" / "smoke" / "state" / run
         self.weights = f"work/smoke/runs/{run}/model.safetensors"
         self.drivers: list[Snakemake] = []
+        #: While it is there, no step of the run ends.
+        self.hold = workspace.path / "hold"
 
     def start(self, *targets: str, pause: float = 0.05, **pretrain: object) -> Snakemake:
         """Start Snakemake for it."""
@@ -63,7 +65,7 @@ class Training:
         driver = self.workspace.snakemake(
             self.weights, *targets, "--config", "preset=smoke",
             profiles=self.workspace.small(**({"launch": launch} | pretrain)),
-            environment={"TRAIN_OPTIONS": OPTIONS, "TRAIN_PAUSE": str(pause)},
+            environment={"TRAIN_OPTIONS": OPTIONS, "TRAIN_PAUSE": str(pause), "TRAIN_HOLD": str(self.hold)},
         )  # fmt: skip
         self.drivers.append(driver)
         return driver
@@ -88,8 +90,8 @@ class Training:
             lambda: (
                 (len(self.starts()) >= starts and self.step() >= step) or self.drivers[-1].process.poll() is not None
             ),
-            240,
-            f"step {step}",
+            600,
+            f"step {step} of start {starts}",
         )
         if self.drivers[-1].process.poll() is not None:
             raise RuntimeError(f"Snakemake ended before step {step}:\n{self.drivers[-1].output()[-3000:]}")

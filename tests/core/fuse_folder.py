@@ -4,7 +4,9 @@ folder, which a second mount may share.
 
 ``python fuse_folder.py BACKING MOUNTPOINT RULES LATE LOCKS`` serves until it is unmounted. RULES is a file, read at
 each operation, of lines ``operation pattern error`` (``fsync */step-*/* EIO``; operations as in `_OPERATIONS`, patterns
-of paths below BACKING). LATE: seconds that the kernel believes what it last heard of names and files. LOCKS: 0 where no
+of paths below BACKING). In place of an error, ``SIGTERM`` and other signals are sent once to the process that asks, and
+``GROUP`` kills all of its group; ``release * +3600`` gives what is written the time of a server whose clock is an hour
+ahead. LATE: seconds that the kernel believes what it last heard of names and files. LOCKS: 0 where no
 file can be locked (ENOLCK).
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -71,14 +74,35 @@ class _Served:
         self.nodes: dict[str, int] = {str(backing): 1}
         self.backing, self.late = str(backing), late
         self.listings: dict[str, tuple[float, list[str]]] = {}
+        self.signalled: set[str] = set()
 
-    def find_refusal(self, operation: str, paths: list[str]) -> int:
+    def find_rules(self, operation: str, paths: list[str]) -> Iterator[tuple[str, str]]:
+        """The lines that fit an operation on paths, and what each asks for."""
+        inside = [path[len(self.backing) :] for path in paths]
         for line in self.rules.read_text().splitlines():
             kind, pattern, name = line.split()
-            inside = [path[len(self.backing) :] for path in paths]
             if kind in ("any", operation) and any(fnmatch(path, pattern) for path in inside):
+                self.rules.with_suffix(".met").touch()
+                yield line, name
+
+    def find_refusal(self, operation: str, paths: list[str], process: int) -> int:
+        for line, name in self.find_rules(operation, paths):
+            if name.startswith("E"):
                 return int(getattr(errno, name))
+            if name[0] in "GS" and line not in self.signalled:
+                self.signalled.add(line)
+                if name == "GROUP":
+                    os.killpg(os.getpgid(process), signal.SIGKILL)
+                    return errno.EIO
+                os.kill(process, getattr(signal, name))
         return 0
+
+    def shift_time(self, path: str) -> None:
+        """What was written has the time of the server's clock."""
+        for _, name in self.find_rules("release", [path]):
+            if name[0] in "+-" and os.path.exists(path):
+                status = os.stat(path)
+                os.utime(path, ns=(status.st_atime_ns, time.time_ns() + int(name) * 10**9))
 
     def node(self, path: str) -> int:
         if path not in self.nodes:
@@ -115,8 +139,8 @@ class _Served:
         if number is not None:
             self.paths[number] = f"{path}/gone"  # which no folder has
 
-    def carry_out(self, code: int, node: int, body: bytes) -> bytes:
-        """The answer to an operation.
+    def carry_out(self, code: int, node: int, body: bytes, process: int) -> bytes:
+        """The answer to an operation that a process asks for.
 
         Raises:
             OSError: it fails, for a rule or by itself.
@@ -131,7 +155,7 @@ class _Served:
         target = f"{self.paths[struct.unpack_from('<Q', body)[0]]}/{names[1]}" if code in (12, 45) else ""
         if operation in _OF_NAMES:
             self.listings.clear()  # what this machine does it sees at once
-        if number := self.find_refusal(operation, [inside, target] if target else [inside]):
+        if number := self.find_refusal(operation, [inside, target] if target else [inside], process):
             raise OSError(number, "")
         match operation:
             case "init":
@@ -191,7 +215,10 @@ class _Served:
                     space.f_bsize, space.f_namemax, space.f_frsize, *[0] * 7,
                 )  # fmt: skip
             case "release":
-                os.close(struct.unpack_from("<Q", body)[0])
+                descriptor, flags = struct.unpack_from("<QI", body)
+                os.close(descriptor)
+                if flags & (os.O_WRONLY | os.O_RDWR):
+                    self.shift_time(here)
                 return b""
             case "opendir":
                 return struct.pack("<Q2I", 0, 0, 0)
@@ -256,11 +283,11 @@ def _serve(backing: Path, mount: Path, rules: Path, late: float, locks: bool) ->
             if error.errno in (errno.ENOENT, errno.EINTR):
                 continue
             raise
-        _, code, unique, node = struct.unpack_from("<2I2Q", request)
+        _, code, unique, node, _, _, process = struct.unpack_from("<2I2Q3I", request)
         if code in _SILENT:
             continue
         try:
-            number, answer = 0, served.carry_out(code, node, request[40:])
+            number, answer = 0, served.carry_out(code, node, request[40:], process)
         except OSError as error:
             number, answer = error.errno or errno.EIO, b""
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,6 +12,7 @@ from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRows
 from plumbline.audit.coverage import AuditCoverage, measure_coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
 from plumbline.audit.sentences import SentenceOfAudit, list_text_numbers, read_sentences
+from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.specs import study_folders, study_parts
@@ -138,12 +137,10 @@ def build(studies: Sequence[str] = (), root: Path = ROOT, computed: Mapping[str,
 
 def to_csv(rows: Sequence[Row]) -> str:
     """Write the audit as the text of a CSV; ten significant digits make it the same text on every machine."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: f"{value:.10g}" if isinstance(value, float) else value for name, value in row.items()})
-    return text.getvalue()
+    cells = ([row.get(name, "") for name in COLUMNS] for row in rows)
+    return write_rows(
+        [COLUMNS, *([f"{cell:.10g}" if isinstance(cell, float) else cell for cell in row] for row in cells)]
+    )
 
 
 def summary(rows: Sequence[Row], studies: Sequence[str]) -> Counts:

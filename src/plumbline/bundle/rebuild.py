@@ -6,8 +6,6 @@ the bundle.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 import shutil
@@ -23,6 +21,7 @@ import msgspec
 
 from plumbline.bundle import archive, commit_code, description, remake
 from plumbline.core.command_line import Parser, run
+from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.specs import code_hash, study_folders
@@ -310,13 +309,11 @@ def _compare_file(folder: Path, name: str, sha256: str) -> str:
 
 
 def _write_list(folder: Path, verdicts: dict[str, str]) -> None:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["file", "verdict", "sha256_bundled", "sha256_rebuilt"])
+    rows = [["file", "verdict", "sha256_bundled", "sha256_rebuilt"]]
     for name, verdict in verdicts.items():
         rebuilt = "" if verdict == MISSING else sha256_file(folder / name)
-        writer.writerow([name, verdict, sha256_file(folder / BROUGHT / name.partition("/")[2]), rebuilt])
-    atomic_write_text(folder / LIST, stream.getvalue())
+        rows.append([name, verdict, sha256_file(folder / BROUGHT / name.partition("/")[2]), rebuilt])
+    atomic_write_text(folder / LIST, write_rows(rows))
 
 
 if __name__ == "__main__":

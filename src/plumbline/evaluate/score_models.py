@@ -222,9 +222,10 @@ def score_all(options: argparse.Namespace, find: Callable[[Path], ModelToScore])
         if options.out is not None:  # after each, so that a later one cannot lose it
             import pandas as pd
 
+            from plumbline.core.csv_text import write_frame
             from plumbline.core.files import atomic_write_text
 
-            atomic_write_text(options.out, pd.concat(frames).to_csv(index=False))
+            atomic_write_text(options.out, write_frame(pd.concat(frames)))
             print(options.out)
 
     one_by_one([(name, functools.partial(show, name, model)) for name, model in zip(options.models, models)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.command_line import HIDDEN, Parser, run
+from plumbline.core.csv_text import write_frame
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
@@ -59,7 +60,7 @@ def main() -> None:
     if options.out:
         text = plan_page.markdown(priced, frame)
         atomic_write_text(options.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
-        atomic_write_text(options.out, frame.to_csv(index=False))
+        atomic_write_text(options.out, write_frame(frame))
 
 
 def _load_configuration(options: argparse.Namespace) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
+from plumbline.core.csv_text import read_rows
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
@@ -37,7 +37,7 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
         )
         files = {path: "files/audit.csv", markdown_file: "files/audit.md"}
         with open(path, encoding="utf-8", newline="") as handle:
-            rows = [[_make_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]
+            rows = [[_make_cell(row, name) for name in SHOWN] for row in read_rows(handle)]
         along = {"csv": "files/audit.csv", "md": "files/audit.md"}
         title = "Every row: a printed number next to the value that follows from others."
         grid = PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
+from plumbline.core.csv_text import read_rows
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import (
     NOT_THESE_TEXTS,
@@ -127,7 +127,7 @@ def read_claims(results: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
     if not fingerprint_file.is_unchanged(path):
         return []
     with open(path, encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
+        rows = list(read_rows(handle))
     # A file that was cut short has rows without all of their cells: nothing is shown of it, and the page states that.
     return rows if all(None not in row.values() and {"verdict", "runs"} <= row.keys() for row in rows) else []
 

@@ -6,12 +6,12 @@ audit in its rows; the picture is the figure that sets most printed numbers next
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
+from plumbline.core.csv_text import read_rows
 from plumbline.report import claims_page
 from plumbline.report.page_table import HtmlCell, text_cell
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts, StudyProduct
@@ -150,7 +150,7 @@ def _count_audit(results: ResultsOnDisk, study: Study) -> AuditCount | None:
     if study.code != study.name or not path.exists() or not fingerprint_file.is_unchanged(path):
         return None
     with open(path, encoding="utf-8", newline="") as handle:
-        verdicts = [row["verdict"] for row in csv.DictReader(handle) if row["study"] == study.name]
+        verdicts = [row["verdict"] for row in read_rows(handle) if row["study"] == study.name]
     return AuditCount(mismatches=verdicts.count("mismatch"), checks=len(verdicts)) if verdicts else None
 
 

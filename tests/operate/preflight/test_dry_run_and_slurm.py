@@ -110,6 +110,25 @@ def test_slurm_is_asked_about_the_longest_job_of_each_kind(root: Path, programs:
     assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].message
 
 
+def test_a_partition_that_is_not_there_is_not_the_accounts_fault(root: Path, programs: Path) -> None:
+    """As SLURM answers where accounts are bound to partitions."""
+    program(programs, "sbatch", f'echo "$*" >> {root}/asked; echo "sbatch: error: Invalid account" >&2; exit 1')
+    program(programs, "scontrol", "echo 'MinJobAge = 300 sec'; echo 'AccountingStoreFlags = job_comment'")
+    program(programs, "sinfo", "printf 'alls\\ncpus\\n'")
+    plan = on_slurm(root, "physics")
+    text = join(cluster.check(plan), "would stop")
+    assert text.count("no partition 'all'") == 1 and "alls cpus" in text and "account" not in text
+    assert "pretrain 2 x gpu:8, audit" in text and not (root / "asked").exists()
+    program(programs, "sinfo", "printf 'all\\ncpus\\n'")
+    assert "Invalid account" in join(cluster.check(plan), "would stop")
+    program(programs, "sinfo", "echo nothing; exit 1")
+    assert "Invalid account" in join(cluster.check(plan), "would stop")
+    program(programs, "sinfo", "printf 'cpus\\n'")
+    program(programs, "sbatch", "echo 'sbatch: Job 7 to start at noon' >&2")
+    jobs = [replace(job, resources=job.resources | {"slurm_partition": "cpus"}) for job in plan.jobs if job.resources]
+    assert "2 to do" in join(cluster.check(replace(plan, jobs=jobs)), "ok"), "each partition for itself"
+
+
 def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snakemake writes them there as they are: each job ended with a syntax error of the shell, and was tried again."""
     program(programs, "sbatch", "echo 'sbatch: Job 7 to start at noon' >&2")

@@ -18,6 +18,7 @@ from statistics import median
 from plumbline.audit.paper.names import is_change
 from plumbline.audit.paper.paper_source import SOURCES, TableSource, read_paper_source
 from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, apply_unit, read_cell
+from plumbline.core.csv_text import unmark_formula
 from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
 from plumbline.core.files import sha256_text
 from plumbline.core.foreign_rows import split_rows
@@ -259,7 +260,7 @@ def read_text(path: Path) -> str:
 def _read_table(path: Path, source: TableSource) -> PaperTable:
     text = read_text(path)
     try:
-        lines = list(split_rows(path, text, ","))
+        lines = [(number, list(map(unmark_formula, cells))) for number, cells in split_rows(path, text, ",")]
     except PlumblineError as error:
         raise UsageError(str(error)) from error
     head = next((line for _, line in lines if any(cell.strip() for cell in line)), None)

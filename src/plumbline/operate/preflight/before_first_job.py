@@ -40,8 +40,8 @@ def check(project: Project, jobs: list[Any]) -> None:
     Raises:
         ApiError: a user's own folder is not there, or has nothing to read; of all such folders. A user's own method
             fails a check that is made before it is trained. A run that is to be scored has another tokenizer now. A
-            file that is read lies in the future. Jobs go to SLURM, from a folder that its jobs cannot start in. The
-            environment narrows the products of jobs that compute.
+            file that is read lies in the future. A product that is shown is not what was made. Jobs go to SLURM,
+            from a folder that its jobs cannot start in. The environment narrows the products of jobs that compute.
     """
     from snakemake_interface_common.exceptions import ApiError  # printed without a traceback
 
@@ -51,6 +51,7 @@ def check(project: Project, jobs: list[Any]) -> None:
         environment,
         folders,
         hub,
+        originals,
         sharing,
         tokenizers,
     )
@@ -66,6 +67,7 @@ def check(project: Project, jobs: list[Any]) -> None:
         + sharing.list_refusals(jobs)
         + tokenizers.list_refusals(plan)
         + clock.list_refusals(jobs)
+        + originals.list_refusals(jobs, project.paths.results)
     )
     refused += environment.list_refusals(plan)
     if refused:

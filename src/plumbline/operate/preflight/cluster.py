@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.errors import nearest
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 
@@ -109,6 +110,33 @@ def report_answers(groups: dict[str, list[JobToRun]]) -> list[CheckResult]:
     return results
 
 
+def find_missing_partitions(groups: dict[str, list[JobToRun]]) -> dict[str, str]:
+    """Find the kinds of job whose partition is not there: a sentence for each.
+
+    SLURM itself may answer that the account is invalid in combination with it. Where it names no partitions nothing is
+    missing.
+    """
+    try:
+        done = subprocess.run(
+            ["sinfo", "--all", "--noheader", "--format=%R"], capture_output=True, text=True, timeout=120
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    there = set(done.stdout.split()) if done.returncode == 0 else set()
+    sentences = {}
+    for kind, jobs in groups.items():
+        asked = str(jobs[0].resources.get("slurm_partition") or "")
+        missing = [name for name in asked.split(",") if name and name not in there]
+        if there and missing:
+            names = " ".join(sorted(there))
+            sentences[kind] = (
+                f"slurm_partition {asked}: there is no partition {', '.join(map(repr, missing))}"
+                f"{nearest(missing[0], there)}; sinfo has {names}. Name yours in an overlay "
+                "(docs/on-your-cluster.md, step 2)"
+            )
+    return sentences
+
+
 def list_trouble(configuration: str) -> list[str]:
     """Find settings in the output of `scontrol show config` that will cause trouble; a sentence for each."""
     values = dict(re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", configuration, re.MULTILINE))
@@ -144,7 +172,16 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         elif dry_run.account == PLACEHOLDER:
             results.append(CheckResult(state=STOP, subject="SLURM account", message=PLACEHOLDER_MESSAGE))
         return results
-    results = [*check_paths(dry_run.project.root), *report_answers(group_jobs(dry_run.jobs)), *_check_settings()]
+    groups = group_jobs(dry_run.jobs)
+    kinds_by_sentence = defaultdict[str, list[str]](list)
+    for kind, sentence in find_missing_partitions(groups).items():
+        kinds_by_sentence[sentence].append(kind)
+        del groups[kind]
+    results = [
+        CheckResult(state=STOP, subject=f"SLURM: {', '.join(kinds)}", message=sentence)
+        for sentence, kinds in kinds_by_sentence.items()
+    ]
+    results += [*check_paths(dry_run.project.root), *report_answers(groups), *_check_settings()]
     if dry_run.account == PLACEHOLDER and any(result.state == STOP for result in results):
         results.append(CheckResult(state=STOP, subject="SLURM account", message=PLACEHOLDER_MESSAGE))
     return results

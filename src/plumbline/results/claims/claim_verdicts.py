@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.published.printed_numbers import PaperClaim
 from plumbline.results.claims import replication_rates
@@ -141,11 +140,7 @@ def _has_rates(row: dict[str, str]) -> bool:
 
 def to_csv(rows: list[dict[str, str]]) -> str:
     """Write the rows of claims as tidy csv."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    return write_rows([COLUMNS, *([row[name] for name in COLUMNS] for row in rows)])
 
 
 def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Sequence[str] = ()) -> str:

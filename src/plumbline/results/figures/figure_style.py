@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import isotonic_regression
 
+from plumbline.core.csv_text import write_frame
 from plumbline.core.files import atomic_write_bytes, atomic_write_text
 from plumbline.specs.study_config import Study
 
@@ -177,5 +178,5 @@ def save(picture: FigureWithData, out: str | Path) -> list[Path]:
             stream = io.BytesIO()
             picture.figure.savefig(stream, format=kind, metadata=labels)
             atomic_write_bytes(path, stream.getvalue())
-    atomic_write_text(paths[2], picture.frame.to_csv(index=False))
+    atomic_write_text(paths[2], write_frame(picture.frame))
     return paths

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.csv_text import read_rows
 from plumbline.results.tables import provenance
 from plumbline.results.tables.number_formats import AS_PRINTED
 from plumbline.results.tables.table import Cell, Column, PaperCell, PaperColumn, Table
@@ -19,7 +19,7 @@ def read_table(path: Path) -> Table:
     """
     content = provenance.read(path)
     with open(path, encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
+        rows = list(read_rows(handle))
     columns = [
         Column(
             name=entry["name"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 
 from plumbline.core import run_files
 from plumbline.core.command_line import Parser, run
+from plumbline.core.csv_text import read_rows
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results.measurements import measurement_file
@@ -32,7 +32,7 @@ def trace_cell(table: Path, row: str, column: str) -> str:
     """
     content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
-        rows = {cells[content["key"]]: cells for cells in csv.DictReader(handle)}
+        rows = {cells[content["key"]]: cells for cells in read_rows(handle)}
     row = _find_name(row, _name_rows(content, rows), f"{table}: no row")
     parts = {entry["heading"]: entry["names"] for entry in content.get("paper_columns", [])}.get(column, ())
     column = _find_name(column, _name_columns(content, rows[row]), f"{table}: no column")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 from tabulate import tabulate
 
 from plumbline.core import fingerprint_file
+from plumbline.core.csv_text import write_rows
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.published.printed_numbers import NOT_PRINTED
 from plumbline.results.runs.finished_runs import RunFrames
@@ -53,14 +52,12 @@ def to_csv(table: Table) -> str:
 
     Numbers are in full precision or as printed, empty if there is none.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     numeric = any(column.numeric for column in table.columns)
-    writer.writerow([column.name for column in table.columns] + [MISSING_REASONS] * numeric)
+    rows = [[column.name for column in table.columns] + [MISSING_REASONS] * numeric]
     for row in table.rows:
         cells = [_format_csv_cell(row[column.name]) for column in table.columns]
-        writer.writerow(cells + [write_missing_reasons(table, row)] * numeric)
-    return stream.getvalue()
+        rows.append(cells + [write_missing_reasons(table, row)] * numeric)
+    return write_rows(rows)
 
 
 def _format_csv_cell(cell: Cell) -> str:

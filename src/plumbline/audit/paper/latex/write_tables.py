@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections import Counter
@@ -20,6 +19,7 @@ from plumbline.audit.paper.paper_source import SOURCES, PaperSource, Passage, Ta
 from plumbline.audit.paper.paper_table import CELLS as ALL_CELLS
 from plumbline.audit.paper.paper_table import COLUMNS, ROWS, TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
+from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
 
@@ -138,8 +138,7 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     names = _name_columns(grid[:head], width)
     names[0] = names[0] or "name"
     text, problems = io.StringIO(), []
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
+    text.write(write_rows([names]))
     group, numbers, parted = table.groups[head], 0, False
     for row, cells, number in zip(table.rows[head:], grid[head:], table.groups[head:], strict=True):
         written = [cell for cell in cells if cell is not None and cell.content.text]
@@ -167,7 +166,7 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
             for place, cell in enumerate(cells)
             if cell is not None and cell.content.colour
         }
-        writer.writerow([_format_cell(cell) for cell in cells])
+        text.write(write_rows([map(_format_cell, cells)]))
         entry.cells.append([cell.where if cell else "" for cell in cells])
     return text.getvalue(), problems
 

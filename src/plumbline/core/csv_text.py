@@ -1,0 +1,61 @@
+"""Writes and reads CSV whose texts come from outside (labels, captions, messages, names): a spreadsheet that opens it
+runs none of them.
+
+A text that a spreadsheet would take for a formula is written with an apostrophe before it, which spreadsheets take for
+the mark of a text, and read without. Numbers stay as they are, and so does a text that begins as one and calls nothing
+(`-0.3 to 0.1`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What begins a formula, in full width too; a tab or line end before it is skipped by some. A sign begins none before
+#: a number or without a word, if what follows calls nothing.
+_FORMULA = re.compile(r"[=@＝＠\t\r\n]|[+＋－-](?!(?:\.?\d[^(!|=@'\"]*|inf|nan|[^\w(!|=@'\"]*)\Z)", re.IGNORECASE)
+_MARK = "'"
+
+
+def mark_formula(cell: Any) -> Any:
+    """A cell as it is written: a text that would be a formula, or would be read as marked, has an apostrophe before
+    it."""
+    return _MARK + cell if isinstance(cell, str) and _FORMULA.match(cell.lstrip(_MARK)) else cell
+
+
+def unmark_formula(text: str) -> str:
+    """A cell as it was before `mark_formula`."""
+    return text[1:] if text.startswith(_MARK) and _FORMULA.match(text.lstrip(_MARK)) else text
+
+
+def write_rows(rows: Iterable[Iterable[Any]]) -> str:
+    """Write rows, the head first, as the text of a CSV."""
+    lines = []
+    for row in rows:
+        stream = io.StringIO()
+        csv.writer(stream).writerow([mark_formula(cell) for cell in row])  # which quotes what its own line end is of
+        lines.append(stream.getvalue().removesuffix("\r\n") + "\n")
+    return "".join(lines)
+
+
+def write_frame(frame: pd.DataFrame) -> str:
+    """Write a frame without its index as the text of a CSV."""
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
+    marked = frame.assign(**{name: frame[name].astype(object).map(mark_formula) for name in texts})
+    text: str = marked.rename(columns=mark_formula).to_csv(index=False)
+    return text
+
+
+def read_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Read the rows of a CSV by the names in its head; as `csv.DictReader`, cells beyond them are a list under None."""
+    for row in csv.DictReader(lines):
+        yield {
+            unmark_formula(name) if name else name: unmark_formula(cell) if isinstance(cell, str) else cell
+            for name, cell in row.items()
+        }

@@ -1,0 +1,49 @@
+"""Cells of the fault matrix: those that fell once, and some more, the same each time. All of them: `make faults`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults import matrix
+from tests.faults.project_under_fault import FAULTS, MATRIX, STEPS, Base, carry_out, why_not
+
+pytestmark = pytest.mark.workflow
+MORE = 2
+
+
+@pytest.fixture(scope="module")
+def base(built: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Base]:
+    """The small project, on top of the finished one, whose corpus it has."""
+    root = tmp_path_factory.mktemp("faults") / "base"
+    yield Base.make(repository, root, built)
+    shutil.rmtree(root)
+
+
+@pytest.mark.parametrize(("step", "fault"), matrix.sample_cells(MORE, MATRIX["fell_once"]))
+def test_a_fault_is_survived(base: Base, step: str, fault: str, tmp_path: Path) -> None:
+    carry_out(base, step, fault, tmp_path / "cell")
+    shutil.rmtree(tmp_path / "cell")
+
+
+def test_every_cell_has_a_meaning(repository: Path) -> None:
+    """A step that the workflow has not, or a rule that the matrix has not, would be a hole in it."""
+    rules = {line.split()[1].rstrip(":") for path in (repository / "workflow/rules").glob("*.smk")
+             for line in path.read_text().splitlines() if line.startswith("rule ")}  # fmt: skip
+    assert rules - {"unknown", "unknown_run"} == STEPS.keys()
+    for row in MATRIX["cells"]:
+        assert row["steps"] and set(row["steps"]) <= STEPS.keys() and set(row["faults"]) <= FAULTS.keys()
+    assert all(
+        why_not("plan", fault) or FAULTS[fault]["expected"] in ("continues", "refused", "either") for fault in FAULTS
+    )
+
+
+def test_the_table_says_nothing_of_what_was_not_run() -> None:
+    passed = {"outcome": matrix.PASSED, "seconds": 3600, "why": ""}
+    page = matrix.write_table({"pack.kill": passed}, {"pack.kill": passed, "pack.term": passed})
+    (row,) = [line for line in page.splitlines() if line.startswith("| pack |")]
+    assert row.count(" refused ") == row.count(" (refused) ") == 1 and row.count("not run") == len(FAULTS) - 2
+    assert "1.0 hours" in page and f"{matrix.PASSED}: 1" in page
