@@ -35,7 +35,7 @@ def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> No
     table = archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.md").decode()
     quoted = re.findall(r"^> (.+)$", page, re.MULTILINE)
     assert len(quoted) == 6 and all(line in table.splitlines() for line in quoted)
-    assert f"([{pictures.RECORD.name}](" in page and f"records check {pictures.RECORD.name}" in page
+    assert f"([{pictures.RECORD.name}](" in page and f"verify --rebuild records/{pictures.RECORD.name}" in page
     spread, freedom = re.search(r"1\.2M: pooled spread (\S+) nats \((\d+) degrees", table).groups()
     assert f"Spread of seeds: {spread} nats" in page and freedom == "43"
 

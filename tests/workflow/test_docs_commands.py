@@ -72,6 +72,8 @@ ELSEWHERE = {
     "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
     "plumbline score FOLDER --suite sciq": SCIQ,
     "plumbline rebuild re": RECORD,
+    "plumbline verify --rebuild": RECORD,
+    "plumbline verify --retrain": "test_retrained_record.py::test_every_run_at_smoke_comes_out_bit_for_bit",
     "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
     "plumbline screen --study": SCREEN,
