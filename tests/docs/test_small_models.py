@@ -94,8 +94,9 @@ def test_ls_methods_says_by_how_much() -> None:
 
 
 def test_the_pictures_are_the_records_and_their_dark_ones(pictures: ModuleType) -> None:
-    light = pictures.light()
-    assert (pictures.ASSETS / "method_differences.svg").read_bytes() == light
-    dark = (pictures.ASSETS / "method_differences_dark.svg").read_bytes()
-    assert dark == pictures.dark(light)
-    assert not re.search(rb"#(ffffff|000000|dddddd)\b", dark), "nothing is left in the colours of a light page"
+    for name in (*pictures.KEPT, *pictures.DRAWN):
+        light = pictures.light(name)
+        assert (pictures.ASSETS / f"{name}.svg").read_bytes() == light, "python docs/_site/pictures.py draws it again"
+        dark = (pictures.ASSETS / f"{name}_dark.svg").read_bytes()
+        assert dark == pictures.dark(light)
+        assert not re.search(rb"#(ffffff|000000|dddddd)\b", dark), "nothing is left in the colours of a light page"
