@@ -6,7 +6,9 @@ Source: transfer study, section 3.3. See `plumbline.stats.protocol_error`; the p
 
 from __future__ import annotations
 
-from plumbline.stats.protocol_error import WORLDS, ErrorRates, simulate_protocol
+from plumbline.stats.distributions import normal_isf
+from plumbline.stats.power import compute_resolvable_distance
+from plumbline.stats.protocol_error import ALPHA, WORLDS, ErrorRates, Statistic, simulate_protocol
 
 #: Runs of the reference; the paper has three.
 COUNTS = tuple(range(2, 11))
@@ -27,6 +29,11 @@ ASSUMED = (
 def worth(statistic: str, correction: str, m: int, n: int) -> ErrorRates:
     """Of `m` methods against `n` runs of the reference."""
     return simulate_protocol(statistic, correction, m=m, n=n, gains=GAINS)  # type: ignore[arg-type]
+
+
+def find_threshold(statistic: Statistic, m: int, n: int) -> float:
+    """The |z| from which Bonferroni over `m` methods calls a run different from `n` runs of the reference."""
+    return float(normal_isf(ALPHA / m / 2)) if statistic == "normal" else compute_resolvable_distance(1.0, n, m=m)
 
 
 def sentence(m: int, n: int) -> str:

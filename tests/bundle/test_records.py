@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.bundle import archive, description, rebuild, records, ro_crate
+from plumbline.bundle import archive, description, rebuild, records, ro_crate, verify
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from tests.bundle.test_archive import make_metadata
@@ -77,8 +77,9 @@ def test_record_that_cannot_be_checked_does_not_stop_others(
         return rebuild.RebuildResult(summary=info, verdicts={}, failed={}, otherwise=())
 
     monkeypatch.setattr(rebuild, "rebuild_bundle", rebuilt)
-    monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])
-    assert records.main() == 1 and checked == ["whole"]
+    folders = [str(tmp_path / name) for name in ("damaged", "later", "whole")]
+    monkeypatch.setattr(sys, "argv", ["verify", "--rebuild", *folders])
+    assert verify.main() == 1 and checked == ["whole"]
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: damaged: ") and "the record is about" in first
     assert second.startswith("error: later: ") and "bundle of format '9" in second and len(second) < 1000
@@ -91,7 +92,7 @@ def test_what_no_commit_has_is_not_kept(tmp_path: Path, changes: dict[str, Any])
 
 
 def test_the_records_that_are_here_are_whole(repository: Path) -> None:
-    """Every file is the one that its crate lists; that products are equal is for `records check`."""
+    """Every file is the one that its crate lists; that products are equal is for `plumbline verify --rebuild`."""
     page = (repository / "records/README.md").read_text()
     for name in records.list_records(repository / "records"):
         folder = repository / "records" / name
@@ -182,7 +183,7 @@ def test_a_page_of_each_kind_of_each_record_comes_out_equal(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the code of its commit, with the packages that are here, byte by byte, except for rounding in `COMPUTED`; with
-    PLUMBLINE_RECORDS=all every page, as `records check` does."""
+    PLUMBLINE_RECORDS=all every page, as `plumbline verify --rebuild` does."""
     parse = description.parse_description
     if os.environ.get("PLUMBLINE_RECORDS") != "all":
         monkeypatch.setattr(

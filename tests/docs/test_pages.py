@@ -44,7 +44,7 @@ def list_written_pages(repository: Path) -> list[Path]:
     """The pages that somebody wrote: those of the site, and those of folders that travel along with it."""
     patterns = (
         "*.md",
-        "docs/*.md",
+        "docs/**/*.md",
         "*/README.md",
         "config/tasks/README.md",
         "studies/*/README.md",
@@ -56,7 +56,8 @@ def list_written_pages(repository: Path) -> list[Path]:
 def test_contents_are_by_kind_and_name_every_page_once(repository: Path, nav: list[dict[str, Any]]) -> None:
     assert [kind for part in nav for kind in part] == KINDS
     listed_pages = pages_of(nav)
-    there = {page.name for page in (repository / "docs").glob("*.md")} | ELSEWHERE.keys()
+    docs = repository / "docs"
+    there = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} | ELSEWHERE.keys()
     assert len(listed_pages) == len(set(listed_pages)) and set(listed_pages) == there
     assert [pages_of(part[kind]) for part in nav for kind in part if kind in ("Plumbline", "Tutorial")] == [
         ["index.md"],

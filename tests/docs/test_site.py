@@ -39,8 +39,9 @@ def hooks(repository: Path) -> ModuleType:
 
 
 def test_it_has_a_first_page_every_page_and_the_docstrings(site: Path, repository: Path) -> None:
-    for page in (repository / "docs").glob("*.md"):
-        assert (site / f"{page.stem}.html").is_file(), page.name
+    docs = repository / "docs"
+    for page in docs.rglob("*.md"):
+        assert (site / page.relative_to(docs).with_suffix(".html")).is_file(), page.name
     assert "Three questions" in (site / "index.html").read_text()
     assert "noise floor" in (site / "reference.html").read_text()
 

@@ -35,7 +35,7 @@ def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> No
     table = archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.md").decode()
     quoted = re.findall(r"^> (.+)$", page, re.MULTILINE)
     assert len(quoted) == 6 and all(line in table.splitlines() for line in quoted)
-    assert f"([{pictures.RECORD.name}](" in page and f"records check {pictures.RECORD.name}" in page
+    assert f"([{pictures.RECORD.name}](" in page and f"verify --rebuild records/{pictures.RECORD.name}" in page
     spread, freedom = re.search(r"1\.2M: pooled spread (\S+) nats \((\d+) degrees", table).groups()
     assert f"Spread of seeds: {spread} nats" in page and freedom == "43"
 
@@ -94,8 +94,9 @@ def test_ls_methods_says_by_how_much() -> None:
 
 
 def test_the_pictures_are_the_records_and_their_dark_ones(pictures: ModuleType) -> None:
-    light = pictures.light()
-    assert (pictures.ASSETS / "method_differences.svg").read_bytes() == light
-    dark = (pictures.ASSETS / "method_differences_dark.svg").read_bytes()
-    assert dark == pictures.dark(light)
-    assert not re.search(rb"#(ffffff|000000|dddddd)\b", dark), "nothing is left in the colours of a light page"
+    for name in (*pictures.KEPT, *pictures.DRAWN):
+        light = pictures.light(name)
+        assert (pictures.ASSETS / f"{name}.svg").read_bytes() == light, "python docs/_site/pictures.py draws it again"
+        dark = (pictures.ASSETS / f"{name}_dark.svg").read_bytes()
+        assert dark == pictures.dark(light)
+        assert not re.search(rb"#(ffffff|000000|dddddd)\b", dark), "nothing is left in the colours of a light page"

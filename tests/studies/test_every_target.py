@@ -21,7 +21,12 @@ from tests.studies.made_targets import FIGURES, STUDIES, TABLES, draw, make_anew
 #: One figure of each study: that their bytes repeat is no other matter than that the others' do.
 REPEATED = [*zip(STUDIES, ("fig1", "fig3", "fig2", "fig1", "fig1"), strict=True)]
 #: What is the same at every preset, and says so at most in words.
-OF_NO_PRESET = {("premature", "fig1"), ("transfer", "table1"), ("transfer", "table4")}
+OF_NO_PRESET = {
+    ("premature", "fig1"),
+    ("transfer", "table1"),
+    ("transfer", "table4"),
+    ("transfer", "protocol_thresholds"),
+}
 #: Studies whose tables have a run or a source behind every number.
 TRACED = ("key_norms", "premature", "transfer")
 

@@ -17,7 +17,7 @@ from tests.workflow.project_copy import Project
 
 pytestmark = pytest.mark.workflow
 
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
 
 BARE = "../gpu_check/test_bare_machine.py::test_a_rehearsal_from_the_bundle_survives_three_kills"
 BEFORE = "test_preflight.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
@@ -72,6 +72,8 @@ ELSEWHERE = {
     "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
     "plumbline score FOLDER --suite sciq": SCIQ,
     "plumbline rebuild re": RECORD,
+    "plumbline verify --rebuild": RECORD,
+    "plumbline verify --retrain": "test_retrained_record.py::test_every_run_at_smoke_comes_out_bit_for_bit",
     "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
     "plumbline screen --study": SCREEN,

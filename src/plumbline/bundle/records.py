@@ -1,13 +1,10 @@
-"""Keeps bundles, each in a folder of records/ that names its commit: ``python -m
-plumbline.bundle.records``.
-
-``keep NAME BUNDLE.tar.xz --why-kept "..."`` puts one there; ``check [NAME ...]`` makes all its products again with
-the code of its commit, from this repository's history, and compares them byte by byte."""
+"""Keeps a bundle in a folder of records/ that names its commit: ``python -m plumbline.bundle.records NAME
+BUNDLE.tar.xz --why-kept "..."``. `plumbline verify` checks records.
+"""
 
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,7 +12,7 @@ import msgspec
 
 from plumbline.bundle import archive, description, rebuild
 from plumbline.core.command_line import Parser, run
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, sha256_file
 from plumbline.project.paths import BUNDLE
 
@@ -42,34 +39,17 @@ class KeptBundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.bundle.records`."""
     parser = Parser(__doc__)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    keep_parser = verbs.add_parser("keep", help="a bundle of a commit, as a record")
-    keep_parser.add_argument("name")
-    keep_parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
-    keep_parser.add_argument("--why-kept", required=True, help="why it is kept")
-    check_parser = verbs.add_parser("check", help="rebuild all targets of records, and compare")
-    check_parser.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
-    check_parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")
-    for verb in (keep_parser, check_parser):
-        verb.add_argument("--records", type=Path, default=FOLDER, help="the folder of records")
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
+    parser.add_argument("--why-kept", required=True, help="why it is kept")
+    parser.add_argument("--records", type=Path, default=FOLDER, help="the folder of records")
     return parser
 
 
-def main() -> int:
-    """Run ``keep`` or ``check``, and return the exit code: 0 if every file of every record is equal, else 1."""
+def main() -> None:
+    """Keep a bundle, and print the file of its description."""
     options = arguments().parse_args()
-    if options.verb == "keep":
-        print(keep_bundle(options.records / options.name, options.bundle, options.why_kept))
-        return 0
-    record_names = list_records(options.records)
-    if not record_names:
-        raise PlumblineError(f"{options.records} has no record; name another folder (--records), or keep one there")
-    for name in options.names:
-        if name not in record_names:
-            raise PlumblineError(
-                f"{options.records} has no record {name!r}{nearest(name, record_names)} (there are {record_names})"
-            )
-    return max([_try_to_check(options.records / name, options.jobs) for name in options.names or record_names])
+    print(keep_bundle(options.records / options.name, options.bundle, options.why_kept))
 
 
 def list_records(records: Path = FOLDER) -> list[str]:
@@ -127,27 +107,18 @@ def read_record(folder: Path) -> KeptBundle:
     return record
 
 
-def check_record(folder: Path, jobs: int = 1) -> int:
-    """Make a record's products again with its commit's code, and print the outcome.
+def rebuild_record(folder: Path, jobs: int = 1) -> bool:
+    """Make a record's products again with its commit's code, and print the outcome; returns whether all are equal.
 
-    Returns:
-        The exit code: 0 if all files are equal, else 1.
+    Raises:
+        PlumblineError: the record is damaged, or its commit's code cannot be called.
     """
     record = read_record(folder)
     print(f"{folder.name}: {record.words}", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         result = rebuild.rebuild_bundle(folder / BUNDLE, Path(scratch) / "rebuilt", jobs=jobs, at_commit=True)
         print(rebuild.format_result(result))
-    return 0 if result.whole else 1
-
-
-def _try_to_check(folder: Path, jobs: int) -> int:
-    """Check a record; print an error that makes that impossible, so that the next record is checked."""
-    try:
-        return check_record(folder, jobs)
-    except PlumblineError as error:
-        print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
-        return 1
+    return result.whole
 
 
 if __name__ == "__main__":

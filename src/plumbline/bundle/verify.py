@@ -1,15 +1,17 @@
-"""Checks whether every file below a folder is what its maker wrote, by the checksums that makers left there.
+"""Checks whether files are what their makers wrote, and whether a record comes out again.
 
-    plumbline verify                  work/ and results/
-    plumbline verify results/demo     a folder, or one file
-    plumbline verify records/evening  a record: its archive, and the files in it
+    plumbline verify                       work/ and results/, by the checksums that makers left there
+    plumbline verify results/demo          a folder, or one file
+    plumbline verify records/evening       a record: its archive, and the files in it
+    plumbline verify --rebuild             all records: tables and figures made again with the code of their commit
+    plumbline verify --retrain 2 RECORD    two of its runs, drawn at random, trained again from scratch with this code
 
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
 Nothing is changed, and every file is read, even if it was verified before. A checksum shows damage and what was edited
-or replaced, not a change by somebody who computes it anew. Exit codes: 0 if something was verified and nothing is
-changed or missing, 10 if something is, 16 if nothing was checked, 2 for a command line that is not valid, 1 after an
-error.
+or replaced, not a change by somebody who computes it anew; --retrain shows that. Exit codes: 0 if something was
+verified and nothing is changed, missing or different, 10 if something is, 16 if nothing was checked, 75 if stopped on
+request (the same command continues), 2 for a command line that is not valid, 1 after an error.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from plumbline.bundle import archive
+from plumbline.bundle import archive, records
 from plumbline.bundle.checksum_records import (
     AS_WRITTEN,
     CHANGED,
@@ -33,7 +36,7 @@ from plumbline.bundle.checksum_records import (
     read_record,
 )
 from plumbline.bundle.rebuild import BROUGHT
-from plumbline.core.command_line import Parser, run
+from plumbline.core.command_line import Parser, not_negative, positive, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
@@ -320,17 +323,33 @@ def arguments() -> Parser:
     """Build the command-line parser of `plumbline verify`."""
     parser = Parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders or files (default: work, results)")
-    parser.add_argument("--json", action="store_true", help="print every file with its status as JSON")
+    again = parser.add_mutually_exclusive_group()
+    text = "make a record's tables and figures again, and compare byte by byte (PATH: records; default: records/*)"
+    again.add_argument("--rebuild", action="store_true", help=text)
+    text = "train N runs of a record again, and compare (PATH: one record, or a bundle)"
+    again.add_argument("--retrain", type=positive, metavar="N", help=text)
+    parser.add_argument("--seed", type=not_negative, help="with --retrain: of the draw (default: by chance, and told)")
+    text = "with --retrain: as snakemake's, such as work=DIR with the packs"
+    parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=text)
+    text = "with --rebuild: targets at a time (default: 1)"
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help=text)
+    parser.add_argument("--json", action="store_true", help="print every file or run with its status as JSON")
     return parser
 
 
 def main() -> int:
     """Run `plumbline verify`, and return its exit code."""
     options = arguments().parse_args()
-    paths = options.paths or [path for name in _FOLDERS if (path := Path(name)).is_dir()]
     for path in options.paths:
         if not path.exists():
             raise UsageError(f"there is no {path}; name a folder or a file, such as work/demo")
+    if options.retrain:
+        if len(options.paths) != 1:
+            raise UsageError(f"--retrain takes one record, such as {records.FOLDER}/NAME, not {len(options.paths)}")
+        return _retrain(options.paths[0], options.retrain, options.seed, options.config, options.json)
+    if options.rebuild:
+        return _rebuild(options.paths, options.jobs)
+    paths = options.paths or [path for name in _FOLDERS if (path := Path(name)).is_dir()]
     if not paths:
         raise UsageError(f"here is neither {' nor '.join(_FOLDERS)}; name a folder or a file")
     files = verify(paths)
@@ -342,6 +361,27 @@ def main() -> int:
         for line in _format_lines(files):
             print(visible(line))
     return code
+
+
+def _rebuild(paths: list[Path], jobs: int) -> int:
+    """Rebuild records; one that cannot be is told, and does not stop the others."""
+    folders = paths or [records.FOLDER / name for name in records.list_records()]
+    if not folders:
+        raise UsageError(f"{records.FOLDER} has no record; name one")
+    code = 0
+    for folder in folders:
+        try:
+            code = max(code, 0 if records.rebuild_record(folder, jobs) else EXIT_CHANGED)
+        except PlumblineError as error:
+            print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
+            code = code or 1
+    return code
+
+
+def _retrain(path: Path, count: int, seed: int | None, config: list[str], as_json: bool) -> int:
+    from plumbline.bundle import retrain  # which trains, and so needs more than the verb else does
+
+    return retrain.retrain_record(path, count, seed, config, as_json)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ TRAVELS = (
     "records/*/record.json",
     "results/README.md",
     "docs/*.md",
+    "docs/papers/*.md",
     "docs/_assets/*.png",
     "docs/_assets/*.svg",
     "CONTRIBUTING.md",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -17,6 +18,9 @@ from plumbline.core.files import sha256_file, sha256_text
 from plumbline.core.package_version import version
 
 PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
+
+#: The lines of /proc/cpuinfo that name a kind of processor, on x86 and on ARM.
+_PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "CPU implementer", "CPU part")
 
 
 @functools.cache
@@ -105,6 +109,7 @@ def describe_machine(device: Any, float32_error: float) -> dict[str, Any]:
         "host": socket.gethostname(),
         "device": device.type,
         "device_name": name,
+        "processor": f"{_describe_processor()} {torch.backends.cpu.get_cpu_capability()}",
         "torch_threads": torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "tf32": torch.backends.cuda.matmul.allow_tf32,
@@ -112,6 +117,17 @@ def describe_machine(device: Any, float32_error: float) -> dict[str, Any]:
         "environment": numeric_environment.list_recorded(),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
     }
+
+
+def _describe_processor() -> str:
+    """Maker, family, model and name of the processor, as Linux has them: what rounds alike is the same in all."""
+    facts: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            facts.setdefault(key.strip(), value.strip())
+    known = [facts[key] for key in _PROCESSOR if key in facts]
+    return " ".join(known) or platform.processor() or platform.machine()
 
 
 def _git(tree: Path, *arguments: str) -> str | None:

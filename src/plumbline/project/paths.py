@@ -80,6 +80,10 @@ class WorkflowPaths:
         """Spell the path of the folder of a run's outputs, or one `file` of them."""
         return f"{self.work}/runs/{run.key}" + (f"/{file}" if file else "")
 
+    def retrained(self, run_id: str, code: str) -> str:
+        """Spell the path of what is made of a record's run by code of one hash (`plumbline verify --retrain`)."""
+        return f"{self.work}/retrained/{code[:12]}/{run_id}"
+
     def scores(self, run: Run) -> str:
         """Spell the path of the frame of a run's scores."""
         return f"{self.work}/scores/{run.scores_key}/scores.parquet"

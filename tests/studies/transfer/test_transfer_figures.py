@@ -99,6 +99,25 @@ def test_protocol_power_says_what_its_axes_are():
     assert "none of 19 methods works" in left_axes.get_title("left")
 
 
+def test_protocol_thresholds_call_what_the_paper_calls_and_less_where_the_spread_is_an_estimate():
+    picture = draw_published("protocol_thresholds")[0]
+    frame = picture.frame.set_index("method")
+    called = {
+        name.removeprefix("called_"): set(frame.index[frame[name]]) for name in frame if name.startswith("called")
+    }
+    failures = {"attnres", "ssmax", "sigmoid_attn"}
+    assert called["normal_3"] == {"softpick", "hybrid_norm", "layerscale", "hyper"} | failures, "the printed survivors"
+    assert called["prediction_3"] == failures and called["prediction_6"] == failures | {"hyper"}
+    assert called["prediction_10"] == failures | {"hyper", "softpick", "layerscale"}
+    for n in (3, 6, 10):
+        expected = stats.t.isf(0.05 / 19 / 2, n - 1) * math.sqrt(1 + 1 / n)
+        assert frame[f"threshold_prediction_{n}"].tolist() == pytest.approx([expected] * 19)
+        assert f"{n} seeds: |z| from {expected:.1f} on" in " ".join(
+            text.get_text() for text in picture.figure.legends[0].get_texts()
+        )
+    assert frame["threshold_normal_3"].iloc[0] == pytest.approx(stats.norm.isf(0.05 / 38))
+
+
 def test_fig1_speaks_of_crosses_where_there_are_some(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("large", "hybrid_norm", 43, None, 5.0, curve(44, 5.0, every=1))
