@@ -1,19 +1,24 @@
-"""Builds pages of the existing results of a preset, as a folder that opens from disk: ``plumbline report``."""
+"""Builds pages of what was made, as a folder that opens from disk: ``plumbline report``.
+
+In a folder with a `plumbline.toml`, or below one, they show what was tried there, with every run: `.plumbline/report`.
+Elsewhere they show the existing results of a project's preset: `results/PRESET/report`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, UsageError
+from plumbline.operate.experiments.__main__ import TRAINER_FILE, find_trainer_folder
 from plumbline.project import load, packed_bundle
-from plumbline.report import write_report
-from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
+from plumbline.verdict.own_trainer.folder import Folder
 
 
 def arguments() -> Parser:
@@ -23,20 +28,42 @@ def arguments() -> Parser:
     help_text = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=help_text)
     parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
-    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER/index.html", help="where the first page is written")
+    text = "in a folder with a plumbline.toml: write the pages again while runs go on"
+    parser.add_argument("--watch", action="store_true", help=text)
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
     return parser
 
 
 def main() -> None:
-    """Run `plumbline report`: write the report's pages.
+    """Run `plumbline report`: write the pages of a trainer's folder or of a project.
 
     Raises:
         PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
     """
     options = arguments().parse_args()
+    root = None if options.preset or options.config or options.configuration_json else find_trainer_folder()
+    if root is not None:
+        from plumbline.report.workbench.write_workbench import watch, write_workbench
+
+        out = options.out or Folder(root).own / "report" / "index.html"
+        _require_own_folder(out)
+        if options.watch:
+            watch(root, out)
+        print(f"{out} ({write_workbench(root, out)} pages)")
+        return
+    if options.watch:
+        raise UsageError(f"--watch is of a folder with {TRAINER_FILE}, which neither this one nor one above it has")
+    _report_project(options)
+
+
+def _report_project(options: argparse.Namespace) -> None:
+    for module in ("pandas",):
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(name=module)
+    from plumbline.report import write_report
+    from plumbline.report.results_on_disk import ResultsOnDisk
+
     try:
         planned = load(_load_configuration(options))
     except PlumblineError as error:

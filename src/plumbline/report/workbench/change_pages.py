@@ -1,18 +1,24 @@
-"""Builds a page for each verdict on a user's own modification and for each experiment, and the list of them."""
+"""Builds a page for each verdict on a user's own modification and for each experiment, and the list of them.
+
+A page has the Markdown of what it is of; where its runs are known, it shows them first, with their curves.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.files import read_json
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import ReportPage
-from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.page_table import PageTable
+from plumbline.report.workbench.drawn_curves import DrawnCurves
 
 #: Verdict of a try -> the word for it, and how its badge looks.
-_TRIED = {
+WORDS = {
     "keep": ("kept", "good"),
     "discard": ("discarded", "none"),
     "undecided": ("not decided", "odd"),
@@ -26,32 +32,39 @@ _TRIED = {
 }
 
 
-def build_page(results: ResultsOnDisk) -> ReportPage:
-    """Build the page that lists the verdicts; where there are none, it describes how to request one."""
-    content = {"verdicts": sort_verdict_pages(results)}
-    return ReportPage(
-        path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts"
-    )
+@dataclass(frozen=True, kw_only=True)
+class ChangeRuns:
+    """What a page shows of the runs of a change: their table and curves, a link to compare them, and its neighbours."""
+
+    grid: PageTable | None = None
+    charts: Sequence[DrawnCurves] = ()
+    compare: str = ""
+    before: tuple[str, str] | None = None
+    after: tuple[str, str] | None = None
 
 
-def sort_verdict_pages(results: ResultsOnDisk) -> list[ReportPage]:
-    """The pages of what was tried: the newest decision first, then verdicts, which have no date."""
-    return sorted(build_verdict_pages(results), key=lambda page: str(page.content["when"]), reverse=True)
+def sort_pages(pages: Sequence[ReportPage]) -> list[ReportPage]:
+    """Sort the pages of what was tried: the newest decision first, then verdicts, which have no date."""
+    return sorted(pages, key=lambda page: str(page.content["when"]), reverse=True)
 
 
-def build_verdict_pages(results: ResultsOnDisk) -> list[ReportPage]:
-    """Build a page for each verdict and each experiment of this preset."""
-    folder = Path(results.project.paths.results)
+def build_change_pages(results: Path, runs: Mapping[str, ChangeRuns]) -> list[ReportPage]:
+    """Build a page for each verdict and each experiment of a preset's results; `runs`: what is shown of each experiment
+    by its name.
+    """
     return [
-        _build_verdict_page(path, kind)
+        build_change_page(path, kind, runs.get(path.stem, ChangeRuns()) if kind == EXPERIMENTS else ChangeRuns())
         for kind in (VERDICTS, EXPERIMENTS)
-        for path in sorted(folder.joinpath(kind).glob("*.md"))
+        for path in sorted(results.joinpath(kind).glob("*.md"))
     ]
 
 
-def _build_verdict_page(path: Path, kind: str) -> ReportPage:
+def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns()) -> ReportPage:
+    """Build the page of a verdict or an experiment from its Markdown and its numbers; `title` of its own words."""
     markdown = path.read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
+    if runs.grid:  # which has the same and more
+        markdown = re.sub(r"^## Runs$.*?(?=^## |\Z)", "", markdown, flags=re.MULTILINE | re.DOTALL)
     first = next((part for part in paragraphs if not part.startswith("#")), "")
     heading = next((part for part in paragraphs if part.startswith("# ")), f"# {path.stem}")
     title = heading.splitlines()[0].removeprefix("# ").replace("`", "")
@@ -61,7 +74,7 @@ def _build_verdict_page(path: Path, kind: str) -> ReportPage:
             files[path.with_suffix(ending)] = f"files/{kind}/{path.stem}{ending}"
     verdict = read_json(path.with_suffix(".json"))
     verdict = verdict if isinstance(verdict, dict) else {}
-    word, badge = _TRIED.get(str(verdict.get("verdict")), ("", ""))
+    word, badge = WORDS.get(str(verdict.get("verdict")), ("", ""))
     terms = verdict.get("terms")
     claim = isinstance(terms, dict) and terms.get("claim")
     content = {
@@ -75,6 +88,7 @@ def _build_verdict_page(path: Path, kind: str) -> ReportPage:
         "title": title,
         "says": " ".join(first.replace("`", "").split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
+        "made": runs,
     }
     return ReportPage(
         path=f"{kind}s/{path.stem}.html",
@@ -82,5 +96,6 @@ def _build_verdict_page(path: Path, kind: str) -> ReportPage:
         template="verdict.html.j2",
         content=content,
         files=files,
-        contents=markdown_page.list_headings(markdown),
+        contents=[*([("runs", "Its runs")] if runs.grid else []), *markdown_page.list_headings(markdown)],
+        scripts=("chart.js",) if runs.charts else (),
     )
