@@ -25,8 +25,8 @@ from plumbline.specs.study_config import Run, Study
 #: Points of a curve on the page at most. Of a longer one each point stands for so many steps of equal number: for the
 #: mean of their losses, and the largest of their gradient norms.
 POINTS = 200
-#: The page's script, next to the report's own.
-SCRIPT = "compare.js"
+#: The page's scripts, next to the report's own.
+SCRIPTS = ("chart.js", "compare.js")
 #: Digits of a number on the page: more than a picture shows.
 DIGITS = 5
 
@@ -53,7 +53,7 @@ def build_page(results: ResultsOnDisk, study: Study) -> ReportPage | None:
         template="study_compare.html.j2",
         content=content,
         study=study.name,
-        scripts=(SCRIPT,),
+        scripts=SCRIPTS,
     )
 
 

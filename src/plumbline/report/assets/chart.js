@@ -108,7 +108,10 @@ const Chart = (() => {
       const lines = now.lines.map((line) => within(line, view.range, ["values"]));
       const band = now.band && within(now.band, view.range, ["low", "mean", "high"]);
       const values = finite([...lines.flatMap((line) => line.values), ...(band ? [...band.low, ...band.high] : [])]);
-      if (!values.length) return;
+      if (!values.length) {
+        if (view.less) { view.less = false; render(); } // no step is the band's
+        return;
+      }
       const [from, to] = view.range;
       [view.lines, view.band] = [lines, band];
       view.y = axisOf(values, BOX.height - BOX.below, BOX.above);
@@ -152,7 +155,7 @@ const Chart = (() => {
 
     function tell(step) {
       const [main] = view.lines.filter((line) => line.steps.length).concat(view.band ? [view.band] : []);
-      if (!main) return;
+      if (!main || !view.x) return;
       const own = main.steps[nearest(main, step)];
       svg.querySelector(".pointer").setAttribute("d", `M${view.x(own).toFixed(1)} ${BOX.above}V${BOX.height - BOX.below}`);
       const told = view.lines.filter((line) => !line.seed).slice(0, 6).map((line) => {
@@ -160,7 +163,7 @@ const Chart = (() => {
         return `${line.name}: ${at < 0 || line.values[at] === null ? "no value" : line.values[at].toPrecision(4)}`;
       });
       const at = view.band ? view.band.steps.indexOf(own) : -1;
-      if (at >= 0 && view.band.low[at] !== null) told.push(`${view.band.name}: ${view.band.low[at].toPrecision(4)} to ${view.band.high[at].toPrecision(4)}`);
+      if (at >= 0 && view.band.low[at] !== null) told.push(`${view.band.name}: ${view.band.mean[at].toPrecision(4)} (${view.band.low[at].toPrecision(4)} to ${view.band.high[at].toPrecision(4)})`);
       said.textContent = `${chart.x[0].toUpperCase()}${chart.x.slice(1)} ${own.toLocaleString("en")}. ${told.join("; ")}.`;
     }
 
@@ -350,6 +353,6 @@ const Chart = (() => {
     }
   }
 
-  return { make, finite, nice, axisOf, written, draw, start };
+  return { make, finite, axisOf, written, draw, start };
 })();
 Chart.start();
