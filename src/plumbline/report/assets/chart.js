@@ -353,6 +353,6 @@ const Chart = (() => {
     }
   }
 
-  return { make, finite, axisOf, written, draw, start };
+  return { make, finite, axisOf, written, draw, csv, standalone, start };
 })();
 Chart.start();

@@ -99,10 +99,11 @@ class Workbench:
             for at in (place - 1, place + 1)
         ]
         made = [self.runs[run.run_id] for run in change.runs if run.run_id in self.runs]
+        drawn = [run.run.run_id for run in made if run.curves]
         return ChangeRuns(
             grid=self._build_run_table(change),
             charts=self._draw_change(change, made),
-            compare=f"../compare.html#show={','.join(run.run.run_id for run in made)}" if made else "",
+            compare=f"../compare.html#show={','.join(drawn)}" if drawn else "",
             before=neighbours[0],
             after=neighbours[1],
         )
