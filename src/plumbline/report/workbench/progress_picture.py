@@ -20,8 +20,8 @@ from plumbline.verdict.picture_parts import Axis, shorten
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 52, 628, 14, 254
 #: A mean that is so many sigma worse than what was the baseline then is drawn at the edge.
 FAR = 7.0
-#: Kept changes whose names stand in the picture, at most.
-NAMED = 14
+#: Tries for which there is room at least, and kept ones whose names stand in the picture at most.
+FEWEST, NAMED = 10, 14
 #: Verdict -> how its mark looks; others are those that were not decided.
 _MARKS = {
     Outcome.KEEP: "kept",
@@ -147,23 +147,23 @@ class TriesOverTime:
             kept = sum(each.moves_baseline for each in self.beyond)
             words.append(
                 "Grey is what luck alone gives: between two keeps, the best of so many means of changes that do "
-                f"nothing, run by the same rule, lies beyond it in one case of twenty. "
-                f"Of {sum(map(len, self.bands))} means {len(self.beyond) or 'none'} "
-                f"{'lies' if len(self.beyond) == 1 else 'lie'} beyond, {kept or 'none'} of them kept."
+                "nothing, run by the same rule, lies beyond it in one case of twenty. "
+                f"Beyond it {'lies' if len(self.beyond) == 1 else 'lie'} {len(self.beyond) or 'none'} of "
+                f"{format_count(sum(map(len, self.bands)), 'mean')}, {kept or 'none'} of them kept."
             )
         return " ".join(words)
 
     def lay_out(self) -> dict[str, Any]:
         """What the template draws."""
-        axis, last = self._choose_axis(), max(len(self.changes), 2)
+        axis, last = self._choose_axis(), max(len(self.changes), FEWEST)
 
         def x(place: float) -> float:
-            return round(LEFT + 12 + (place - 1) / (last - 1) * (RIGHT - LEFT - 24), 1)
+            return round(LEFT + (place - 0.5) / last * (RIGHT - LEFT), 1)
 
         def y(value: float) -> float:
             return round(BOTTOM - axis.share(value) * (BOTTOM - TOP), 1)
 
-        marks, names = [], 0
+        marks, names, end = [], 0, len(self.changes) + 0.5
         for place, (change, page) in enumerate(zip(self.changes, self.pages), start=1):
             marks.append(self._mark(change, page, x(place), axis, y))
             names += marks[-1]["kind"] == "kept"
@@ -183,9 +183,9 @@ class TriesOverTime:
             "places": [(x(each), each) for each in range(1, len(self.changes) + 1) if each == 1 or each % every == 0],
             "band": "".join(_draw_band(band, x, y) for band in self.bands),
             "kept": _draw_steps(
-                [(x(at), None if level is None else y(level)) for at, level in enumerate(self.levels, 1)]
+                [(x(at), y(level)) for at, level in enumerate(self.levels, 1) if level is not None], x(end)
             ),
-            "best": _draw_steps([(x(at), y(best)) for at, best in self._best()]),
+            "best": _draw_steps([(x(at), y(best)) for at, best in self._best()], x(end)),
             "marks": marks,
             "named": 0 < names <= NAMED,
         }
@@ -239,9 +239,9 @@ def _draw_band(band: Sequence[LuckBand], x: Any, y: Any) -> str:
     return "M" + "L".join([*upper, *lower]) + "Z"
 
 
-def _draw_steps(points: Sequence[tuple[float, float]]) -> str:
-    """A line that stays until the next point."""
+def _draw_steps(points: Sequence[tuple[float, float]], end: float) -> str:
+    """A line that stays until the next point, and at last until `end`."""
     drawn = ""
     for x, y in points:
         drawn += f"H{x}V{y}" if drawn else f"M{x} {y}"
-    return drawn + (f"H{RIGHT}" if drawn else "")
+    return drawn + (f"H{end}" if drawn else "")

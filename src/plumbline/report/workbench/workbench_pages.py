@@ -78,7 +78,7 @@ class Workbench:
     def summarize(self) -> dict[str, Any]:
         """Gather what a first page shows: what was tried last, all of it over time, and as a table."""
         pictures = []
-        for listed in self.series:
+        for listed in (each for each in self.series if len(each) > 1):
             tries = TriesOverTime([each for _, each in listed], [link_to(each) for _, each in listed])
             pictures.append({"words": tries.describe(), "drawn": tries.lay_out(), "metric": listed[0][1].metric})
         last = self.changes[-1] if self.changes else None
@@ -209,7 +209,8 @@ class Workbench:
         with_curves = [made for made in self.runs.values() if made.curves]
         groups: dict[str, dict[str, Any]] = {}
         for made in reversed(with_curves):
-            word = made.changes[-1].word if made.changes and made.run.arm == made.title else ""
+            own = [each for each in made.changes if made.run.run_id in {run.run_id for run in each.runs}]
+            word = own[-1].word if own else ""
             group = groups.setdefault(made.title, {"name": made.title, "word": word, "runs": []})
             of_run = {"id": made.run.run_id, "name": made.label, "short": f"seed {made.run.seed}", "href": made.page}
             group["runs"].append(of_run)
