@@ -1,7 +1,8 @@
 """Builds pages of what was made, as a folder that opens from disk: ``plumbline report``.
 
 In a folder with a `plumbline.toml`, or below one, they show what was tried there, with every run: `.plumbline/report`.
-Elsewhere they show the existing results of a project's preset: `results/PRESET/report`.
+In a project they show the existing results of a preset: `results/PRESET/report`. Of any other FOLDER they show the
+audits, verdicts and records below it: `FOLDER/report`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from plumbline.verdict.own_trainer.folder import Folder
 def arguments() -> Parser:
     """Build the command-line parser of `plumbline report`."""
     parser = Parser(__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", help="of a trainer, audits, verdicts or records; default: here")
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     help_text = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=help_text)
@@ -42,19 +44,36 @@ def main() -> None:
         PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
     """
     options = arguments().parse_args()
-    root = None if options.preset or options.config or options.configuration_json else find_trainer_folder()
-    if root is not None:
-        from plumbline.report.workbench.write_workbench import watch, write_workbench
+    of_project = options.preset or options.config or options.configuration_json
+    if options.folder is not None and of_project:
+        raise UsageError("--preset and --config are of a project; leave them out, or FOLDER")
+    folder = options.folder or (None if of_project else find_trainer_folder())
+    if folder is not None and (folder / TRAINER_FILE).is_file():
+        _report_trainer(folder, options)
+    elif options.watch:
+        raise UsageError(f"--watch is of a folder with {TRAINER_FILE}, and there is none")
+    elif folder is not None or not (of_project or Path("Snakefile").exists()):
+        _report_folder(folder or Path(), options)
+    else:
+        _report_project(options)
 
-        out = options.out or Folder(root).own / "report" / "index.html"
-        _require_own_folder(out)
-        if options.watch:
-            watch(root, out)
-        print(f"{out} ({write_workbench(root, out)} pages)")
-        return
+
+def _report_trainer(root: Path, options: argparse.Namespace) -> None:
+    from plumbline.report.workbench.write_workbench import watch, write_workbench
+
+    out = options.out or Folder(root).own / "report" / "index.html"
+    _require_own_folder(out)
     if options.watch:
-        raise UsageError(f"--watch is of a folder with {TRAINER_FILE}, which neither this one nor one above it has")
-    _report_project(options)
+        watch(root, out)
+    print(f"{out} ({write_workbench(root, out)} pages)")
+
+
+def _report_folder(folder: Path, options: argparse.Namespace) -> None:
+    from plumbline.report.workbench.write_workbench import write_collected
+
+    out = options.out or folder / "report" / "index.html"
+    _require_own_folder(out)
+    print(f"{out} ({write_collected(folder, out)} pages)")
 
 
 def _report_project(options: argparse.Namespace) -> None:

@@ -59,8 +59,11 @@ def build_change_pages(results: Path, runs: Mapping[str, ChangeRuns]) -> list[Re
     ]
 
 
-def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns()) -> ReportPage:
-    """Build the page of a verdict or an experiment from its Markdown and its numbers; `title` of its own words."""
+def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns(), name: str = "") -> ReportPage:
+    """Build the page of a verdict or an experiment from its Markdown and its numbers; `name`: of its page, where the
+    Markdown's own may not be the only one.
+    """
+    name = name or path.stem
     markdown = path.read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     if runs.grid:  # which has the same and more
@@ -68,10 +71,10 @@ def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns()) ->
     first = next((part for part in paragraphs if not part.startswith("#")), "")
     heading = next((part for part in paragraphs if part.startswith("# ")), f"# {path.stem}")
     title = heading.splitlines()[0].removeprefix("# ").replace("`", "")
-    files = {path: f"files/{kind}/{path.name}"}
+    files = {path: f"files/{kind}/{name}.md"}
     for ending in (".json", ".svg"):
         if path.with_suffix(ending).exists():
-            files[path.with_suffix(ending)] = f"files/{kind}/{path.stem}{ending}"
+            files[path.with_suffix(ending)] = f"files/{kind}/{name}{ending}"
     verdict = read_json(path.with_suffix(".json"))
     verdict = verdict if isinstance(verdict, dict) else {}
     word, badge = WORDS.get(str(verdict.get("verdict")), ("", ""))
@@ -84,14 +87,14 @@ def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns()) ->
         "body": markdown_page.to_html(
             re.sub(r"^!\[.*\]\(.*\)$", "", markdown.replace(first, "", 1), flags=re.MULTILINE)
         ),
-        "name": path.stem,
+        "name": name,
         "title": title,
         "says": " ".join(first.replace("`", "").split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
         "made": runs,
     }
     return ReportPage(
-        path=f"{kind}s/{path.stem}.html",
+        path=f"{kind}s/{name}.html",
         title=title,
         template="verdict.html.j2",
         content=content,

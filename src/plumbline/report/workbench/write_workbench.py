@@ -1,12 +1,15 @@
-"""Writes the workbench of a trainer's folder, once or again whenever something there is new."""
+"""Writes the pages of a trainer's folder, once or again whenever something there is new, and those of any folder."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.operate.experiments.folder_arguments import place_of
+from plumbline.report.page_frame import ReportPage
 from plumbline.report.report_site import ReportSite, replace_report
+from plumbline.report.workbench.collected_pages import collect_pages
 from plumbline.report.workbench.folder_runs import gather_runs
 from plumbline.report.workbench.tried_changes import gather_changes
 from plumbline.report.workbench.workbench_pages import Workbench
@@ -27,8 +30,21 @@ def write_workbench(root: Path, out: Path) -> int:
     runs = gather_runs(folder, changes)
     bench = Workbench(title=root.resolve().name, place=place, changes=changes, unreadable=unreadable, runs=runs)
 
+    return _write(bench.title, bench.build_pages(), out)
+
+
+def write_collected(folder: Path, out: Path) -> int:
+    """Write the pages of a folder of audits, verdicts or records.
+
+    Returns:
+        How many pages there are.
+    """
+    return _write(folder.resolve().name, collect_pages(folder, out.parent), out)
+
+
+def _write(name: str, pages: Sequence[ReportPage], out: Path) -> int:
     def write(new: Path) -> int:
-        site, pages = ReportSite(folder=new, name=bench.title), bench.build_pages()
+        site = ReportSite(folder=new, name=name)
         for page in pages:
             site.write(page, [each for each in pages if each.nav])
         site.write_assets()
