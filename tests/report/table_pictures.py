@@ -22,8 +22,8 @@ from types import SimpleNamespace
 from markdown_it import MarkdownIt
 
 from plumbline.report.page_frame import PresetWarning, ReportPage
+from plumbline.report.report_site import ASSETS, ReportSite
 from plumbline.report.study_tables import lay_out
-from plumbline.report.write_report import ASSETS, ReportSite
 from plumbline.results.tables import tex_table, write_table
 from plumbline.results.tables.finished_table import read_table
 from plumbline.results.tables.table import Table
@@ -51,8 +51,8 @@ def write_page(study: str, tables: Sequence[Table], folder: Path) -> Path:
     template = "study_tables.html.j2"
     page = ReportPage(path="tables.html", title=study, template=template, content={}, study=study, contents=contents)
     content = {"page": page, "grids": grids, "broken": {}, "sources": NoLinks(), "study": SimpleNamespace(name=study)}
-    content |= {"banner": PresetWarning.of(tables[0].preset, {}), "nav": [], "root": ""}
-    text = ReportSite(results=None, folder=folder).environment.get_template(template).render(content)  # type: ignore[arg-type]
+    content |= {"banner": PresetWarning.of(tables[0].preset, {}), "nav": [], "root": "", "site": "Plumbline"}
+    text = ReportSite(folder=folder).environment.get_template(template).render(content)
     (folder / page.path).write_text(text, encoding="utf-8")
     return folder / page.path
 

@@ -14,8 +14,9 @@ import pytest
 from plumbline.core import fingerprint_file
 from plumbline.core.files import swap_paths
 from plumbline.project import load
-from plumbline.report import run_comparison, write_report
+from plumbline.report import report_site, run_comparison, write_report
 from plumbline.report.page_frame import PresetWarning
+from plumbline.report.workbench import drawn_curves
 from plumbline.specs import study_config
 from plumbline.specs.yaml_files import ROOT, load_config, studies
 from tests.report.broken_projects import HOSTILE, planned
@@ -48,7 +49,7 @@ def read(pages: Path) -> dict[str, Read]:
 def test_every_link_leads_somewhere_within_folder_or_to_paper(pages: Path, read: dict[str, Read]) -> None:
     assert len(read) > 100, "a page for each run"
     papers = {paper.link for paper in map(study_config.paper_of, studies()) if paper and paper.link}
-    assert papers & set(read["index.html"].links)
+    assert papers & set(read["studies/query_free.html"].links)
     for name, page in read.items():
         assert len(set(page.ids)) == len(page.ids), name
         for link in page.links:
@@ -74,12 +75,13 @@ def comparison(page: Read) -> dict:
 def test_nothing_of_a_result_becomes_a_part_of_a_page(pages: Path, read: dict[str, Read]) -> None:
     for name, page in read.items():
         own = ["../" * name.count("/") + "report.js"]
-        own += [own[0].replace("report.js", "compare.js"), None] if name.endswith("/compare.html") else []
+        drawn = ("chart.js", "compare.js") if name.endswith("/compare.html") else ()
+        own += [own[0].replace("report.js", script) for script in drawn] + ([None] if drawn else [])
         assert page.scripts == own, name
         assert "url(" not in page.text and "@import" not in page.text
     assert "url(" not in (pages / "report.css").read_text() and "http" not in (pages / "report.js").read_text()
-    assert json.loads(run_comparison.embed_json({"label": HOSTILE})) == {"label": HOSTILE}
-    assert not set("<>&") & set(run_comparison.embed_json({"label": HOSTILE}))
+    assert json.loads(drawn_curves.embed_json({"label": HOSTILE})) == {"label": HOSTILE}
+    assert not set("<>&") & set(drawn_curves.embed_json({"label": HOSTILE}))
     log = read["runs/transfer.base.qknorm.s44.html"].text
     assert "step 1\nstep 2\n&lt;/pre&gt;&lt;/script&gt;&lt;script&gt;" in log and "\x1b" not in log
     assert "&lt;script&gt;" in read["verdicts/mine.html"].text
@@ -145,7 +147,9 @@ def test_the_list_of_verdicts_says_each(pages: Path, read: dict[str, Read]) -> N
 
 def test_first_page_says_what_was_found_of_each_paper(read: dict[str, Read]) -> None:
     first, *others = re.findall(r'<article class="paper">.*?</article>', read["index.html"].text, flags=re.S)
-    assert "Most Transformer Modifications" in first and len(others) == 1, "the main study first"
+    assert "Most Transformer Modifications" in first and not others, "what is there, in full"
+    (unmade,) = re.findall(r'<p class="unmade">.*?</p>', read["index.html"].text, flags=re.S)
+    assert 'href="studies/query_free.html"' in unmade and "studies=[query_free]" in unmade, "what is not, in a line"
     table = read["studies/transfer/tables.html"].text.partition('id="table-table2"')[2].partition("</section>")[0]
     sentences = re.findall(r'class="(?:above|beneath)">(.*?)<', table)
     assert any(sentence in first for sentence in sentences), "in the words of the first table that says what it found"
@@ -153,7 +157,6 @@ def test_first_page_says_what_was_found_of_each_paper(read: dict[str, Read]) -> 
     (picture,) = re.findall(r'<img src="([^"]+)"', first)
     assert picture == "files/transfer/fig2.svg" and "Losses" in first, "with the title that the README gives it"
     assert re.search(r'<li>“[^”]+” <span class="badge \w+">', first) and re.search(r"\d+ not reproduced", first)
-    assert "<img" not in others[0] and "not judged yet" in others[0]
 
 
 def test_the_page_of_two_runs_holds_their_curves_and_scores(read: dict[str, Read]) -> None:
@@ -307,19 +310,19 @@ def test_a_report_while_another_replaces_it(tmp_path: Path, monkeypatch: pytest.
     if atomic and not swap_paths(new, folder):
         pytest.skip("this file system cannot let folders change places")
     elif not atomic:
-        monkeypatch.setattr(write_report, "swap_paths", lambda *_: False)
+        monkeypatch.setattr(report_site, "swap_paths", lambda *_: False)
 
     def full(first: Path, other: Path) -> None:
         if first == new:
             raise OSError(28, "No space left on device")
         first.rename(other)
 
-    monkeypatch.setattr(write_report.os, "replace", full)
+    monkeypatch.setattr(report_site.os, "replace", full)
     if atomic:  # they changed places above, and do so again
-        write_report.replace_folder(new, folder)
+        report_site.replace_folder(new, folder)
     else:
         with pytest.raises(OSError, match="No space"):
-            write_report.replace_folder(new, folder)
+            report_site.replace_folder(new, folder)
     assert (folder / "index.html").read_text() == "report" and (new / "index.html").read_text() == "made"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]
 

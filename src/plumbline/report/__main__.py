@@ -1,42 +1,88 @@
-"""Builds pages of the existing results of a preset, as a folder that opens from disk: ``plumbline report``."""
+"""Builds pages of what was made, as a folder that opens from disk: ``plumbline report``.
+
+In a folder with a `plumbline.toml`, or below one, they show what was tried there, with every run: `.plumbline/report`.
+In a project they show the existing results of a preset: `results/PRESET/report`. Of any other FOLDER they show the
+audits, verdicts and records below it: `FOLDER/report`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, UsageError
+from plumbline.operate.experiments.__main__ import TRAINER_FILE, find_trainer_folder
 from plumbline.project import load, packed_bundle
-from plumbline.report import write_report
-from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
+from plumbline.verdict.own_trainer.folder import Folder
 
 
 def arguments() -> Parser:
     """Build the command-line parser of `plumbline report`."""
     parser = Parser(__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", help="of a trainer, audits, verdicts or records; default: here")
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     help_text = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=help_text)
     parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
-    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER/index.html", help="where the first page is written")
+    text = "in a folder with a plumbline.toml: write the pages again while runs go on"
+    parser.add_argument("--watch", action="store_true", help=text)
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
     return parser
 
 
 def main() -> None:
-    """Run `plumbline report`: write the report's pages.
+    """Run `plumbline report`: write the pages of a trainer's folder or of a project.
 
     Raises:
         PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
     """
     options = arguments().parse_args()
+    of_project = options.preset or options.config or options.configuration_json
+    if options.folder is not None and of_project:
+        raise UsageError("--preset and --config are of a project; leave them out, or FOLDER")
+    folder = options.folder or (None if of_project else find_trainer_folder())
+    if folder is not None and (folder / TRAINER_FILE).is_file():
+        _report_trainer(folder, options)
+    elif options.watch:
+        raise UsageError(f"--watch is of a folder with {TRAINER_FILE}, and there is none")
+    elif folder is not None or not (of_project or Path("Snakefile").exists()):
+        _report_folder(folder or Path(), options)
+    else:
+        _report_project(options)
+
+
+def _report_trainer(root: Path, options: argparse.Namespace) -> None:
+    from plumbline.report.workbench.write_workbench import watch, write_workbench
+
+    out = options.out or Folder(root).own / "report" / "index.html"
+    _require_own_folder(out)
+    if options.watch:
+        watch(root, out)
+    print(f"{out} ({write_workbench(root, out)} pages)")
+
+
+def _report_folder(folder: Path, options: argparse.Namespace) -> None:
+    from plumbline.report.workbench.write_workbench import write_collected
+
+    out = options.out or folder / "report" / "index.html"
+    _require_own_folder(out)
+    print(f"{out} ({write_collected(folder, out)} pages)")
+
+
+def _report_project(options: argparse.Namespace) -> None:
+    for module in ("pandas",):
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(name=module)
+    from plumbline.report import write_report
+    from plumbline.report.results_on_disk import ResultsOnDisk
+
     try:
         planned = load(_load_configuration(options))
     except PlumblineError as error:

@@ -36,11 +36,7 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
             [*markdown_page.list_headings(markdown), ("rows", "Every row")],
         )
         files = {path: "files/audit.csv", markdown_file: "files/audit.md"}
-        with open(path, encoding="utf-8", newline="") as handle:
-            rows = [[_make_cell(row, name) for name in SHOWN] for row in read_rows(handle)]
-        along = {"csv": "files/audit.csv", "md": "files/audit.md"}
-        title = "Every row: a printed number next to the value that follows from others."
-        grid = PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
+        grid = build_table(path, {"csv": "files/audit.csv", "md": "files/audit.md"})
     content = {"grid": grid, "body": body, "command": results.command(path)}
     return ReportPage(
         path="audit.html",
@@ -51,6 +47,14 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
         files=files,
         contents=headings,
     )
+
+
+def build_table(path: Path, files: dict[str, str]) -> PageTable:
+    """Build the table of every row of an audit's CSV; `files`: what is offered with it."""
+    with open(path, encoding="utf-8", newline="") as handle:
+        rows = [[_make_cell(row, name) for name in SHOWN] for row in read_rows(handle)]
+    title = "Every row: a printed number next to the value that follows from others."
+    return PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=files)
 
 
 def _make_cell(row: dict[str, str], name: str) -> HtmlCell:

@@ -30,8 +30,10 @@ def to_html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
         if token.children:
             token.children = _drop_dead_links(token.children)
     rendered: str = _READER.renderer.render(tokens, _READER.options, {})
-    box = '<div class="box" tabindex="0" role="region" aria-label="table"><table>'
-    return Markup(rendered.replace("<table>", box).replace("</table>", "</table></div>"))
+    parts = rendered.split("<table>")  # each region has a name of its own
+    box = '<div class="box" tabindex="0" role="region" aria-label="table {}"><table>'
+    opened = "".join(box.format(number) + part for number, part in enumerate(parts[1:], start=1))
+    return Markup((parts[0] + opened).replace("</table>", "</table></div>"))
 
 
 def list_headings(text: str, *, prefix: str = "part-", levels: Collection[str] = ("h2",)) -> list[tuple[str, str]]:

@@ -81,6 +81,11 @@ class RunCounts:
         """How many runs there are, planned ones among them."""
         return sum(count for _, count in self.states)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether one of them was begun."""
+        return any(state not in (NOT_RUN, MISSING) for state, _ in self.states)
+
     @classmethod
     def of(cls, runs: Iterable[FoundRun]) -> RunCounts:
         """Count runs by how they ended."""

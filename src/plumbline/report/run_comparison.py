@@ -6,7 +6,6 @@ over each other. Next to them stands a table of what each method reached, for wh
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,20 +13,20 @@ from statistics import fmean
 from typing import Any
 
 import pyarrow.parquet as pq
-from markupsafe import Markup
 
 from plumbline.core.run_files import COMPLETED, DIVERGED
 from plumbline.report import run_page
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import FoundRun, ResultsOnDisk
+from plumbline.report.workbench.drawn_curves import embed_json
 from plumbline.specs.study_config import Run, Study
 
 #: Points of a curve on the page at most. Of a longer one each point stands for so many steps of equal number: for the
 #: mean of their losses, and the largest of their gradient norms.
 POINTS = 200
-#: The page's script, next to the report's own.
-SCRIPT = "compare.js"
+#: The page's scripts, next to the report's own.
+SCRIPTS = ("chart.js", "compare.js")
 #: Digits of a number on the page: more than a picture shows.
 DIGITS = 5
 
@@ -54,7 +53,7 @@ def build_page(results: ResultsOnDisk, study: Study) -> ReportPage | None:
         template="study_compare.html.j2",
         content=content,
         study=study.name,
-        scripts=(SCRIPT,),
+        scripts=SCRIPTS,
     )
 
 
@@ -63,12 +62,6 @@ def make_link(run: FoundRun, study: str) -> str:
     assert run.planned is not None
     spec = run.planned.spec
     return f"studies/{study}/compare.html#scale={spec.scale}&b={spec.method}/{run.last}"
-
-
-def embed_json(data: dict[str, Any]) -> Markup:
-    """Write data as JSON that may stand in a page: nothing in it ends the element or begins another one."""
-    written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def _can_be_compared(run: FoundRun) -> bool:

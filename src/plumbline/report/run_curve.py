@@ -33,10 +33,17 @@ class TrainingCurveLine:
     dots: bool = False
 
 
+@dataclass(frozen=True)
+class Band:
+    """The lowest, the mean and the highest of several runs: `spans` are (step, lowest, mean, highest), steps rising."""
+
+    spans: Sequence[tuple[float, float, float, float]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingCurvePicture:
     """One picture of lines over training steps. `steps`: where the axis of steps ends; `ended`: the step at which the
-    run diverged, if it did; `description`: what the picture shows, for who cannot see it.
+    run diverged, if it did; `description`: what the picture shows, for who cannot see it; `band`: lies below the lines.
     """
 
     title: str
@@ -44,11 +51,13 @@ class TrainingCurvePicture:
     steps: float
     description: str
     ended: float | None = None
+    band: Band | None = None
     _finite: list[float] = field(init=False)
 
     def __post_init__(self) -> None:
         values = [value for line in self.lines for _, value in line.points if math.isfinite(value)]
-        object.__setattr__(self, "_finite", values)
+        ends = [end for _, low, _, high in self.band.spans for end in (low, high)] if self.band else []
+        object.__setattr__(self, "_finite", [*values, *ends])
 
     def svg(self) -> Markup:
         """Draw the picture as an SVG element; empty if no value is finite."""
@@ -56,6 +65,7 @@ class TrainingCurvePicture:
             return Markup("")
         axis = _choose_axis(self._finite)
         parts = [_draw_ticks(axis), _draw_steps(self.steps)]
+        parts += [_draw_band(self.band, axis, self.steps)] if self.band else []
         parts += [_draw_line(line, axis, self.steps) for line in self.lines]
         if self.ended is not None:
             parts.append(_draw_end(self.ended, self.steps))
@@ -167,6 +177,13 @@ def _draw_line(line: TrainingCurveLine, axis: _Axis, steps: float) -> Markup:
         ]
         line_markup += Markup("").join(circles)
     return line_markup
+
+
+def _draw_band(band: Band, axis: _Axis, steps: float) -> Markup:
+    upper = [f"{_x(step, steps):.1f} {axis.y(high):.1f}" for step, _, _, high in band.spans]
+    lower = [f"{_x(step, steps):.1f} {axis.y(low):.1f}" for step, low, _, _ in reversed(band.spans)]
+    mean = TrainingCurveLine(name="one", points=[(step, mean) for step, _, mean, _ in band.spans])
+    return Markup('<path class="band" d="M{}Z"/>').format("L".join([*upper, *lower])) + _draw_line(mean, axis, steps)
 
 
 def _draw_end(step: float, steps: float) -> Markup:

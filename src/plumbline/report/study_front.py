@@ -100,6 +100,11 @@ class StudyFront:
         return f"studies/{self.study.name}"
 
     @property
+    def is_begun(self) -> bool:
+        """Whether there is a run or a product of it, or its printed numbers were recomputed."""
+        return self.runs.has_any or self.audited is not None or any(product.made for product in self.products)
+
+    @property
     def missing(self) -> list[StudyProduct]:
         """The products that are not made."""
         return [product for product in self.products if not product.made]

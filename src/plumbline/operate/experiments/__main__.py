@@ -208,7 +208,7 @@ def _main(options: argparse.Namespace) -> int:
                 f"script of a folder with {TRAINER_FILE}, which neither this one nor one above it has: "
                 'plumbline setup-trainer "python train.py" writes it'
             )
-        if _trainer_folder() is not None and (options.flags or " " in options.what):
+        if find_trainer_folder() is not None and (options.flags or " " in options.what):
             flags = f" -- {shlex.join(options.flags)}" if options.flags else ""
             raise UsageError(f"words go behind -m: plumbline try -m {shlex.quote(options.what)}{flags}")
         _refuse(options, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {options.what!r} names a method")
@@ -240,7 +240,7 @@ def _screen(options: argparse.Namespace) -> int:
         return _screen_study(options)
     of_a_study = ("scale", "baseline", "methods", "steps", "vary_by_seed", "profile", "preset", "config")
     _refuse(options, of_a_study, "is of --study, and a file of ideas has none")
-    folder = _trainer_folder()
+    folder = find_trainer_folder()
     if options.ideas is None or folder is None:
         raise UsageError(
             f"plumbline screen FILE.toml screens the ideas of a file in a folder with {TRAINER_FILE}"
@@ -261,7 +261,7 @@ def parse_line(line: list[str]) -> argparse.Namespace:
     at = line.index("--") if "--" in line else len(line)
     options, unknown = arguments().parse_known_args(line[:at])
     if unknown:
-        if options.verb == "try" and _trainer_folder() is not None:
+        if options.verb == "try" and find_trainer_folder() is not None:
             _refuse_flags(line[:at], options, unknown)
         options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     if at < len(line):
@@ -275,10 +275,11 @@ def folder_meant(options: argparse.Namespace) -> Path | None:
     """The folder whose trainer is meant: the working directory, or the nearest above it, that has a plumbline.toml."""
     if getattr(options, "what", None) or options.preset or options.config:
         return None
-    return _trainer_folder()
+    return find_trainer_folder()
 
 
-def _trainer_folder() -> Path | None:
+def find_trainer_folder() -> Path | None:
+    """Find the working directory, or the nearest folder above it, that has a plumbline.toml."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / TRAINER_FILE).is_file()), None)
 

@@ -39,6 +39,7 @@ class BoardRow:
         one_more: the chance that its goal still holds with one more run.
         faults: the kinds of what does not hold.
         lines: what was found, in the gate's words.
+        page: of a verdict, its page below the folder.
     """
 
     name: str
@@ -58,6 +59,7 @@ class BoardRow:
     faults: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    page: str = ""
 
     @property
     def day(self) -> datetime.date | None:

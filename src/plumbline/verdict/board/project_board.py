@@ -116,6 +116,7 @@ def _read_verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | 
         verdict=verdict[:100] if isinstance(verdict, str) else "",
         p_predecessor=_read_p(read),
         faults=faults,
+        page=path.with_suffix(".md").relative_to(folder).as_posix(),
         lines=tuple(line for line in (sentence[:2000], *_list_told(read.get("comparability")), bound) if line),
     )
 

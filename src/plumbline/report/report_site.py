@@ -1,0 +1,125 @@
+"""Writes pages, the style and the scripts next to them, and copies of what they link to, as one folder that is swapped
+in whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from plumbline.core.files import name_in_errors, swap_paths
+from plumbline.report import markdown_page
+from plumbline.report.page_frame import PresetWarning, ReportPage
+from plumbline.report.page_table import BADGES
+
+#: Files next to the pages, as they are.
+ASSETS = ("report.css", "report.js", "chart.js", "compare.js")
+
+
+@dataclass(kw_only=True)
+class ReportSite:
+    """A report while it is made: its pages are written to `folder`, which will replace the old report's as a whole.
+
+    `name` stands in each page's title; `banner` gives what stands above a page, if anything does.
+    """
+
+    folder: Path
+    name: str = "Plumbline"
+    banner: Callable[[ReportPage], PresetWarning | None] = lambda page: None
+    environment: Environment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.environment = Environment(
+            loader=PackageLoader("plumbline.report"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.filters |= {
+            "slug": markdown_page.make_slug,
+            "forcss": _escape_for_css,
+            "badge": lambda text: BADGES.get(text, "odd"),
+            "breakable": _make_breakable,
+        }
+
+    def write(self, page: ReportPage, nav: Sequence[ReportPage]) -> None:
+        """Write one page, and copy the files that it links to; `nav`: the pages in the list of pages."""
+        root = "../" * page.path.count("/")
+        content: dict[str, Any] = page.content | {
+            "page": page,
+            "nav": nav,
+            "root": root,
+            "banner": self.banner(page),
+            "site": self.name,
+        }
+        path = self.folder / page.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with name_in_errors(path):
+            path.write_text(self.environment.get_template(page.template).render(content), encoding="utf-8")
+        for source, name in page.files.items():
+            target = self.folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+
+    def write_assets(self) -> None:
+        """Write what every page loads."""
+        for name in ASSETS:
+            asset = resources.files("plumbline.report").joinpath("assets", name)
+            (self.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def replace_report(out: Path, write: Callable[[Path], int]) -> int:
+    """Replace the folder of `out` (the first page) as a whole by what `write` puts into the one that it is given.
+
+    Returns:
+        What `write` returns.
+    """
+    folder = out.parent.resolve()  # where a link leads: the link stays
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        count = write(new_folder)
+        replace_folder(new_folder, folder)
+    finally:
+        shutil.rmtree(new_folder, ignore_errors=True)
+    return count
+
+
+def replace_folder(new_folder: Path, folder: Path) -> None:
+    """Put the new folder in the place of the old one, which `new_folder` may be afterwards.
+
+    A reader sees one or the other, never a mixture. Where folders can change places there is no moment without a
+    report; elsewhere (NFS) there is none between two renames, and an old one comes back if the second fails.
+    """
+    if not folder.exists():
+        os.replace(new_folder, folder)
+    elif not swap_paths(new_folder, folder):
+        gone = new_folder.with_name(f"{new_folder.name}.old")
+        os.replace(folder, gone)
+        try:
+            os.replace(new_folder, folder)
+        except BaseException:
+            os.replace(gone, folder)
+            raise
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def _escape_for_css(text: str) -> str:
+    """A text within a string of a style sheet."""
+    return re.sub(r"[^A-Za-z0-9 _./,-]", " ", text)
+
+
+def _make_breakable(key: str) -> Markup:
+    """A path that may be broken after its slashes."""
+    return Markup("/<wbr>").join(key.split("/"))

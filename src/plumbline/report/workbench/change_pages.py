@@ -1,0 +1,104 @@
+"""Builds a page for each verdict on a user's own modification and for each experiment, and the list of them.
+
+A page has the Markdown of what it is of; where its runs are known, it shows them first, with their curves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.files import read_json
+from plumbline.project.paths import EXPERIMENTS, VERDICTS
+from plumbline.report import markdown_page
+from plumbline.report.page_frame import ReportPage
+from plumbline.report.page_table import PageTable
+from plumbline.report.workbench.drawn_curves import DrawnCurves
+
+#: Verdict of a try -> the word for it, and how its badge looks.
+WORDS = {
+    "keep": ("kept", "good"),
+    "discard": ("discarded", "none"),
+    "undecided": ("not decided", "odd"),
+    "implausible": ("implausible", "odd"),
+    "crashed": ("crashed", "bad"),
+    "cannot be judged": ("cannot be judged", "bad"),
+    "as good": ("as good", "good"),
+    "holds": ("holds", "good"),
+    "shrinks": ("shrinks", "none"),
+    "turns": ("turns", "none"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeRuns:
+    """What a page shows of the runs of a change: their table and curves, a link to compare them, and its neighbours."""
+
+    grid: PageTable | None = None
+    charts: Sequence[DrawnCurves] = ()
+    compare: str = ""
+    before: tuple[str, str] | None = None
+    after: tuple[str, str] | None = None
+
+
+def sort_pages(pages: Sequence[ReportPage]) -> list[ReportPage]:
+    """Sort the pages of what was tried: the newest decision first, then verdicts, which have no date."""
+    return sorted(pages, key=lambda page: str(page.content["when"]), reverse=True)
+
+
+def build_change_pages(results: Path, runs: Mapping[str, ChangeRuns]) -> list[ReportPage]:
+    """Build a page for each verdict and each experiment of a preset's results; `runs`: what is shown of each experiment
+    by its name.
+    """
+    return [
+        build_change_page(path, kind, runs.get(path.stem, ChangeRuns()) if kind == EXPERIMENTS else ChangeRuns())
+        for kind in (VERDICTS, EXPERIMENTS)
+        for path in sorted(results.joinpath(kind).glob("*.md"))
+    ]
+
+
+def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns(), name: str = "") -> ReportPage:
+    """Build the page of a verdict or an experiment from its Markdown and its numbers; `name`: of its page, where the
+    Markdown's own may not be the only one.
+    """
+    name = name or path.stem
+    markdown = path.read_text(encoding="utf-8")
+    paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
+    if runs.grid:  # which has the same and more
+        markdown = re.sub(r"^## Runs$.*?(?=^## |\Z)", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    first = next((part for part in paragraphs if not part.startswith("#")), "")
+    heading = next((part for part in paragraphs if part.startswith("# ")), f"# {path.stem}")
+    title = heading.splitlines()[0].removeprefix("# ").replace("`", "")
+    files = {path: f"files/{kind}/{name}.md"}
+    for ending in (".json", ".svg"):
+        if path.with_suffix(ending).exists():
+            files[path.with_suffix(ending)] = f"files/{kind}/{name}{ending}"
+    verdict = read_json(path.with_suffix(".json"))
+    verdict = verdict if isinstance(verdict, dict) else {}
+    word, badge = WORDS.get(str(verdict.get("verdict")), ("", ""))
+    terms = verdict.get("terms")
+    claim = isinstance(terms, dict) and terms.get("claim")
+    content = {
+        "word": f"{word}, claim" if word and claim else word,
+        "kind": badge,
+        "when": str(verdict.get("at") or "")[:16].replace("T", " "),
+        "body": markdown_page.to_html(
+            re.sub(r"^!\[.*\]\(.*\)$", "", markdown.replace(first, "", 1), flags=re.MULTILINE)
+        ),
+        "name": name,
+        "title": title,
+        "says": " ".join(first.replace("`", "").split()),
+        "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
+        "made": runs,
+    }
+    return ReportPage(
+        path=f"{kind}s/{name}.html",
+        title=title,
+        template="verdict.html.j2",
+        content=content,
+        files=files,
+        contents=[*([("runs", "Its runs")] if runs.grid else []), *markdown_page.list_headings(markdown)],
+        scripts=("chart.js",) if runs.charts else (),
+    )

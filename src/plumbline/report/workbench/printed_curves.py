@@ -1,0 +1,85 @@
+"""Reads the curves that a trainer of anybody's printed: values with a name, at the step that stands in their line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from plumbline.core.escape_sequences import LINE_END, decode
+from plumbline.verdict.own_trainer import metric
+from plumbline.verdict.own_trainer.first_values import NAMED
+
+#: Bytes of a log that are read, points of a curve that are shown, points that make a curve, and curves of a run.
+BYTES, POINTS, FEWEST, MOST = 2**23, 60, 3, 4
+#: Where in training a line is; a step counts before an epoch.
+_STEPS = tuple(
+    re.compile(rf"(?<![A-Za-z])(?:{words})[\"'\]]?\s*[:=#|\[(]?\s*([0-9][0-9,_]*(?:\.[0-9]+)?)", re.IGNORECASE)
+    for words in (r"(?:global[ _])?steps?|iter(?:ation)?s?|iter_num|updates?|batch(?:es)?|s", r"epochs?|ep")
+)
+
+Point = tuple[float, float]
+
+
+def read_curves(log: Path, called: str = "") -> dict[str, list[Point]]:
+    """Read each named value of a log over its steps, the metric `called` first, then what is held out.
+
+    A line without a step belongs to the last one that had one; where none has, values are counted. A name that is
+    printed fewer than `FEWEST` times is no curve. Nothing where there is no log.
+    """
+    points: dict[str, dict[float, float]] = {}
+    last_step: float | None = None
+    for line in _read_lines(log):
+        step = _find_step(line)
+        last_step = step if step is not None else last_step
+        for label, text in NAMED.findall(line):
+            value = metric.number(text)
+            if value is not None and math.isfinite(value):
+                own = points.setdefault(_normalize(label), {})
+                own[len(own) + 1.0 if last_step is None else last_step] = value
+    curves = {name: sorted(own.items()) for name, own in points.items() if len(own) >= FEWEST}
+    order = sorted(curves, key=lambda name: (name != _normalize(called), not name.startswith(("val", "test", "eval"))))
+    return {name: average_points(curves[name]) for name in order[:MOST]}
+
+
+def average_points(points: Sequence[Point], most: int = POINTS) -> list[Point]:
+    """Bring a curve to at most `most` points: the mean of each of equal stretches, at its last step."""
+    every = math.ceil(len(points) / most)
+    parts = [points[first : first + every] for first in range(0, len(points), every or 1)]
+    return [(part[-1][0], fmean(value for _, value in part)) for part in parts]
+
+
+def span_curves(curves: Iterable[Sequence[Point]]) -> list[tuple[float, float, float, float]]:
+    """The lowest, the mean and the highest value at each step that all curves of the most frequent length have."""
+    listed = [list(curve) for curve in curves if curve]
+    if not listed:
+        return []
+    grids = [tuple(step for step, _ in curve) for curve in listed]
+    grid = max(grids, key=grids.count)
+    same = [curve for curve, own in zip(listed, grids) if own == grid]
+    columns = [[curve[place][1] for curve in same] for place in range(len(grid))]
+    return [(step, min(column), fmean(column), max(column)) for step, column in zip(grid, columns)]
+
+
+def _read_lines(log: Path) -> Iterator[str]:
+    try:
+        with open(log, "rb") as file:
+            content = file.read(BYTES)
+    except OSError:
+        return
+    for line in LINE_END.split(content):
+        if line:
+            yield decode(line[: metric.LONGEST])
+
+
+def _find_step(line: str) -> float | None:
+    for pattern in _STEPS:
+        if match := pattern.search(line):
+            return float(match[1].replace(",", "").replace("_", "") or 0)
+    return None
+
+
+def _normalize(label: str) -> str:
+    return re.sub(r"[ ./-]+", "_", label.strip().lower())

@@ -1,0 +1,247 @@
+"""Draws tries over time: the mean of each, what is kept, the best so far, and what luck alone gives the best."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from plumbline.core.formats import format_count
+from plumbline.report.workbench.tried_changes import TriedChange, pool_noise
+from plumbline.stats.luck_band import StoppingRule, draw_bands
+from plumbline.verdict.formatting import format_value
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.picture_parts import Axis, shorten
+
+#: The picture in its own units, and where its data is.
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 52, 628, 14, 254
+#: A mean that is so many sigma worse than what was the baseline then is drawn at the edge.
+FAR = 7.0
+#: Tries for which there is room at least, and kept ones whose names stand in the picture at most.
+FEWEST, NAMED = 10, 14
+#: Verdict -> how its mark looks; others are those that were not decided.
+_MARKS = {
+    Outcome.KEEP: "kept",
+    Outcome.AS_GOOD: "kept",
+    Outcome.DISCARD: "discarded",
+    Outcome.CRASHED: "crashed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Changes beside one baseline: from the first one, or the one after a keep, up to the next keep.
+
+    Attributes:
+        first, last: places among all changes, from 1.
+        baseline: the mean of its runs beside the first of them; None where none has a value.
+        bank: how many runs these are.
+        counted: the places of those that could have been lucky: tries and screens with a mean. A claim runs again what
+            is among them.
+    """
+
+    first: int
+    last: int
+    baseline: float | None
+    bank: int
+    counted: Sequence[int]
+
+
+@dataclass(frozen=True)
+class LuckBand:
+    """Where the best mean of a stretch up to `place` would lie if nothing in it did anything, in the metric's units:
+    between `near` and `far` nine times of ten, and beyond `far` once in twenty.
+    """
+
+    place: int
+    near: float
+    far: float
+
+
+@dataclass(frozen=True)
+class TriesOverTime:
+    """The tries, claims and screens of one series, the newest last, with the place of each page from this one."""
+
+    changes: Sequence[TriedChange]
+    pages: Sequence[str]
+
+    @property
+    def sign(self) -> int:
+        """1 where higher is better, else -1."""
+        return 1 if self.changes[0].higher else -1
+
+    @cached_property
+    def sigma(self) -> float:
+        """The noise of one run, pooled over every arm of the series."""
+        return pool_noise(self.changes).sigma
+
+    @cached_property
+    def stretches(self) -> list[Stretch]:
+        """The stretches, one after the other."""
+        keeps = [place for place, each in enumerate(self.changes, start=1) if each.moves_baseline]
+        stretches = []
+        for first, last in zip([1, *(place + 1 for place in keeps)], [*keeps, len(self.changes)]):
+            if first <= last:
+                part = list(enumerate(self.changes, start=1))[first - 1 : last]
+                stretches.append(
+                    Stretch(
+                        first=first,
+                        last=last,
+                        baseline=part[0][1].baseline_value,
+                        bank=sum(run.has_value for run in part[0][1].baseline_runs),
+                        counted=[place for place, each in part if each.value is not None and each.kind != "claim"],
+                    )
+                )
+        return stretches
+
+    @cached_property
+    def bands(self) -> list[list[LuckBand]]:
+        """The band of each stretch; none where its baseline or the noise is not known."""
+        bands = []
+        for stretch in self.stretches:
+            center, rules = stretch.baseline, [self._rule(self.changes[place - 1]) for place in stretch.counted]
+            if center is not None and self.sigma:
+                ends = (
+                    [center + self.sign * self.sigma * end for end in pair] for pair in draw_bands(rules, stretch.bank)
+                )
+                bands.append([LuckBand(place, *pair) for place, pair in zip(stretch.counted, ends)])
+        return [band for band in bands if band]
+
+    def _rule(self, change: TriedChange) -> StoppingRule:
+        if not change.keep:
+            return StoppingRule.of_runs(change.counted_runs)
+        return StoppingRule(change.keep, change.discard, change.fresh_runs, change.asked / self.sigma)
+
+    @cached_property
+    def beyond(self) -> list[TriedChange]:
+        """The changes whose mean is better than luck alone makes the best one up to it."""
+        return [
+            self.changes[each.place - 1]
+            for band in self.bands
+            for each in band
+            if self.sign * (self.changes[each.place - 1].value or 0.0) > self.sign * each.far
+        ]
+
+    @cached_property
+    def levels(self) -> list[float | None]:
+        """What is kept after each change: the baseline of what comes then, and after the last keep its own mean."""
+        levels = [stretch.baseline for stretch in self.stretches for _ in range(stretch.first, stretch.last + 1)]
+        for stretch, following in zip(self.stretches, [*self.stretches[1:], None]):
+            if self.changes[stretch.last - 1].moves_baseline:
+                levels[stretch.last - 1] = following.baseline if following else self.changes[-1].value
+        return levels
+
+    def describe(self) -> str:
+        """State what the picture shows."""
+        counts = Counter(each.word for each in self.changes if each.kind != "claim")
+        listed = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+        words = [f"{format_count(counts.total(), 'try', 'tries')}: {listed}."]
+        start, end = self.stretches[0].baseline, self.levels[-1]
+        if start is not None and end is not None and end != start:
+            before, now = (format_value(value, self.sigma) for value in (start, end))
+            words.append(f"What is kept went from {before} to {now} in {self.changes[0].metric}.")
+        if self.bands:
+            kept = sum(each.moves_baseline for each in self.beyond)
+            words.append(
+                "Grey is what luck alone gives: between two keeps, the best of so many means of changes that do "
+                "nothing, run by the same rule, lies beyond it in one case of twenty. "
+                f"Beyond it {'lies' if len(self.beyond) == 1 else 'lie'} {len(self.beyond) or 'none'} of "
+                f"{format_count(sum(map(len, self.bands)), 'mean')}, {kept or 'none'} of them kept."
+            )
+        return " ".join(words)
+
+    def lay_out(self) -> dict[str, Any]:
+        """What the template draws."""
+        axis, last = self._choose_axis(), max(len(self.changes), FEWEST)
+
+        def x(place: float) -> float:
+            return round(LEFT + (place - 0.5) / last * (RIGHT - LEFT), 1)
+
+        def y(value: float) -> float:
+            return round(BOTTOM - axis.share(value) * (BOTTOM - TOP), 1)
+
+        marks, names, end = [], 0, len(self.changes) + 0.5
+        for place, (change, page) in enumerate(zip(self.changes, self.pages), start=1):
+            marks.append(self._mark(change, page, x(place), axis, y))
+            names += marks[-1]["kind"] == "kept"
+        every = max(1, round(last / 8 / 5) * 5 if last > 20 else math.ceil(last / 8))
+        return {
+            "width": WIDTH,
+            "height": HEIGHT,
+            "left": LEFT,
+            "right": RIGHT,
+            "top": TOP,
+            "bottom": BOTTOM,
+            "description": self.describe(),
+            "y_label": f"{self.changes[0].metric}, mean of a try's runs ({'higher' if self.sign > 0 else 'lower'} is "
+            "better)",
+            "x_label": "tries, in their order",
+            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks if TOP <= y(tick) <= BOTTOM],
+            "places": [(x(each), each) for each in range(1, len(self.changes) + 1) if each == 1 or each % every == 0],
+            "band": "".join(_draw_band(band, x, y) for band in self.bands),
+            "kept": _draw_steps(
+                [(x(at), y(level)) for at, level in enumerate(self.levels, 1) if level is not None], x(end)
+            ),
+            "best": _draw_steps([(x(at), y(best)) for at, best in self._best()], x(end)),
+            "marks": marks,
+            "named": 0 < names <= NAMED,
+        }
+
+    def _best(self) -> list[tuple[int, float]]:
+        """The best mean so far after each that has one, whether or not it was kept."""
+        best, listed = -math.inf, []
+        for place, each in enumerate(self.changes, start=1):
+            if each.value is not None and each.kind != "claim":
+                best = max(best, self.sign * each.value)
+                listed.append((place, self.sign * best))
+        return listed
+
+    def _choose_axis(self) -> Axis:
+        """An axis of what is near to the baseline of its time, or better."""
+        near = [
+            each.value
+            for each, level in zip(self.changes, self.levels)
+            if each.value is not None
+            and (level is None or not self.sigma or self.sign * (level - each.value) <= FAR * self.sigma)
+        ]
+        return Axis.of(
+            [*near, *(each for each in self.levels if each is not None)]
+            + [end for band in self.bands for each in band for end in (each.near, each.far)]
+        )
+
+    def _mark(self, change: TriedChange, page: str, x: float, axis: Axis, y: Any) -> dict[str, Any]:
+        value, kind = change.value, _MARKS.get(change.verdict, "open")
+        inside = value is not None and axis.low <= value <= axis.high
+        height = y(value) if value is not None else (BOTTOM if self.sign > 0 else TOP)
+        said = "no value" if value is None else f"mean of {change.counted_runs}: {format_value(value, self.sigma)}"
+        gain = "" if change.gain is None else f", gain {format_value(change.gain, self.sigma)}"
+        return {
+            "x": x,
+            "y": height,
+            "kind": "claim" if change.kind == "claim" else kind,
+            "shape": "square" if change.kind == "screen" else "cross" if value is None else "dot",
+            "beyond": value is not None and not inside,
+            "href": page,
+            "says": f"{change.title}: {change.word}; {said}{gain}",
+            "name": shorten(change.title, 22),
+            "anchor": "end" if x > (LEFT + RIGHT) / 2 else "start",
+        }
+
+
+def _draw_band(band: Sequence[LuckBand], x: Any, y: Any) -> str:
+    """A stair for each end, from half a place before the first to half a place after the last."""
+    ends = [(x(each.place - 0.5), x(each.place + 0.5), y(each.near), y(each.far)) for each in band]
+    upper = [f"{at} {near}" for left, right, near, _ in ends for at in (left, right)]
+    lower = [f"{at} {far}" for left, right, _, far in reversed(ends) for at in (right, left)]
+    return "M" + "L".join([*upper, *lower]) + "Z"
+
+
+def _draw_steps(points: Sequence[tuple[float, float]], end: float) -> str:
+    """A line that stays until the next point, and at last until `end`."""
+    drawn = ""
+    for x, y in points:
+        drawn += f"H{x}V{y}" if drawn else f"M{x} {y}"
+    return drawn + (f"H{end}" if drawn else "")

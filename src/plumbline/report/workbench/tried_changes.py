@@ -1,0 +1,217 @@
+"""Gathers what was tried in a place of experiments, in the order of its ledger: tries, claims, budgets, screens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.report.workbench.change_pages import WORDS
+from plumbline.stats.pooling import SigmaEstimate, pool_spreads
+from plumbline.verdict.decision import budget_page
+from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, read_decision
+from plumbline.verdict.ledger import BUDGETS, SCREEN
+from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.screen import screen_page
+from plumbline.verdict.screen.screen_runs import FRESH
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedChange:
+    """One try, claim, screen, or try at several budgets, as its page's numbers have it.
+
+    Attributes:
+        path: the page as Markdown; its numbers and its picture lie next to it.
+        title: as the person wrote it.
+        kind: "try", "claim", "screen" or "budgets".
+        runs: of the change itself; `baseline_runs`: those beside them.
+        value: the mean that counts: of the fresh runs where there are any; None of what has none.
+        counted_runs: how many runs `value` is the mean of.
+        keep, discard: T at each look from which it was kept, or up to which it was discarded, and `fresh_runs` made
+            after a keep; without looks its runs are so many, whatever they are.
+        asked: the gain that was asked for.
+        gain: with its interval where one is known, in the metric's units, upwards.
+        series: what is comparable with it: trainer, metric and budget.
+    """
+
+    path: Path
+    title: str
+    kind: str
+    verdict: Outcome
+    at: str
+    sentence: str
+    metric: str
+    higher: bool
+    series: tuple[str, ...]
+    runs: tuple[ArmRun, ...] = ()
+    baseline: str = ""
+    baseline_runs: tuple[ArmRun, ...] = ()
+    value: float | None = None
+    counted_runs: int = 0
+    keep: tuple[float, ...] = ()
+    discard: tuple[float, ...] = ()
+    fresh_runs: int = 0
+    asked: float = 0.0
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its page."""
+        return self.path.stem
+
+    @property
+    def word(self) -> str:
+        """How it ended."""
+        return WORDS[self.verdict][0]
+
+    @property
+    def moves_baseline(self) -> bool:
+        """Whether what comes after it is compared with it."""
+        return self.kind == "try" and self.verdict.is_kept
+
+    @property
+    def baseline_value(self) -> float | None:
+        """The mean of the baseline's runs beside it."""
+        return _mean(self.baseline_runs)
+
+
+def gather_changes(place: ExperimentFolders) -> tuple[list[TriedChange], list[str]]:
+    """Read the page of everything that was decided, the newest last, and say of each that cannot be read why."""
+    changes, unreadable = list[TriedChange](), list[str]()
+    entries = [entry for entry in place.read_ledger().entries if entry.verdict]
+    kinds = {entry.page_name: entry.kind for entry in entries}
+    names = reversed(dict.fromkeys(entry.page_name for entry in reversed(entries)))
+    for name in names:
+        path = place.page(name)
+        numbers = path.with_suffix(".json")
+        if not numbers.exists():
+            unreadable.append(f"{numbers} is not there; plumbline log has its sentence")
+            continue
+        try:
+            changes.append(_READERS.get(kinds[name], _read_try)(path))
+        except (PlumblineError, KeyError, TypeError, ValueError) as error:
+            unreadable.append(str(error) if isinstance(error, PlumblineError) else f"{numbers}: {error!r}")
+    return changes, unreadable
+
+
+def pool_noise(changes: Iterable[TriedChange]) -> SigmaEstimate:
+    """Pool the spread of a run over all arms of changes of one series, each run once."""
+    arms: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
+    for change in changes:
+        for arm, runs in ((change.title, change.runs), (change.baseline, change.baseline_runs)):
+            for run in runs:
+                if run.has_value and run.value is not None:
+                    arms.setdefault((arm, run.fingerprint), {})[run.run_id, run.seed] = run.value
+    return pool_spreads(list(values.values()) for values in arms.values() if len(values) > 1)
+
+
+def _read_try(path: Path) -> TriedChange:
+    decision = read_decision(path.with_suffix(".json"))
+    terms, estimate = decision.terms, decision.estimate
+    every = (*decision.runs, *decision.fresh)
+    counted = decision.fresh_values or decision.candidate_values
+    finite = {name: _finite(getattr(estimate, name, None)) for name in ("median", "low", "high")}
+    return TriedChange(
+        path=path,
+        title=terms.candidate,
+        kind="claim" if terms.claim else "try",
+        verdict=decision.verdict,
+        at=decision.at,
+        sentence=decision.sentence,
+        metric=terms.metric,
+        higher=terms.higher,
+        series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
+        runs=tuple(run for run in every if run.arm != BASELINE),
+        baseline=terms.baseline,
+        baseline_runs=tuple(run for run in every if run.arm == BASELINE),
+        value=fmean(counted) if counted else None,
+        counted_runs=len(counted),
+        keep=decision.boundary.keep,
+        discard=decision.boundary.discard,
+        fresh_runs=terms.fresh_runs,
+        asked=terms.minimum_gain,
+        gain=_choose_gain(decision, finite["median"]),
+        gain_low=finite["low"],
+        gain_high=finite["high"],
+    )
+
+
+def _choose_gain(decision: Decision, estimated: float | None) -> float | None:
+    """The gain that is told; of a try without an estimate that of its last look."""
+    if estimated is not None or not decision.looks:
+        return estimated
+    return _finite(decision.looks[-1].gain)
+
+
+def _read_budgets(path: Path) -> TriedChange:
+    decision = budget_page.read(path.with_suffix(".json"))
+    terms, every = decision.terms, [run for each in decision.at_budgets for run in each.runs]
+    return TriedChange(
+        path=path,
+        title=terms.candidate,
+        kind="budgets",
+        verdict=decision.verdict,
+        at=decision.at,
+        sentence=decision.sentence,
+        metric=terms.metric,
+        higher=terms.higher,
+        series=(terms.trainer, terms.metric, *terms.budgets),
+        runs=tuple(run for run in every if run.arm != BASELINE),
+        baseline=terms.baseline,
+        baseline_runs=tuple(run for run in every if run.arm == BASELINE),
+    )
+
+
+def _read_screen(path: Path) -> TriedChange:
+    decision = screen_page.read(path.with_suffix(".json"))
+    terms, chosen = decision.terms, dict(decision.chosen)
+    of_set, of_baseline, of_design = list[ArmRun](), list[ArmRun](), list[ArmRun]()
+    for each in decision.runs:
+        changed = {factor for factor, level in chosen.items() if each.request.settings.get(factor) == level}
+        if each.request.part != FRESH:
+            of_design.append(each.run)
+        else:
+            (of_set if changed else of_baseline).append(each.run)
+    values, gain = _values(of_set), decision.confirmation
+    low, high = gain.interval(1 - 2 * terms.alpha) if gain else (None, None)
+    return TriedChange(
+        path=path,
+        title=f"screen of {len(decision.design.factors)} ideas",
+        kind="screen",
+        verdict=decision.verdict,
+        at=decision.at,
+        sentence=decision.sentence,
+        metric=terms.metric,
+        higher=terms.higher,
+        series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
+        runs=(*of_design, *of_set),
+        baseline=terms.baseline,
+        baseline_runs=tuple(of_baseline),
+        value=fmean(values) if values else None,
+        counted_runs=len(values),
+        gain=gain.gain if gain else None,
+        gain_low=low,
+        gain_high=high,
+    )
+
+
+_READERS: Mapping[str, Any] = {BUDGETS: _read_budgets, SCREEN: _read_screen}
+
+
+def _values(runs: Sequence[ArmRun]) -> list[float]:
+    return [run.value for run in runs if run.has_value and run.value is not None]
+
+
+def _mean(runs: Sequence[ArmRun]) -> float | None:
+    values = _values(runs)
+    return fmean(values) if values else None
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and abs(value) < float("inf") else None

@@ -1,0 +1,279 @@
+"""Builds the pages of a trainer's folder: what was tried, each change with its runs, each run, any runs compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from plumbline.operate.experiments.past_experiments import ExperimentFolders
+from plumbline.project.paths import EXPERIMENTS
+from plumbline.report.page_frame import ReportPage
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
+from plumbline.report.workbench.change_pages import WORDS, ChangeRuns, build_change_page
+from plumbline.report.workbench.drawn_curves import (
+    CurveOfRun,
+    DrawnCurves,
+    embed_json,
+    number_band,
+    number_line,
+)
+from plumbline.report.workbench.made_run import MadeRun
+from plumbline.report.workbench.progress_picture import TriesOverTime
+from plumbline.report.workbench.tried_changes import TriedChange
+from plumbline.verdict.decision.experiment import FINISHED, ArmRun
+from plumbline.verdict.formatting import format_seconds, format_value
+
+#: The script that draws, next to the report's own.
+SCRIPTS = ("chart.js",)
+#: Runs of the baseline whose span lies behind curves, and quantities that the page of a change draws.
+BEHIND, DRAWN = 12, 2
+
+
+@dataclass(kw_only=True)
+class Workbench:
+    """What the pages of a folder show.
+
+    Attributes:
+        title: the folder's name.
+        changes: all that was decided, the newest last; `unreadable`: pages of others that cannot be read, and why.
+        runs: every run by its id, in the order in which they were made.
+    """
+
+    title: str
+    place: ExperimentFolders
+    changes: Sequence[TriedChange]
+    unreadable: Sequence[str] = ()
+    runs: dict[str, MadeRun] = field(default_factory=dict)
+
+    def build_pages(self) -> list[ReportPage]:
+        """Build every page, the first one first."""
+        pages = [self._build_index()]
+        pages += [build_change_page(each.path, EXPERIMENTS, self.show_runs(at)) for at, each in enumerate(self.changes)]
+        if self.runs:
+            pages += [self._build_runs(), self.build_comparison(), *map(self._build_run, self.runs.values())]
+        return pages
+
+    @cached_property
+    def series(self) -> list[list[tuple[int, TriedChange]]]:
+        """Changes that may be compared, with their places; the series of the newest first."""
+        by_series: dict[tuple[str, ...], list[tuple[int, TriedChange]]] = {}
+        for place, change in enumerate(self.changes):
+            if change.kind != "budgets":
+                by_series.setdefault(change.series, []).append((place, change))
+        return sorted(by_series.values(), key=lambda listed: -listed[-1][0])
+
+    def _build_index(self) -> ReportPage:
+        content = {"tried": self.summarize(), "first": self.place.first}
+        return ReportPage(
+            path="index.html",
+            title=self.title,
+            template="workbench.html.j2",
+            content=content,
+            nav="What was tried",
+            scripts=SCRIPTS,
+        )
+
+    def summarize(self) -> dict[str, Any]:
+        """Gather what a first page shows: what was tried last, all of it over time, and as a table."""
+        pictures = []
+        for listed in (each for each in self.series if len(each) > 1):
+            tries = TriesOverTime([each for _, each in listed], [link_to(each) for _, each in listed])
+            pictures.append({"words": tries.describe(), "drawn": tries.lay_out(), "metric": listed[0][1].metric})
+        last = self.changes[-1] if self.changes else None
+        return {
+            "last": last,
+            "link": link_to(last) if last else "",
+            "badge": WORDS[last.verdict][1] if last else "",
+            "pictures": pictures,
+            "grid": build_table(self.changes) if last else None,
+            "unreadable": self.unreadable,
+        }
+
+    def show_runs(self, place: int) -> ChangeRuns:
+        """Gather what the page of a change shows of its runs."""
+        change = self.changes[place]
+        neighbours = [
+            (self.changes[at].title, f"../{link_to(self.changes[at])}") if 0 <= at < len(self.changes) else None
+            for at in (place - 1, place + 1)
+        ]
+        made = [self.runs[run.run_id] for run in change.runs if run.run_id in self.runs]
+        drawn = [run.run.run_id for run in made if run.curves]
+        return ChangeRuns(
+            grid=self._build_run_table(change),
+            charts=self._draw_change(change, made),
+            compare=f"../compare.html#show={','.join(drawn)}" if drawn else "",
+            before=neighbours[0],
+            after=neighbours[1],
+        )
+
+    def _draw_change(self, change: TriedChange, made: Sequence[MadeRun]) -> list[DrawnCurves]:
+        behind = [self.runs[run.run_id] for run in change.baseline_runs if run.run_id in self.runs]
+        quantities = list(dict.fromkeys(name for run in made for name in run.curves))[:DRAWN]
+        return [
+            DrawnCurves(
+                quantity=name,
+                curves=[
+                    CurveOfRun(name=run.label, href=f"../{run.page}", points=run.curves[name])
+                    for run in made
+                    if name in run.curves
+                ],
+                baseline=change.baseline,
+                baseline_curves=[run.curves[name] for run in behind if name in run.curves][-BEHIND:],
+            )
+            for name in quantities
+        ]
+
+    def _build_run_table(self, change: TriedChange) -> PageTable:
+        heads = [ColumnHead(text="run"), ColumnHead(text="arm"), ColumnHead(text=change.metric, numeric=True)]
+        heads += [
+            ColumnHead(text="outcome"),
+            ColumnHead(text="seconds", numeric=True),
+            *([ColumnHead(text="why", wide=True)] if any(run.why for run in change.runs) else []),
+        ]
+        rows = [
+            [
+                text_cell(
+                    f"seed {run.seed}", href=f"../{self.runs[run.run_id].page}" if run.run_id in self.runs else ""
+                ),
+                text_cell(arm),
+                number_cell(run.value, "" if run.value is None else f"{run.value:.6g}"),
+                text_cell("completed" if run.outcome == FINISHED else run.outcome),
+                number_cell(run.seconds, "" if run.seconds is None else format_seconds(run.seconds)),
+                text_cell(run.why),
+            ][: len(heads)]
+            for arm, runs in ((change.title, change.runs), (change.baseline, change.baseline_runs))
+            for run in _distinct(runs)
+        ]
+        return PageTable(id="runs", title="Its runs, and the baseline's beside them.", heads=heads, rows=rows)
+
+    def _link_run(self, run: ArmRun) -> str:
+        return f"../{self.runs[run.run_id].page}" if run.run_id in self.runs else ""
+
+    def _build_runs(self) -> ReportPage:
+        heads = [
+            ColumnHead(text="run"),
+            ColumnHead(text="outcome"),
+            ColumnHead(text="value", numeric=True),
+            ColumnHead(text="seconds", numeric=True),
+            ColumnHead(text="tried in", wide=True),
+            ColumnHead(text="when (UTC)"),
+        ]
+        rows = [self._make_run_row(run) for run in reversed(self.runs.values())]
+        grid = PageTable(id="runs", title="Every run, the newest first.", heads=heads, rows=rows)
+        content = {"grid": grid, "count": len(self.runs)}
+        return ReportPage(
+            path="runs.html", title="Runs", template="workbench_runs.html.j2", content=content, nav="Runs"
+        )
+
+    def _make_run_row(self, made: MadeRun) -> list[HtmlCell]:
+        run, last = made.run, made.changes[-1] if made.changes else None
+        more = f" and {len(made.changes) - 1} more" if len(made.changes) > 1 else ""
+        return [
+            text_cell(made.label, href=made.page),
+            text_cell("completed" if run.outcome == FINISHED else run.outcome),
+            number_cell(run.value, "" if run.value is None else f"{run.value:.6g}"),
+            number_cell(run.seconds, "" if run.seconds is None else format_seconds(run.seconds)),
+            text_cell(f"{last.title}{more}", href=link_to(last)) if last else text_cell("not decided yet"),
+            text_cell(made.at[:16].replace("T", " ")),
+        ]
+
+    def _build_run(self, made: MadeRun) -> ReportPage:
+        run, result = made.run, made.result
+        facts = [("value", "none" if run.value is None else f"{run.value:.8g}"), ("metric", made.metric)]
+        facts += [("seed", str(run.seed)), ("trainer", made.group), ("made at", made.at), ("run id", run.run_id)]
+        facts += [("time", format_seconds(run.seconds))] if run.seconds is not None else []
+        if result:
+            facts += [("machine", ", ".join([result.host, *result.fingerprint.values()]))]
+            facts += [(f"last {name}", f"{value:g}") for name, value in result.place.items()]
+        facts += [(name, f"{value:.6g}") for name, value in run.others.items()]
+        content = {
+            "made": made,
+            "state": "completed" if run.outcome == FINISHED else run.outcome,
+            "charts": [
+                DrawnCurves(quantity=name, curves=[CurveOfRun(name=made.label, href="", points=points)])
+                for name, points in made.curves.items()
+            ],
+            "facts": [(name, value) for name, value in facts if value],
+            "tried": [(each.title, f"../{link_to(each)}", each.word, WORDS[each.verdict][1]) for each in made.changes],
+            "tail": "\n".join(result.tail) if result else "",
+            "remarks": (*run.remarks, run.why) if run.why else run.remarks,
+        }
+        return ReportPage(
+            path=made.page, title=made.label, template="workbench_run.html.j2", content=content, scripts=SCRIPTS
+        )
+
+    def build_comparison(self) -> ReportPage:
+        """Build the page that lays any runs over each other."""
+        with_curves = [made for made in self.runs.values() if made.curves]
+        groups: dict[str, dict[str, Any]] = {}
+        for made in reversed(with_curves):
+            own = [each for each in made.changes if made.run.run_id in {run.run_id for run in each.runs}]
+            word = own[-1].word if own else ""
+            group = groups.setdefault(made.title, {"name": made.title, "word": word, "runs": []})
+            of_run = {"id": made.run.run_id, "name": made.label, "short": f"seed {made.run.seed}", "href": made.page}
+            group["runs"].append(of_run)
+        names = list(dict.fromkeys(name for made in with_curves for name in made.curves))
+        newest = self.changes[-1] if self.changes else None
+        behind = [self.runs[run.run_id] for run in newest.baseline_runs if run.run_id in self.runs] if newest else []
+        quantities = []
+        for name in names:
+            spanned = [made.curves[name] for made in behind if name in made.curves]
+            lines = {made.run.run_id: number_line(made.curves[name]) for made in with_curves if name in made.curves}
+            band = number_band(newest.baseline if newest else "", spanned[-BEHIND:])
+            quantities.append({"name": name, "lines": lines, "band": band})
+        start = [run.run_id for run in newest.runs if run.run_id in self.runs] if newest else []
+        data = {"groups": list(groups.values()), "quantities": quantities, "start": start}
+        content = {"data": embed_json(data), "count": len(with_curves)}
+        return ReportPage(
+            path="compare.html",
+            title="Compare",
+            template="workbench_compare.html.j2",
+            content=content,
+            nav="Compare",
+            scripts=SCRIPTS,
+        )
+
+
+def build_table(changes: Sequence[TriedChange]) -> PageTable:
+    """Build the table of what was tried, the newest first."""
+    heads = [
+        ColumnHead(text="what was tried", wide=True),
+        ColumnHead(text="verdict"),
+        ColumnHead(text="mean", numeric=True),
+        ColumnHead(text="runs", numeric=True),
+        ColumnHead(text="gain", numeric=True),
+        ColumnHead(text="interval", numeric=True),
+        ColumnHead(text="when (UTC)"),
+        ColumnHead(text="#", numeric=True),
+    ]
+    rows = []
+    for place, change in reversed(list(enumerate(changes, start=1))):
+        word, badge = WORDS[change.verdict]
+        word = f"{word}, claim" if change.kind == "claim" else word
+        size = abs(change.gain or 0.0) / 10 or 1e-3
+        ends = [None if end is None else format_value(end, size) for end in (change.gain_low, change.gain_high)]
+        interval = f"{ends[0] or 'no limit'} to {ends[1] or 'no limit'}" if any(ends) else ""
+        rows.append(
+            [
+                text_cell(change.title, href=link_to(change)),
+                HtmlCell(text=word, sort=word, badges=((badge, word),)),
+                number_cell(change.value, "" if change.value is None else f"{change.value:.6g}"),
+                number_cell(change.counted_runs or None, str(change.counted_runs)),
+                number_cell(change.gain, "" if change.gain is None else f"{change.gain:+.3g}"),
+                number_cell(change.gain_low if change.gain_low is not None else change.gain_high, interval),
+                text_cell(change.at[:16].replace("T", " ")),
+                number_cell(place, str(place)),
+            ]
+        )
+    return PageTable(id="tried", title="Everything that was tried, the newest first.", heads=heads, rows=rows)
+
+
+def link_to(change: TriedChange) -> str:
+    """Where the page of a change is in the report."""
+    return f"{EXPERIMENTS}s/{change.name}.html"
+
+
+def _distinct(runs: Sequence[ArmRun]) -> list[ArmRun]:
+    return list({(run.run_id, run.seed): run for run in runs}.values())

@@ -1,0 +1,64 @@
+"""Writes the pages of a trainer's folder, once or again whenever something there is new, and those of any folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from plumbline.operate.experiments.folder_arguments import place_of
+from plumbline.report.page_frame import ReportPage
+from plumbline.report.report_site import ReportSite, replace_report
+from plumbline.report.workbench.collected_pages import collect_pages
+from plumbline.report.workbench.folder_runs import gather_runs
+from plumbline.report.workbench.tried_changes import gather_changes
+from plumbline.report.workbench.workbench_pages import Workbench
+from plumbline.verdict.own_trainer.folder import Folder
+
+#: Seconds between two looks at what is new.
+EVERY = 2.0
+
+
+def write_workbench(root: Path, out: Path) -> int:
+    """Write the pages of a trainer's folder, in place of those that are there.
+
+    Returns:
+        How many pages there are.
+    """
+    place, folder = place_of(root), Folder(root)
+    changes, unreadable = gather_changes(place)
+    runs = gather_runs(folder, changes)
+    bench = Workbench(title=root.resolve().name, place=place, changes=changes, unreadable=unreadable, runs=runs)
+
+    return _write(bench.title, bench.build_pages(), out)
+
+
+def write_collected(folder: Path, out: Path) -> int:
+    """Write the pages of a folder of audits, verdicts or records.
+
+    Returns:
+        How many pages there are.
+    """
+    return _write(folder.resolve().name, collect_pages(folder, out.parent), out)
+
+
+def _write(name: str, pages: Sequence[ReportPage], out: Path) -> int:
+    def write(new: Path) -> int:
+        site = ReportSite(folder=new, name=name)
+        for page in pages:
+            site.write(page, [each for each in pages if each.nav])
+        site.write_assets()
+        return len(pages)
+
+    return replace_report(out, write)
+
+
+def watch(root: Path, out: Path) -> None:
+    """Write the pages again whenever a run or a decision was added, until it is interrupted."""
+    folder, last = Folder(root), None
+    while True:
+        state = [path.stat().st_size if path.exists() else 0 for path in (folder.own / "runs.jsonl", folder.ledger)]
+        if state != last:
+            last = state
+            print(f"{time.strftime('%H:%M:%S')} {out} ({write_workbench(root, out)} pages)", flush=True)
+        time.sleep(EVERY)

@@ -1,0 +1,249 @@
+"""The workbench of a trainer's folder: what its pages say, where they lead, and that no name becomes a part of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from plumbline.operate.experiments import setup_trainer
+from plumbline.report import __main__ as report
+from plumbline.report.workbench import write_workbench
+from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
+from plumbline.specs.yaml_files import ROOT
+from tests import run_in_process, warm_runs
+from tests.operate.experiments.trainer_folder import change, git, plumbline, repository_of
+from tests.report.headless_browser import Browser
+from tests.report.test_pages import Read
+
+TRAINER = """\
+import random, sys
+flags = {"--seed": 0, "--worse": 0} | dict(zip(sys.argv[1::2], sys.argv[2::2]))
+open("data/input.txt").read()
+GAIN = 0.0
+BROKEN = False
+value = 3 + float(flags["--worse"]) - GAIN + random.Random(int(flags["--seed"])).gauss(0, 0.01)
+for step in range(0, 50, 5):
+    print(f"step {step}/50 | train loss {value + 1 / (step + 1):.6f}")
+    if BROKEN:
+        raise RuntimeError("</pre><script>alert(3)</script>")
+print(f"val_loss: {value:.6f}")
+"""
+#: What is tried, as a person of bad will writes it; also the folder's name.
+HOSTILE = '</script><script>alert(1)</script><b> "it\'s" & =1+1'
+FOLDER = "own <i>&"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in which one change was kept, one discarded, one crashed. Read only."""
+    with pytest.MonkeyPatch.context() as patch, warm_runs.start_warm():
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        own = repository_of(tmp_path_factory.mktemp("trainer") / FOLDER, TRAINER)
+        run_in_process.run(setup_trainer.main, "python train.py", cwd=own)
+        change(own)
+        assert plumbline(own, "try", "-m", HOSTILE, "--commit").returncode == 0
+        assert plumbline(own, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
+        change(own, "BROKEN = True", "BROKEN = False")
+        assert plumbline(own, "try", "-m", "broken").returncode == 12
+        git(own, "restore", "train.py")
+        assert run_in_process.run(report.main, cwd=own).returncode == 0
+        yield own
+
+
+@pytest.fixture(scope="module")
+def pages(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workbench, carried to another place."""
+    return shutil.copytree(folder / ".plumbline/report", tmp_path_factory.mktemp("elsewhere") / "bench")
+
+
+@pytest.fixture(scope="module")
+def read(pages: Path) -> dict[str, Read]:
+    return {path.relative_to(pages).as_posix(): Read(path) for path in sorted(pages.rglob("*.html"))}
+
+
+def test_what_was_tried_last_stands_first_with_its_sentence(read: dict[str, Read], folder: Path) -> None:
+    first = read["index.html"].text
+    sentence = json.loads((folder / ".plumbline/decisions.jsonl").read_text().splitlines()[-1])["sentence"]
+    places = [first.index(part) for part in ("Tried last", ">broken<", "crashed", "<svg", 'id="tried"')]
+    assert places == sorted(places) and sentence.replace("`", "").split(":")[0] in first[: places[3]]
+
+
+def test_every_try_is_a_mark_with_its_name_that_leads_to_its_page(read: dict[str, Read]) -> None:
+    picture = re.search(r"<svg class=\"curve progress.*?</svg>", read["index.html"].text, flags=re.S)
+    assert picture is not None
+    marks = re.findall(r'<a href="(experiments/[^"]+)"[^>]*class="try (\w+)[^"]*"><title>(.*?)</title>', picture[0])
+    assert [kind for _, kind, _ in marks] == ["kept", "discarded", "crashed"]
+    assert marks[0][2].startswith("&lt;/script&gt;") and "worse: discarded; mean of" in marks[1][2]
+    assert all(page in read for page, _, _ in marks)
+    assert {"band", "line level", "line best"} <= set(re.findall(r'<path class="([^"]+)"', picture[0]))
+    assert "1 kept" in read["index.html"].text and "1 of them kept" in read["index.html"].text
+
+
+def test_every_link_leads_somewhere_in_the_folder(pages: Path, read: dict[str, Read]) -> None:
+    runs = json.loads(read["compare.html"].text.partition('id="overlay">')[2].partition("<")[0])
+    ids = {run["id"] for group in runs["groups"] for run in group["runs"]}
+    for name, page in read.items():
+        assert len(set(page.ids)) == len(page.ids), name
+        for link in page.links:
+            path, _, fragment = unquote(link).partition("#")
+            target = ((pages / name).parent / path if path else pages / name).resolve()
+            assert link == "data:," or (target.is_relative_to(pages.resolve()) and target.is_file()), (name, link)
+            if fragment.startswith("show="):
+                assert target.name == "compare.html" and set(fragment[5:].split(",")) & ids, (name, link)
+            elif fragment:
+                assert fragment in read[target.relative_to(pages.resolve()).as_posix()].ids, (name, link)
+
+
+def test_a_try_and_its_runs_lead_to_each_other(read: dict[str, Read]) -> None:
+    (page,) = [name for name in read if name.startswith("experiments/worse")]
+    runs = {link for link in read[page].links if link.startswith("../runs/")}
+    assert runs and all(f"../{page}" in read[run.removeprefix("../")].links for run in runs)
+    assert runs <= {f"../{link}" for link in read["runs.html"].links}
+
+
+def test_curves_of_a_try_lie_over_its_baselines_also_without_a_script(read: dict[str, Read]) -> None:
+    (page,) = [name for name in read if name.startswith("experiments/worse")]
+    (figure,) = re.findall(r'<figure class="drawn chart">.*?</figure>', read[page].text, flags=re.S)
+    assert 'class="band"' in figure and 'class="line c0"' in figure and 'class="grid"' in figure
+    numbers = json.loads(figure.partition('type="application/json">')[2].partition("<")[0])
+    assert numbers["y"] == "train_loss" and len(numbers["lines"]) == len(set(re.findall(r'class="line c\d', figure)))
+    assert numbers["lines"][0]["steps"] == numbers["band"]["steps"] == list(range(0, 50, 5))
+    assert all(low < high for low, high in zip(numbers["band"]["low"], numbers["band"]["high"]))
+
+
+def test_no_name_becomes_a_part_of_a_page_and_every_page_forbids_others_scripts(read: dict[str, Read]) -> None:
+    for name, page in read.items():
+        (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page.text)
+        assert (
+            "default-src 'none'" in policy
+            and "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+        )
+        assert {script and script.rpartition("/")[2] for script in page.scripts} <= {"report.js", "chart.js", None}
+        inline = re.findall(r"<script(?![^>]*\bsrc=)([^>]*)>", page.text)
+        assert all('type="application/json"' in attributes for attributes in inline), name
+        assert "<b>" not in page.text and "<i>" not in page.text and "alert(1)</script>" not in page.text, name
+    assert "&lt;i&gt;&amp;" in read["index.html"].text and any("alert(3)" in page.text for page in read.values())
+
+
+def test_a_page_that_cannot_be_read_is_named_and_the_others_are_there(folder: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(folder, tmp_path / "own")
+    (numbers,) = own.glob(".plumbline/pages/worse*.json")
+    numbers.write_text("half a fi")
+    write_workbench.write_workbench(own, tmp_path / "bench/index.html")
+    first = (tmp_path / "bench/index.html").read_text()
+    assert numbers.name in first and "broken" in first and first.count('class="try') == 2
+
+
+def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) -> None:
+    (tmp_path / "plumbline.toml").write_text("")
+    done = run_in_process.run(report.main, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "plumbline try -m" in (tmp_path / ".plumbline/report/index.html").read_text()
+
+
+def test_watching_writes_again_only_what_is_new(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = shutil.copytree(folder, tmp_path / "own")
+    ledger, naps = own / ".plumbline/decisions.jsonl", iter(range(4))
+    whole = ledger.read_bytes()
+    ledger.write_bytes(whole[: whole[:-1].rindex(b"\n") + 1])
+
+    def sleep(seconds: float) -> None:
+        nap = next(naps)
+        if nap == 1:
+            ledger.write_bytes(whole)
+        if nap == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    with pytest.raises(KeyboardInterrupt):
+        write_workbench.watch(own, tmp_path / "bench/index.html")
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_the_wheel_alone_shows_a_folder(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "bench/index.html"
+    light = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", "report", "--out", str(out)]
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(light, cwd=folder, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0 and out.exists(), done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, names",
+    [
+        ("step 1/9: train loss 2.3, val loss 2.4\nstep 2/9: train loss 2.2, val loss 2.3\nstep 3/9: train loss 2., val loss 2.",
+         {"val_loss": 3, "train_loss": 3}),
+        ("step:125/1750 val_loss:4.5\rstep:250/1750 val_loss:4.1\rstep:375/1750 val_loss:3.9", {"val_loss": 3}),
+        ("{'loss': 2.3, 'epoch': 0.1}\n{'loss': 2.2, 'epoch': 0.2}\n{'loss': 2.1, 'epoch': 0.3}", {"loss": 3}),
+        ("loss 2.5\nloss 2.25\nloss 2.125", {"loss": 3}),
+        ("val_loss: 2.3\nval_loss: nan\nloss: 1e999", {}),
+    ],
+)  # fmt: skip
+def test_curves_are_read_from_what_is_printed(tmp_path: Path, text: str, names: dict[str, int]) -> None:
+    log = tmp_path / "seed-1.log"
+    log.write_text(text)
+    curves = read_curves(log)
+    assert {name: len(points) for name, points in curves.items()} == names
+    assert list(curves) == list(names), "what is held out comes first"
+    assert all(sorted(step for step, _ in points) == [step for step, _ in points] for points in curves.values())
+
+
+def test_a_long_curve_keeps_its_mean_and_a_span_its_grid() -> None:
+    long = [(float(step), float(step % 2)) for step in range(1000)]
+    short = average_points(long)
+    assert len(short) <= POINTS and short[-1][0] == 999 and {value for _, value in short[:-1]} <= {8 / 17, 9 / 17}
+    spans = span_curves([[(0.0, 1.0), (1.0, 2.0)], [(0.0, 3.0), (1.0, 2.0)], [(5.0, 9.0)]])
+    assert spans == [(0.0, 1.0, 2.0, 3.0), (1.0, 2.0, 2.0, 2.0)]
+
+
+class TestBrowser:
+    """What a script adds, in a headless Chromium."""
+
+    @pytest.fixture(autouse=True)
+    def quiet(self, chromium: Browser, pages: Path) -> Iterator[None]:
+        chromium.complaints.clear()
+        chromium.requests.clear()
+        yield
+        assert chromium.complaints == []
+        assert [url for url in chromium.requests if not url.startswith(("data:", "about:", pages.as_uri()))] == []
+
+    @pytest.mark.parametrize("width", [1280, 390])
+    def test_no_page_is_wider_than_the_window(
+        self, chromium: Browser, pages: Path, read: dict[str, Read], width: int
+    ) -> None:
+        chromium.look(width=width)
+        for name in read:
+            chromium.open(pages / name)
+            assert chromium.run("document.documentElement.scrollWidth") <= width, name
+
+    def test_any_runs_are_laid_over_each_other_zoomed_and_kept(self, chromium: Browser, pages: Path) -> None:
+        chromium.look()
+        chromium.open(pages / "compare.html")
+        lines, boxes = "document.querySelectorAll('.drawings path.line.c0').length", "form.overlay > ul > li > input"
+        chromium.run(f"document.querySelectorAll('{boxes}').forEach(box => box.checked || box.click())")
+        runs = chromium.run("document.querySelectorAll('form.overlay li li input:checked').length")
+        drawn = "document.querySelectorAll('.drawings svg:first-of-type path.line:not(.one)').length"
+        assert chromium.run(drawn) == runs > 3 and chromium.run(lines) > 0
+        assert chromium.run("new URLSearchParams(location.hash.slice(1)).get('show').split(',').length") == runs
+        ticks = "[...document.querySelectorAll('.drawings text.x:not(.axis)')].map(one => one.textContent).join()"
+        whole = chromium.run(ticks)
+        chromium.run("document.querySelector('.drawings [aria-label=\"Zoom in\"]').click()")
+        assert chromium.run(ticks) != whole
+        chromium.run(
+            "[...document.querySelectorAll('.drawings button')].find(one => one.textContent === 'All steps').click()"
+        )
+        assert chromium.run(ticks) == whole
+        picture = chromium.run("Chart.standalone(document.querySelector('.drawings svg'))")
+        assert picture.startswith("<svg") and "stroke:rgb(" in picture and "http://www.w3.org/2000/svg" in picture
+        assert chromium.run("Chart.csv([['=1+1', 2, null], ['a,\"b\"', -1.5, 3]])") == '\'=1+1,2,\n"a,""b""",-1.5,3\n'
