@@ -70,6 +70,7 @@ def simulate_order_test(
     return float(np.mean(taus > _tau_limit(methods, level)))
 
 
+@cache
 def simulate_taus(correlation: float, spread: float, sigma: float, n: tuple[int, int], *, methods: int) -> np.ndarray:
     """Kendall's tau between two views of the same methods, in many worlds with this correlation; as
     `simulate_order_test`."""
