@@ -33,7 +33,7 @@ from plumbline.results.figures import figure_style
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.results.tables import write_table
-from plumbline.specs import corpus, study_config
+from plumbline.specs import corpus, spec_layers, study_config
 from plumbline.specs.yaml_files import ROOT
 from plumbline.studies.key_norms.figures.fig1 import fig1
 from plumbline.studies.key_norms.figures.fig2 import fig2
@@ -72,7 +72,7 @@ def make_study(size: str) -> study_config.Study:
     content = base.definition | {"scales": {SCALE: {"mini": here}}}
     runs = {}
     for method in base.methods:
-        spec = study_config.make_spec(content, read, "mini", SCALE, method, 42, "benchmarks/key_norms.py")
+        spec = spec_layers.make_spec(content, read, "mini", SCALE, method, 42, "benchmarks/key_norms.py")
         runs[spec.key] = study_config.Run(spec=spec, groups=("base",))
     return dataclasses.replace(base, definition=content, runs=runs)
 

@@ -13,9 +13,10 @@ import yaml
 from plumbline.bundle import archive
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import _COLUMNS
-from plumbline.specs import small_file
+from plumbline.specs import small_file, small_runs
 from plumbline.specs.compared_metrics import METRICS
-from plumbline.specs.small_file import CHOSEN, SmallFile
+from plumbline.specs.small_file import SmallFile
+from plumbline.specs.small_runs import UNCHOSEN
 from plumbline.specs.yaml_files import studies
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
@@ -38,7 +39,7 @@ def test_every_study_of_a_paper_has_statements() -> None:
 def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFile]) -> None:
     small = files[study]
     for statement in small.statements:
-        specs = small_file.make_specs(small, statement)
+        specs = small_runs.make_specs(small, statement)
         tuning, rates = statement.tuning.seeds if statement.tuning else [], len(statement.rates or [1])
         seeds = rates * len(tuning) + len(statement.seeds) if tuning else rates * len(statement.seeds)
         assert len(specs) == len({spec.run_id for spec in specs}), statement.id
@@ -46,7 +47,7 @@ def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFi
         assert {spec.preset for spec in specs} == {"evening"} and {spec.study for spec in specs} == {study}
         assert {spec.scale for spec in specs} == set(statement.sizes)
         assert not KNOWN_SEEDS & {spec.init_seed for spec in specs}, f"{statement.id}: a seed whose run is known"
-        test_seeds = {spec.init_seed for spec in specs if spec.method.endswith(CHOSEN)}
+        test_seeds = {spec.init_seed for spec in specs if spec.method.endswith(UNCHOSEN)}
         assert test_seeds == (set(statement.seeds) if tuning else set())
 
 
@@ -71,7 +72,7 @@ def test_every_probe_is_read_where_a_statement_reads_it(study: str, files: dict[
     """Of each arm: a probe that is read while a run trains is read at its end, too."""
     for statement in files[study].statements:
         if statement.measure.frame == "probes":
-            for spec in small_file.make_specs(files[study], statement):
+            for spec in small_runs.make_specs(files[study], statement):
                 points = {point for probe in spec.probes for point in probe.at}
                 at_end = statement.measure.at == 1 and any(probe.every for probe in spec.probes)
                 assert statement.measure.at in points or at_end, (statement.id, spec.key)
@@ -79,7 +80,7 @@ def test_every_probe_is_read_where_a_statement_reads_it(study: str, files: dict[
 
 def test_a_size_is_its_scale_with_the_changes_alone(files: dict[str, SmallFile]) -> None:
     small = files["premature"]
-    by_key = {spec.key: spec for spec in small_file.make_specs(small, small.statements[1])}
+    by_key = {spec.key: spec for spec in small_runs.make_specs(small, small.statements[1])}
     shallow, deep = (by_key[f"premature/{size}/gpt_swiglu/s101"] for size in ("shallow", "deep"))
     assert (shallow.model.layers, deep.model.layers) == (4, 8)
     assert shallow.model.ffn_width == deep.model.ffn_width == 256  # the demo's, of a gated network
@@ -88,9 +89,10 @@ def test_a_size_is_its_scale_with_the_changes_alone(files: dict[str, SmallFile])
 
 def test_a_rate_is_a_multiple_of_the_arms_own(files: dict[str, SmallFile]) -> None:
     small = files["quack"]
-    specs = small_file.make_specs(small, small.statements[0])
+    specs = small_runs.make_specs(small, small.statements[0])
     rates = {spec.method: spec.optimizer.learning_rate for spec in specs if spec.scale == "mha_small"}
-    assert rates["default.eta_0.003"] == 0.003 and rates["default.eta_0.003-rate_10"] == pytest.approx(0.03)
+    assert rates["default.eta_0.003"] == 0.003 and rates["default.eta_0.003-rate_3.16"] == pytest.approx(0.00948)
+    assert rates["default.eta_0.03"] == 0.03 and "default.eta_0.003-rate_10" not in rates, "one training, one run"
     assert max(rates.values()) / min(rates.values()) == pytest.approx(100)
 
 
@@ -107,7 +109,7 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         path.write_text(yaml.safe_dump(content), encoding="utf-8")
         small = small_file.load_small("premature")
         for statement in small.statements:
-            small_file.make_specs(small, statement)
+            small_runs.make_specs(small, statement)
 
     return load_changed
 

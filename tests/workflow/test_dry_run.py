@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.specs import study_config
+from plumbline.specs import small_file, small_runs, study_config
 from plumbline.specs.yaml_files import PRESETS, studies
 from tests.workflow.project_copy import STUDY, Project, jobs_by_rule, jobs_of_studies
 
@@ -53,7 +53,8 @@ def test_what_is_made_on_request_plans_at_every_preset(project: Project, preset:
     for name in STUDIES:
         if study_config.has_preset(name, preset, project.root):
             study = study_config.load(name, preset, project.root)
-            for target in study.definition["targets"].keys() - study.usual_targets.keys():
+            small = {small_runs.SMALL, small_runs.PILOT} if study.small_runs else set()
+            for target in study.definition["targets"].keys() - study.usual_targets.keys() - small:
                 tables.append(f"results/{preset}/{name}/{target}.csv")
                 runs |= {run.key for run in study.group(*study.definition["targets"][target]["runs"])}
     with project.changed(lambda content: content.update(tokenize_shards=2), f"config/presets/{preset}.yaml"):
@@ -61,6 +62,32 @@ def test_what_is_made_on_request_plans_at_every_preset(project: Project, preset:
     assert done.returncode == 0, done.stdout[-4000:]
     planned = jobs_by_rule(done.stdout)
     assert (planned["table"], planned["pretrain"]) == (len(tables), len(runs)) and len(tables) > 3
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if small_file.path_of(name).exists()])
+def test_the_runs_of_small_models_plan(project: Project, name: str) -> None:
+    """Each once, with what is measured of it; where rates are chosen, not before they are."""
+    config = ("--config", "preset=evening", f"studies=[{name}]")
+    small = small_file.load_small(name, project.root)
+    study = study_config.load(name, "evening", project.root)
+    rates = small_file.rates_path_of(name, project.root)
+    if small.tuned_arms and not rates.exists():
+        refused = project.snakemake("-n", f"results/evening/{name}/small.csv", *config)
+        assert refused.returncode == 1 and f"studies/{name}/small_rates.yaml" in refused.stdout
+        assert f"small_rates {name} --write" in refused.stdout
+        text = "".join(f"  {size}: {dict.fromkeys(arms, 1)}\n" for size, arms in small.tuned_arms.items())
+        rates.write_text(f"study: {name}\nrates:\n{text}")
+        chosen = study_config.load(name, "evening", project.root)
+        pilots = [[run.spec.run_id for run in each.group("small_pilot")] for each in (study, chosen)]
+        assert pilots[0] == pilots[1], "the choice moves no run that chooses"
+        study = chosen
+    for target in ("small_pilot", "small"):
+        planned = project.planned(f"results/evening/{name}/{target}.csv", *config)
+        assert planned["table"] == 1 and planned["pretrain"] == len(study.group(target))
+        for rule, kind in (("probe", "probes"), ("evaluate", "scores")):
+            assert planned.get(rule, 0) == len(study.list_read_runs(target, kind))
+    stated = [run for each in small.statements for run in small_runs.make_specs(small, each, project.root)]
+    assert {run.spec.run_id for run in study.group("small")} == {spec.run_id for spec in stated}
 
 
 def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) -> None:

@@ -78,7 +78,8 @@ def main() -> int:
         raise PlumblineError(
             f"there is no run {options.run!r} at preset {project.name} (plumbline ls runs lists them){suggestion}"
         )
-    run = project.every_run[options.run]
+    study, scale, method, seed = options.run.split("/")
+    run = project.run(study, scale, method, seed.removeprefix("s"))
     spec = change_spec(run.spec, options.changes)
     if spec.data != run.spec.data or spec.model.context != run.spec.model.context:
         raise PlumblineError(

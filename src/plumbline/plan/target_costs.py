@@ -75,7 +75,7 @@ def make_table(estimator: RunEstimator) -> pd.DataFrame:
         here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
         for name, entry in study.definition["targets"].items():
             runs = study.group(*entry["runs"])
-            own = {kind: {_choose_key(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
+            own = {kind: {_choose_key(kind, run): run for run in study.list_read_runs(name, kind)} for kind in here}
             rows.append(make_row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             if name in study.usual_targets:
                 here = {kind: here[kind] | own[kind] for kind in here}

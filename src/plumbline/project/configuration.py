@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import study_config, study_folders, suites
+from plumbline.specs import small_runs, study_config, study_folders, suites
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.experiment_runs import ExperimentRuns
 from plumbline.specs.own_methods_file import OwnMethodsFile
@@ -46,7 +46,7 @@ class Configuration:
     def runs(self) -> dict[str, Run]:
         """All runs of all studies, of a file of the user's own, and those of the experiment, by key; without those that
         are made on request."""
-        requested = {key for study in self.planned_studies for key in study.requested_runs}
+        requested = {key for study in self.planned_studies for key in study.requested_runs | study.small_runs}
         return {key: run for key, run in self.every_run.items() if key not in requested}
 
     @cached_property
@@ -80,6 +80,8 @@ class Configuration:
         key = f"{study}/{scale}/{method}/s{seed}"
         if key in self.scored_runs and key not in self.every_run:
             return self.scored_runs[key]
+        if method.endswith(small_runs.UNCHOSEN):
+            raise PlumblineError(small_runs.explain_unchosen(key, self.root))
         if key not in self.every_run:
             raise PlumblineError(
                 f"there is no run {key}{nearest(key, self.every_run)}; runs and their seeds are in "
@@ -132,7 +134,7 @@ class Configuration:
     def contexts(self) -> dict[str, list[int]]:
         """The context lengths (tokens) that runs train at, by corpus."""
         by_corpus: dict[str, set[int]] = {name: set() for name in self.corpora}
-        for run in self.runs.values():
+        for run in self.every_run.values():
             by_corpus[run.spec.data.corpus].add(run.spec.model.context)
         return {name: sorted(contexts) for name, contexts in by_corpus.items()}
 

@@ -52,12 +52,12 @@ class StudyTargets:
         runs = self.runs(study, target)
         paths = [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
         paths += [self.paths.run(run, "metrics.parquet") for run in runs]
-        if "scores" in entry["reads"]:
-            paths += [self.paths.scores(run) for run in runs]
-        if "examples" in entry["reads"]:
-            paths += [self.paths.examples(run) for run in runs]
-        if "probes" in entry["reads"]:
-            paths += [self.paths.probes(run) for run in runs]
+        for kind, path in (
+            ("scores", self.paths.scores),
+            ("examples", self.paths.examples),
+            ("probes", self.paths.probes),
+        ):
+            paths += [path(run) for run in self.configuration.studies[study].list_read_runs(target, kind)]
         return paths + self.measurements.files(study, target) + self.list_printed_files(study, entry["published"])
 
     def packs(self, study: str, target: str) -> list[tuple[str, int, str]]:

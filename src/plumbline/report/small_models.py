@@ -17,7 +17,7 @@ from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts
 from plumbline.plan.run_estimate import RunEstimator
 from plumbline.project import load
-from plumbline.specs import small_file, study_config, yaml_files
+from plumbline.specs import small_file, small_runs, study_config, yaml_files
 from plumbline.specs.small_file import SmallFile, Statement
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT
@@ -145,7 +145,7 @@ def _combine(statement: Statement, of: str) -> tuple[tuple[float, ...], int]:
 
 def estimate_hours(small: SmallFile, counts: Path, root: Path = ROOT) -> tuple[int, float]:
     """How many runs a file's statements take, each counted once, and the hours of training on two cores."""
-    every_spec = [spec for each in small.statements for spec in small_file.make_specs(small, each, root)]
+    every_spec = [spec for each in small.statements for spec in small_runs.make_specs(small, each, root)]
     runs = [Run(spec=spec, groups=()) for spec in {spec.run_id: spec for spec in every_spec}.values()]
     return len(runs), sum(_price(runs, counts, root)) / CORES / 3600
 

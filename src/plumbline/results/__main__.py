@@ -95,7 +95,10 @@ def _make_target(options: argparse.Namespace) -> None:
     entry = find_target(study, options.target, options.verb)
     make = study_parts.function(study.code, f"{options.verb}s", options.target)
     measurements = entry.get("measurements", ())
-    frames = _load_frames(options, study, entry["runs"], reads=entry["reads"], measurements=measurements)
+    probed = entry.get("read_of", {}).get("probes")
+    frames = _load_frames(
+        options, study, entry["runs"], reads=entry["reads"], measurements=measurements, probed_groups=probed
+    )
     published = PrintedNumbers.of(study.code, reads=entry["published"])
     product = make(frames, study, published)
     if options.verb == "figure":

@@ -56,7 +56,7 @@ def find_unmeant(study: Study, extended: Study | None = None) -> list[str]:
 def _describe_training(study: Study) -> Trained:
     encoder = msgspec.json.Encoder(order="deterministic")
     trained: Trained = {}
-    for run in study.every_run.values():
+    for run in (study.runs | study.requested_runs).values():
         key = (run.spec.scale, run.spec.method)
         if key not in trained:
             trained[key] = encoder.encode(_strip_names(run.spec)).decode()

@@ -21,7 +21,7 @@ from msgspec import structs
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import combined_methods, corpus, spec_changes, study_config, study_folders
+from plumbline.specs import combined_methods, corpus, spec_changes, spec_layers, study_config, study_folders
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import ROOT
@@ -128,7 +128,7 @@ def load(
         PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
     """
     of, against = experiment["scale"], experiment["against"]
-    study_config.check_scale(study.definition, of, study.preset, WHERE)
+    spec_layers.check_scale(study.definition, of, study.preset, WHERE)
     arms = list_arms(experiment)
     if "method" in experiment and experiment["method"] == against:
         raise PlumblineError(f"{WHERE}: method: {against!r} is also `against`; name another method")
@@ -151,7 +151,7 @@ def load(
     @cache
     def make_spec(name: str, seed: int) -> RunSpec:
         definition = definitions[name.partition(".")[0] in study.definition["inherited"]]
-        spec = study_config.make_spec(definition, read, study.preset, scale, name, seed, WHERE)
+        spec = spec_layers.make_spec(definition, read, study.preset, scale, name, seed, WHERE)
         if scale != of:
             _require_unchanged(spec, experiment, root)
         return structs.replace(spec, data_seed=seed) if vary == BOTH else spec

@@ -1,4 +1,5 @@
-"""Reads a study's small.yaml: what is stated of small models before any of their runs, and the specs of those runs.
+"""Reads a study's small.yaml: what is stated of small models before any of their runs; and its small_rates.yaml: which
+learning rates the tuning seeds chose, written before the runs at these rates (`plumbline.report.small_rates`).
 
 A size is one of the study's scales at an existing preset with the changes that the file states; its runs are of the
 preset `evening`.
@@ -6,27 +7,22 @@ preset `evening`.
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.structs import Absent, ClosedStruct, Fault
-from plumbline.specs import corpus, study_config, study_folders, study_names
+from plumbline.specs import study_folders
 from plumbline.specs.field_types import Count, Fraction, Name, NotNegative, Positive, Preset, Seeds, Text, WholeNumber
-from plumbline.specs.spec import RunSpec
-from plumbline.specs.spec_changes import PARTS, overlay
-from plumbline.specs.study_extension import complete_study
 from plumbline.specs.study_files import Parts
-from plumbline.specs.yaml_files import ROOT, load_study, read_struct
+from plumbline.specs.yaml_files import ROOT, read_struct
 
 #: The preset that the runs of small models belong to.
 SMALL_PRESET = "evening"
-#: Ends the method's name of a run whose rate is chosen by others.
-CHOSEN = "rate_chosen"
+#: How many seeds of each arm are run first, and tell the noise.
+PILOT_SEEDS = 3
 
 
 class SmallSize(Parts, frozen=True, kw_only=True):
@@ -86,8 +82,8 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
 
 
 class Tuning(ClosedStruct, frozen=True, kw_only=True):
-    """How each arm gets its learning rate: the rate with the lowest mean of the measure over `seeds`, which the test
-    does not use."""
+    """How each arm gets its learning rate: the rate with the lowest mean validation loss over `seeds`, which the test
+    does not use; whatever the measure is."""
 
     seeds: Seeds
 
@@ -182,7 +178,8 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ids = [statement.id for statement in self.statements]
+        statements = self.statements
+        ids = [statement.id for statement in statements]
         if len(set(ids)) < len(ids):
             raise Fault(f"the id {max(ids, key=ids.count)!r} is there twice; rename one", "statements")
         for number, statement in enumerate(self.statements):
@@ -195,6 +192,27 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
                     raise Fault(f"there is no noise {name!r}{nearest(name, self.noise or {})}", *place, "noise")
             if statement.noise and (lacking := set(statement.sizes) - set(statement.noise)):
                 raise Fault(f"names none of the size {min(lacking)!r}; add it", *place, "noise")
+        if len({(*each.rates, *each.tuning.seeds) for each in statements if each.rates and each.tuning}) > 1:
+            raise Fault(
+                "tuned statements share `rates` and `tuning`, since an arm has one rate; make them equal", "statements"
+            )
+
+    @property
+    def tuned_arms(self) -> dict[str, list[str]]:
+        """Size -> the arms that have a rate chosen there, each once."""
+        tuned = [each for each in self.statements if each.tuning]
+        return {
+            size: list(dict.fromkeys(arm for each in tuned if size in each.sizes for arm in each.arms))
+            for size in self.sizes
+            if any(size in each.sizes for each in tuned)
+        }
+
+
+class SmallRates(ClosedStruct, frozen=True, kw_only=True):
+    """studies/<study>/small_rates.yaml: size -> arm -> the chosen rate, as a multiple of the arm's own."""
+
+    study: Name
+    rates: dict[Name, dict[Text, Positive]]
 
 
 def path_of(study: str, root: Path = ROOT) -> Path:
@@ -202,8 +220,13 @@ def path_of(study: str, root: Path = ROOT) -> Path:
     return study_folders.folder(study, root) / study_folders.SMALL
 
 
+def rates_path_of(study: str, root: Path = ROOT) -> Path:
+    """The file of the rates that were chosen of a study's tuned arms."""
+    return study_folders.folder(study, root) / study_folders.SMALL_RATES
+
+
 def load_small(study: str, root: Path = ROOT) -> SmallFile:
-    """Read a study's small.yaml; names of arms are checked by `make_specs`.
+    """Read a study's small.yaml; names of arms are checked where specs are made of them (`small_runs`).
 
     Raises:
         PlumblineError: there is no such file, or something in it cannot be meant.
@@ -215,65 +238,26 @@ def load_small(study: str, root: Path = ROOT) -> SmallFile:
     return small
 
 
-def make_specs(small: SmallFile, statement: Statement, root: Path = ROOT) -> list[RunSpec]:
-    """Make the specs of a statement's runs: each size, arm, rate and seed.
-
-    Of a tuned one these are the runs that choose, and those at the chosen rates, in whose place the arms' own rates
-    stand, since no file says which are chosen.
+def load_rates(small: SmallFile, root: Path = ROOT) -> dict[str, dict[str, float]] | None:
+    """Read the rates that were chosen of a study's tuned arms; None if none were yet.
 
     Raises:
-        PlumblineError: an arm or scale is not there, or a size's changes give no valid spec.
+        PlumblineError: the file lacks a tuned arm, names another one, or has a rate that was not tried.
     """
-    path = str(path_of(small.study, root))
-    definition = _add_sizes(small, path, root)
-    texts = corpus.load(definition["corpus"], SMALL_PRESET, root=root, where=f"{path}: ")
-    tuning = statement.tuning
-    specs = []
-    for size in statement.sizes:
-        for arm in statement.arms:
-            where = f"{path}: statements.{statement.id}.contrasts"
-            if not study_names.is_wanted(definition, arm, small.sizes_of, where):
-                raise PlumblineError(f"{where}: {arm!r} is not there at preset {small.sizes_of}; name another arm")
-            own = study_config.make_spec(definition, texts, SMALL_PRESET, size, arm, 0, path)
-            for rate in statement.rates or [1.0]:
-                changed = _multiply_rate(own, rate)
-                seeds = tuning.seeds if tuning else statement.seeds
-                specs += [msgspec.structs.replace(changed, init_seed=seed) for seed in seeds]
-            if tuning:
-                chosen = msgspec.structs.replace(own, method=f"{own.method}-{CHOSEN}")
-                specs += [msgspec.structs.replace(chosen, init_seed=seed) for seed in statement.seeds]
-    return specs
-
-
-def _add_sizes(small: SmallFile, path: str, root: Path) -> dict[str, Any]:
-    """The study's definition with the sizes as scales of the preset of small models."""
-    study_path = study_folders.yaml_of(small.study, root)
-    definition = copy.deepcopy(complete_study(load_study(small.study, root), study_path, root))
-    scales = definition["scales"]
-    of_sizes = {}
-    for name, size in small.sizes.items():
-        study_config.check_scale(definition, size.scale, small.sizes_of, f"{path}: sizes.{name}")
-        stated = msgspec.to_builtins(size)
-        changes = {part: _drop_absent(stated[part]) for part in PARTS if stated.get(part) is not None}
-        of_sizes[name] = {SMALL_PRESET: overlay(scales[size.scale][small.sizes_of], changes) | {"label": size.label}}
-    definition["scales"] = scales | of_sizes
-    for arm in definition.get("arms", {}).values():
-        if small.sizes_of in arm:
-            arm[SMALL_PRESET] = arm[small.sizes_of]
-    return definition
-
-
-def _drop_absent(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _drop_absent(entry) for key, entry in value.items() if entry is not None}
-    return value
-
-
-def _multiply_rate(spec: RunSpec, rate: float) -> RunSpec:
-    """The same run at a multiple of its learning rate, named by it."""
-    if rate == 1:
-        return spec
-    content = spec.to_dict()
-    content["optimizer"]["learning_rate"] *= rate
-    content["method"] = f"{spec.method}-rate_{rate:g}"
-    return RunSpec.from_dict(content)
+    path = rates_path_of(small.study, root)
+    if not path.exists():
+        return None
+    content: SmallRates = read_struct(path, SmallRates)
+    arms = {size: sorted(names) for size, names in small.tuned_arms.items()}
+    there = {size: sorted(rates) for size, rates in content.rates.items()}
+    if content.study != small.study or there != arms:
+        raise PlumblineError(
+            f"{path}: rates: has {there} of {content.study!r}, but the tuned arms of {path_of(small.study, root)} are "
+            f"{arms}; choose them again: python -m plumbline.report.small_rates {small.study} --write"
+        )
+    tried = next(each.rates for each in small.statements if each.tuning) or []
+    for size, rates in content.rates.items():
+        for arm, rate in rates.items():
+            if rate not in tried:
+                raise PlumblineError(f"{path}: rates.{size}.{arm}: {rate:g} was not tried ({tried} were)")
+    return content.rates

@@ -10,14 +10,13 @@ from typing import Any
 
 import msgspec
 
-from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
-from plumbline.specs import corpus, study_folders, study_names, suites, sweep
+from plumbline.specs import corpus, small_file, small_runs, study_folders, study_names, suites, sweep
 from plumbline.specs.field_types import Size
 from plumbline.specs.measurement import Measurement, measurements
 from plumbline.specs.paper import Paper
 from plumbline.specs.spec import RunSpec
-from plumbline.specs.spec_changes import PARTS, overlay
+from plumbline.specs.spec_layers import check_scale, make_spec
 from plumbline.specs.study_extension import complete_study
 from plumbline.specs.yaml_files import ROOT, load_study
 
@@ -55,7 +54,8 @@ class Run:
 class Study:
     """A study under one preset, of the project `root`.
 
-    `requested_runs`: those that are read by targets alone that are made on request.
+    `requested_runs`: those that are read by targets alone that are made on request. `small_runs`: those of small.yaml,
+    at the preset of small models.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Study:
     definition: dict[str, Any]
     runs: dict[str, Run]
     requested_runs: dict[str, Run] = field(default_factory=dict)
+    small_runs: dict[str, Run] = field(default_factory=dict)
     root: Path = ROOT
 
     @property
@@ -161,10 +162,16 @@ class Study:
         """The runs of any of the named groups, in order."""
         return [run for run in self.every_run.values() if set(run.groups) & set(names)]
 
+    def list_read_runs(self, target: str, kind: str) -> list[Run]:
+        """The runs whose scores, examples or probes (`kind`) a table or figure reads: all of its runs, or those of the
+        groups that `read_of` names."""
+        entry = self.definition["targets"][target]
+        return self.group(*entry.get("read_of", {}).get(kind, entry["runs"])) if kind in entry["reads"] else []
+
     @property
     def every_run(self) -> dict[str, Run]:
         """The runs, those that are made on request among them."""
-        return self.runs | self.requested_runs
+        return self.runs | self.requested_runs | self.small_runs
 
     @property
     def usual_targets(self) -> dict[str, dict[str, Any]]:
@@ -218,7 +225,14 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     path = study_folders.yaml_of(name, root)
     definition = complete_study(load_study(name, root), path, root)
     parent = load(definition["extends"], preset, root, source) if "extends" in definition else None
-    return make_study(definition, path, preset, root, source, parent)
+    if preset != small_file.SMALL_PRESET or not small_file.path_of(name, root).exists():
+        return make_study(definition, path, preset, root, source, parent)
+    small = small_file.load_small(name, root)
+    definition = small_runs.add_targets(definition, small, root)
+    study = make_study(definition, path, preset, root, source, parent)
+    specs = small_runs.list_specs(small_runs.list_stated_runs(definition, small, root, source))
+    runs = {key: Run(spec=spec, groups=groups) for key, (spec, groups) in specs.items()}
+    return dataclasses.replace(study, small_runs=runs)
 
 
 def make_study(
@@ -295,81 +309,6 @@ def _run(
     )
     spec, suite = make_spec(owner, read, preset, scale, method, seed, path), definition.get("suite", "")
     return Run(spec=spec, groups=(), size=size, scored_by=None if suite == spec.suite else (definition["study"], suite))
-
-
-def make_spec(
-    definition: dict[str, Any], read: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
-) -> RunSpec:
-    """Make the spec of one run: the recipe, overlaid by scale, then method (and its variant or point), then arm.
-
-    Raises:
-        PlumblineError: the YAML at `path` does not give a valid spec.
-    """
-    merged = _merge_layers(definition, scale, method, preset, path)
-    merged["data"] = merged.get("data", {}) | {
-        "corpus": read.name,
-        "source": read.source,
-        "tokenizer": read.tokenizer.kind,
-        "tokenizer_vocabulary": read.tokenizer.vocabulary,
-    }
-    identity = {"study": definition["study"], "preset": preset, "scale": scale, "method": method, "init_seed": seed}
-    try:
-        # A study that extends another one may change its mind on what scores its runs: they are trained as they were.
-        suite = definition.get("extended_suite", definition.get("suite", ""))
-        spec = RunSpec.from_dict(merged | identity | {"suite": suite})
-        read.require_pack(spec.data.pack, f"{spec.key}: data.pack")
-        of_the_loss, where = spec.train.validation_sequences, f"{spec.key}: train.validation_sequences"
-        read.require_validation(of_the_loss, spec.sequences_apart, where)
-    except PlumblineError as error:
-        raise PlumblineError(f"{path}: {error}") from error
-    return spec
-
-
-def check_scale(definition: dict[str, Any], scale: str, preset: str, path: str) -> None:
-    """Refuse a scale that a study does not have under a preset.
-
-    Raises:
-        PlumblineError: naming those that it has.
-    """
-    if scale not in definition["scales"] or preset not in definition["scales"][scale]:
-        scales = [name for name, presets in definition["scales"].items() if preset in presets]
-        raise PlumblineError(
-            f"{path}: scales: no scale {scale!r} at preset {preset!r}{nearest(scale, scales)} (there are {scales})"
-        )
-
-
-def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
-    """Everything that the YAML states of a run."""
-    if arm := definition.get("arms", {}).get(method):
-        sweep.require_point(arm["variant_of"], definition["methods"], f"{path}: arms.{method}.variant_of")
-        return _overlay_parts(
-            _merge_layers(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {})
-        )
-    name, _, variant = method.partition(".")
-    if arm := definition.get("arms", {}).get(name):
-        merged, entry = _merge_layers(definition, scale, name, preset, path), arm
-    else:
-        entry = study_names.find_entry(definition, name, path)
-        sweep.require_point(method, definition["methods"], path)
-        merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
-    variants = sorted(entry.get("variants", {}))
-    if not variant:
-        return merged
-    if variant in variants:
-        return _overlay_parts(merged, entry["variants"][variant])
-    where = f"{path}: methods.{name}.sweep"
-    if "sweep" in entry:
-        return overlay(merged, sweep.change(merged, entry, sweep.find_point(name, entry, method, where), where))
-    raise PlumblineError(
-        f"{path}: {'arms' if arm else 'methods'}.{name}.variants: no variant {variant!r}{nearest(variant, variants)} "
-        f"(there are {variants})"
-    )
-
-
-def _overlay_parts(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str, Any]:
-    for layer in layers:
-        merged = overlay(merged, {key: value for key, value in layer.items() if key in PARTS})
-    return merged
 
 
 def hash_expected_runs(runs: list[Run]) -> str:

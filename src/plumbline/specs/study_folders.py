@@ -21,12 +21,22 @@ STUDIES, YAML, PUBLISHED = "studies", "study.yaml", "published"
 RATES = "replication_rates.yaml"
 #: The file of what is stated of small models before their runs.
 SMALL = "small.yaml"
+#: The file of the learning rates that its tuning seeds chose.
+SMALL_RATES = "small_rates.yaml"
 #: What people read of a study first; the report has its words for targets and for what was found.
 README = "README.md"
 
 #: What else is looked for by its name in a study's folder, and is nobody's loss where it is not there: files, and parts
 #: of its code, each a module or a folder.
-FILES = ("findings.yaml", "unchecked_numbers.yaml", "sentences.yaml", RATES, SMALL, f"{PUBLISHED}/claims.yaml")
+FILES = (
+    "findings.yaml",
+    "unchecked_numbers.yaml",
+    "sentences.yaml",
+    RATES,
+    SMALL,
+    SMALL_RATES,
+    f"{PUBLISHED}/claims.yaml",
+)
 PARTS = ("tables", "figures", "measurements", "claims", "audit")
 
 

@@ -6,7 +6,8 @@
 A study's folder holds `tables`, `figures`, `measurements`, `claims` and `audit`, each a module or a folder of modules.
 A table, figure or measurement is a function of its own name: in a module of that name inside the folder, or in the
 part itself.
-A study that extends another one uses the parts of that one.
+A study that extends another one uses the parts of that one. A table or figure that studies share, and that a study has
+no function for, is a module of `plumbline.results.common_targets`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from plumbline.specs.study_folders import folder
 from plumbline.specs.yaml_files import ROOT
 
 PACKAGE = "plumbline.studies"
+#: The package of targets that studies share, and its folder.
+COMMON = "plumbline.results.common_targets"
+_COMMON_FOLDER = Path(__file__).resolve().parents[1] / "results" / "common_targets"
 
 
 class StudyFinder:
@@ -107,7 +111,10 @@ def file(study: str, kind: str, target: str, root: Path = ROOT) -> Path:
     own = folder(study, root) / kind / f"{target}.py"
     # A folder may have no `__init__.py`: each function then stands in a file of its name.
     path = own if own.is_file() or _find_module(study, kind, root) is None else _require_module(study, kind, root)
-    if not path.is_file() or target not in _list_defined(path):
+    defined = path.is_file() and target in _list_defined(path)
+    if not defined and (common := _COMMON_FOLDER / f"{target}.py").is_file():
+        return common
+    if not defined:
         names = targets(study, kind, root)
         raise PlumblineError(
             f"{path}: there is no function {target!r}{nearest(target, names)} (the study's {kind} are {names}); write "
@@ -122,7 +129,10 @@ def function(study: str, kind: str, target: str, root: Path = ROOT) -> Callable[
     Raises:
         PlumblineError: there is none, or it cannot be imported.
     """
-    return getattr(load_module(file(study, kind, target, root), study, root), target)
+    path = file(study, kind, target, root)
+    if path.parent == _COMMON_FOLDER:
+        return getattr(importlib.import_module(f"{COMMON}.{target}"), target)
+    return getattr(load_module(path, study, root), target)
 
 
 def targets(study: str, kind: str, root: Path = ROOT) -> list[str]:

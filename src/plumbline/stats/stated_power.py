@@ -66,6 +66,14 @@ def simulate_order_test(
         sigma: of one run.
         n: seeds of a method in each view.
     """
+    taus = simulate_taus(correlation, spread, sigma, n, methods=methods)
+    return float(np.mean(taus > _tau_limit(methods, level)))
+
+
+@cache
+def simulate_taus(correlation: float, spread: float, sigma: float, n: tuple[int, int], *, methods: int) -> np.ndarray:
+    """Kendall's tau between two views of the same methods, in many worlds with this correlation; as
+    `simulate_order_test`."""
     draws, worlds = np.random.default_rng(SEED), WORLDS // 10
     first, other = draws.normal(size=(2, worlds, methods))
     second = correlation * first + math.sqrt(1 - correlation**2) * other
@@ -73,7 +81,7 @@ def simulate_order_test(
         spread * true + sigma / math.sqrt(seeds) * draws.normal(size=true.shape)
         for true, seeds in zip((first, second), n, strict=True)
     ]
-    return float(np.mean(_tau(*views) > _tau_limit(methods, level)))
+    return _tau(*views)
 
 
 def bound_sigma(sigma: float, df: int, level: float = 0.1) -> tuple[float, float]:

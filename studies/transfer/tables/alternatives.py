@@ -13,7 +13,8 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.alternatives import RunMetric, make_alternatives
 from plumbline.results.tables.table import Table, require_reference
 from plumbline.specs import corpus
-from plumbline.specs.study_config import Study, make_spec
+from plumbline.specs.spec_layers import make_spec
+from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import noise_floor
 
 from ..headline_runs import BASE, headline_runs

@@ -1,0 +1,109 @@
+"""Makes the table of what was stated of small models: each contrast of each statement at each size, with the verdict.
+
+A verdict's words are of this size alone, and never those of a claim.
+"""
+
+from __future__ import annotations
+
+from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.small_models.run_values import RunValues
+from plumbline.results.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
+from plumbline.results.tables.number_formats import PROBABILITY
+from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_table, number_column, text_column
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
+from plumbline.specs import small_file, small_runs
+from plumbline.specs.study_config import Study
+
+#: What stands below the table.
+NOTES = (
+    "Gains are positive where the paper is right. low and high are one-sided bounds at the level, which is divided by "
+    "the contrasts of a statement: of a sign test they are of the chance that a seed has a gain, of an order of the "
+    "correlation of true gains, whose gain is Kendall's tau.",
+    "A contrast is the first of these that holds: seen (p at most the level), reversed (that of the opposite is), not "
+    "seen (high lies below the target), not decided. A statement with several contrasts is seen if all are, else the "
+    "first of reversed, not seen and not decided that one of them is.",
+    "not run: a run is missing, and the others are not judged alone. A run that diverged, or of which the number was "
+    "not read, leaves a statement not decided; what its other seeds gained is shown.",
+    "Nothing here is evidence about a model of the paper's size.",
+)
+
+COLUMNS = [
+    Column(name="row", header="row", kind="label", readable=False),
+    Column(name="statement", header="statement", kind="label", narrow=True, once=True),
+    Column(name="size", header="size", kind="label", narrow=True),
+    Column(name="contrast", header="contrast", kind="label", narrow=True),
+    text_column("verdict", "verdict", narrow=True),
+    text_column("contrast_verdict", "of the contrast"),
+    text_column("lacking", "lacking"),
+    text_column("test", "test"),
+    number_column("gain", "gain", "+.4g", narrow=True),
+    number_column("low", "low", "+.4g", narrow=True),
+    number_column("high", "high", "+.4g", narrow=True),
+    number_column("minimum", "minimum", "+.4g"),
+    number_column("target", "target", "+.4g"),
+    number_column("p", "p", PROBABILITY),
+    number_column("p_reversed", "p, reversed", PROBABILITY, readable=False),
+    number_column("level", "level", ".4g"),
+    number_column("sigma", "σ", ".3g"),
+    number_column("df", "df", "d", readable=False),
+    number_column("power", "power at the target", ".2f"),
+    number_column("seeds_stated", "seeds stated", "d", readable=False),
+    *FACTS,
+]
+
+
+def small(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
+    """One row for each contrast of each statement at each size."""
+    stated = small_file.load_small(study.name, study.root)
+    runs = small_runs.list_stated_runs(study.definition, stated, study.root)
+    values = RunValues(frames)
+    rows = []
+    for statement in stated.statements:
+        for size in statement.sizes:
+            gains = compute_gains(stated, statement, size, runs, values)
+            verdict = join_verdicts(gains)
+            rows += [_make_row(gain, verdict, frames, study) for gain in gains]
+    return make_table(
+        "small",
+        "What was stated of small models before their runs, and what these say.",
+        study,
+        key="row",
+        columns=COLUMNS,
+        rows=rows,
+        notes=NOTES,
+        scores=frames if "scores" in frames.read else None,
+    )
+
+
+def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study) -> dict[str, Cell]:
+    statement, tested, keys = gain.statement, gain.tested, gain.runs
+    word = gain.word or "too few seeds"
+    outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
+
+    def number(value: float | int | None) -> Cell:
+        return number_cell(value, word, keys)
+
+    return {
+        "row": Cell(f"{statement.id}/{gain.size}/{gain.contrast}"),
+        "statement": Cell(statement.id),
+        "contrast": Cell(gain.contrast),
+        "verdict": Cell(verdict, keys),
+        "contrast_verdict": Cell(gain.verdict, keys),
+        "lacking": Cell(gain.word or "nothing", keys),
+        "test": Cell(statement.test),
+        "gain": number(tested and tested.gain),
+        "low": number(tested and tested.low),
+        "high": number(tested and tested.high),
+        "minimum": Cell(statement.minimum_gain),
+        "target": Cell(statement.target_gain),
+        "p": number(tested and tested.p),
+        "p_reversed": number(tested and tested.p_reversed),
+        "level": Cell(statement.level_of_contrast),
+        "sigma": number_cell(tested and tested.sigma, word if tested is None else "none", keys),
+        "df": number(tested and tested.df),
+        "power": number(gain.power),
+        "seeds_stated": Cell(gain.stated),
+        **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
+        "size": Cell(study.scale_label(gain.size)),
+    }

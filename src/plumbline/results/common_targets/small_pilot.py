@@ -1,0 +1,112 @@
+"""Makes the table of what the runs tell that are made first: the noise of each stated test, and whether the stated
+seeds give it power.
+
+The rule stands in docs/small-models.md: where their spread gives less than 80 %, seeds are added to the study's
+small.yaml before the other runs are made, whatever these gained. So gains are not shown.
+"""
+
+from __future__ import annotations
+
+from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.small_models.run_values import RunValues
+from plumbline.results.small_models.statement_gains import ContrastGain, compute_gains
+from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_table, number_column, text_column
+from plumbline.results.tables.table import Cell, Column, Table, number_cell
+from plumbline.specs import small_file, small_runs
+from plumbline.specs.study_config import Study
+from plumbline.stats import stated_power
+
+POWER, MOST_SEEDS = 0.8, 200
+
+NOTES = (
+    "σ is of a run, pooled over a statement's arms (test t), or of a seed's own gain (paired_t), over the first three "
+    "seeds; of a tuned statement over those that choose the rate, at the rate of the lowest loss. Gains are not shown: "
+    "seeds are added by the noise alone.",
+    "Power is that of the stated seeds at the stated target, and in low and high by the ends of σ's 90 % interval. "
+    "seeds needed: the fewest that give 80 % by σ.",
+)
+
+COLUMNS = [
+    Column(name="row", header="row", kind="label", readable=False),
+    Column(name="statement", header="statement", kind="label", narrow=True, once=True),
+    Column(name="size", header="size", kind="label", narrow=True),
+    Column(name="contrast", header="contrast", kind="label", narrow=True),
+    text_column("test", "test"),
+    number_column("sigma", "σ", ".3g", narrow=True),
+    number_column("df", "df", "d"),
+    number_column("power", "power", ".2f", narrow=True),
+    number_column("power_low", "low", ".2f"),
+    number_column("power_high", "high", ".2f"),
+    number_column("seeds_stated", "seeds stated", "d", narrow=True),
+    number_column("seeds_needed", "seeds needed", "d", narrow=True),
+    *FACTS,
+]
+
+
+def small_pilot(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
+    """One row for each contrast of each statement whose test has a noise, at each size."""
+    stated = small_file.load_small(study.name, study.root)
+    runs = small_runs.list_stated_runs(study.definition, stated, study.root)
+    values = RunValues(frames)
+    gains = [
+        gain
+        for statement in stated.statements
+        if statement.test in ("t", "paired_t")
+        for size in statement.sizes
+        for gain in compute_gains(stated, statement, size, runs, values, pilot=True)
+    ]
+    return make_table(
+        "small_pilot",
+        "The noise of each test that was stated of small models, by the runs that are made first.",
+        study,
+        key="row",
+        columns=COLUMNS,
+        rows=[_make_row(gain, frames, study) for gain in gains],
+        notes=NOTES,
+        scores=frames if "scores" in frames.read else None,
+    )
+
+
+def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, Cell]:
+    statement, tested, keys = gain.statement, gain.tested, gain.runs
+    word = gain.word or "too few seeds"
+    outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
+    low = high = needed = None
+    if tested is not None and tested.sigma > 0:
+        least, most = stated_power.bound_sigma(tested.sigma, tested.df)
+        low, high = (_compute_power(gain, sigma, len(statement.seeds)) for sigma in (most, least))
+        needed = _find_seeds(gain, tested.sigma)
+
+    def number(value: float | int | None, otherwise: str = "") -> Cell:
+        return number_cell(value, (tested is not None and otherwise) or word, keys)
+
+    return {
+        "row": Cell(f"{statement.id}/{gain.size}/{gain.contrast}"),
+        "statement": Cell(statement.id),
+        "contrast": Cell(gain.contrast),
+        "test": Cell(statement.test),
+        "sigma": number(tested and tested.sigma),
+        "df": number(tested and tested.df),
+        "power": number(gain.power),
+        "power_low": number(low, "no spread"),
+        "power_high": number(high, "no spread"),
+        "seeds_stated": Cell(len(statement.seeds)),
+        "seeds_needed": number(needed, f"over {MOST_SEEDS}" if low is not None else "no spread"),
+        **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
+        "size": Cell(study.scale_label(gain.size)),
+    }
+
+
+def _compute_power(gain: ContrastGain, sigma: float, n: int) -> float:
+    statement = gain.statement
+    weights, arms = (1.0,), 1
+    if statement.test == "t":
+        weights, arms = tuple(statement.contrasts[gain.contrast].values()), len(statement.arms)
+    above = statement.target_gain - statement.minimum_gain
+    return stated_power.simulate_t_test(above, sigma, n, weights, arms=arms, level=statement.level_of_contrast)
+
+
+def _find_seeds(gain: ContrastGain, sigma: float) -> int | None:
+    """The fewest seeds whose power is 80 %; None where more than `MOST_SEEDS` are needed."""
+    return next((n for n in range(2, MOST_SEEDS + 1) if _compute_power(gain, sigma, n) >= POWER), None)

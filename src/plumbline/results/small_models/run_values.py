@@ -1,0 +1,123 @@
+"""Reads the number of a run that a statement measures: of its outcome, its probes, its scores or its interventions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.small_file import Measure
+from plumbline.specs.small_runs import StatedRun
+
+#: Of a run that completed and of which the number was not read.
+NOT_READ = "not read"
+#: How near a probe's fraction of training has to be: fractions are steps over steps, rounded to six digits.
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number of one seed of an arm, NaN with the `word` for it where there is none, and the keys of its runs."""
+
+    number: float
+    runs: tuple[str, ...]
+    word: str = ""
+
+
+class RunValues:
+    """The numbers of runs, by key."""
+
+    def __init__(self, frames: RunFrames) -> None:
+        self.frames = frames
+        self._probes = {str(key): rows for key, rows in frames.probes.groupby("key")} if len(frames.probes) else {}
+        scores = frames.scores[frames.scores["task"] != frames.average]
+        self._scores = {(str(key), str(name)): rows for (key, name), rows in scores.groupby(["key", "metric"])}
+
+    def read(self, measure: Measure, runs: Sequence[StatedRun]) -> Value:
+        """Read a measure of one seed of an arm, which has a run for each rate."""
+        keys = tuple(run.spec.key for run in runs)
+        outcomes = [
+            str(self.frames.runs.loc[key, "outcome"]) if key in self.frames.runs.index else MISSING for key in keys
+        ]
+        if MISSING in outcomes:
+            return Value(math.nan, keys, MISSING)
+        by_rate = {
+            run.rate: self._read_run(measure, run)
+            for run, outcome in zip(runs, outcomes, strict=True)
+            if outcome == COMPLETED
+        }
+        if any(math.isnan(number) for number in by_rate.values()):
+            return Value(math.nan, keys, NOT_READ)
+        if DIVERGED in outcomes and (measure.over_rates != "largest_trained" or not by_rate):
+            return Value(math.nan, keys, DIVERGED)
+        return Value(_join_rates(measure, by_rate), keys)
+
+    def is_missing(self, key: str) -> bool:
+        """Whether a run is not there."""
+        return key not in self.frames.runs.index or self.frames.runs.loc[key, "outcome"] == MISSING
+
+    def read_loss(self, key: str) -> float:
+        """The final validation loss of a run; NaN where it is missing or diverged."""
+        completed = not self.is_missing(key) and self.frames.runs.loc[key, "outcome"] == COMPLETED
+        return float(self.frames.runs.loc[key, "validation_loss"]) if completed else math.nan
+
+    def _read_run(self, measure: Measure, run: StatedRun) -> float:
+        """The number of a run that completed; NaN where it was not read."""
+        number = self._read_column(measure, run, measure.column, measure.layers)
+        if measure.less is not None:
+            number -= self._read_column(measure, run, measure.less, measure.layers)
+        if measure.less_layers is not None:
+            number -= self._read_column(measure, run, measure.column, measure.less_layers)
+        return number
+
+    def _read_column(self, measure: Measure, run: StatedRun, column: str, layers: str | None) -> float:
+        key = run.spec.key
+        if measure.frame == "runs":
+            return float(self.frames.runs.loc[key, column])
+        if measure.frame == "interventions":
+            values = [each[column] for each in self.frames.outcomes[key].get("interventions", ()) if column in each]
+            return float(values[0]) if len(values) == 1 and values[0] is not None else math.nan
+        if measure.frame == "scores":
+            rows = self._scores.get((key, column))
+            return math.nan if rows is None else float(rows["value"].mean(skipna=False))
+        rows = self._probes.get(key)
+        if rows is None:
+            return math.nan
+        rows = rows[(rows["probe"] == column) & ((rows["fraction"] - measure.at).abs() < _NEAR)]
+        return float(rows[_choose_layers(rows["layer"], str(layers), run.spec.model.layers)]["value"].mean())
+
+
+def _choose_layers(layer: pd.Series, layers: str, count: int) -> pd.Series:
+    """Which rows are of these layers: halves, or the first, middle or last two; `all` has what no layer has, too."""
+    half = count // 2
+    chosen: dict[str, tuple[float, float]] = {
+        "lower": (0, half),
+        "upper": (half, count),
+        "early": (0, 2),
+        "middle": (half - 1, half + 1),
+        "final": (count - 2, count),
+    }
+    if layers == "all":
+        return pd.Series(True, index=layer.index)
+    first, end = chosen[layers]
+    return (layer >= first) & (layer < end)
+
+
+def _join_rates(measure: Measure, by_rate: Mapping[float | None, float]) -> float:
+    """What the values at several rates are together (`Measure.over_rates`)."""
+    values = np.array(list(by_rate.values()))
+    if measure.over_rates == "lowest":
+        return float(values.min())
+    if measure.over_rates == "range":
+        return float(values.max() - values.min())
+    if measure.over_rates == "largest_trained":
+        assert measure.trained_within is not None
+        trained = [rate for rate, value in by_rate.items() if value <= values.min() + measure.trained_within]
+        return math.log10(max(rate for rate in trained if rate is not None))
+    (value,) = values
+    return float(value)

@@ -1,0 +1,218 @@
+"""Tests a statement at a size by the runs that are there: each contrast's gain, and the verdict.
+
+A verdict is of all runs that were stated. While one is missing, or where one has no number, the statement is not judged
+by the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbline.core.run_files import DIVERGED, MISSING
+from plumbline.results.small_models.run_values import NOT_READ, RunValues, Value
+from plumbline.specs.small_file import SmallFile, Statement
+from plumbline.specs.small_runs import StatedRun
+from plumbline.stats import stated_power, stated_tests
+from plumbline.stats.stated_tests import NOT_DECIDED, TestedGain
+
+#: Arm -> seed -> its number.
+Numbers = Mapping[str, Mapping[int, Value]]
+
+#: The word of a statement whose runs are not all there.
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContrastGain:
+    """A contrast of a statement at a size.
+
+    Attributes:
+        tested: its gain and test, by the seeds that have a number of all arms; None where they are too few.
+        n: how many these are, of `stated` ones.
+        word: why there is no verdict: runs that are missing, diverged, or were not read; empty where all are there.
+        power: the chance of seeing the target with the spread of these runs; NaN where there is none.
+        runs: the keys of the runs behind it.
+    """
+
+    statement: Statement
+    size: str
+    contrast: str
+    tested: TestedGain | None
+    n: int
+    stated: int
+    word: str
+    power: float
+    runs: tuple[str, ...]
+
+    @property
+    def target(self) -> float:
+        """The gain, chance or correlation that the bound is compared with."""
+        return self.statement.target_gain
+
+    @property
+    def verdict(self) -> str:
+        """The contrast's own verdict; `NOT_RUN` while runs are missing."""
+        if self.word == MISSING:
+            return NOT_RUN
+        if self.tested is None or self.word:
+            return NOT_DECIDED
+        return self.tested.decide(self.target, self.statement.level_of_contrast)
+
+
+def join_verdicts(gains: Sequence[ContrastGain]) -> str:
+    """The verdict of a statement at a size."""
+    verdicts = [gain.verdict for gain in gains]
+    return NOT_RUN if NOT_RUN in verdicts else stated_tests.join_verdicts(verdicts)
+
+
+def compute_gains(
+    small: SmallFile,
+    statement: Statement,
+    size: str,
+    runs: Sequence[StatedRun],
+    values: RunValues,
+    *,
+    pilot: bool = False,
+) -> list[ContrastGain]:
+    """Test a statement's contrasts at a size; an order is a single one.
+
+    Args:
+        runs: those of the whole file.
+        pilot: by the runs alone that are made first. Of a tuned statement they are those that choose the rate, at the
+            rate of the lowest mean loss.
+    """
+    mine = [run for run in runs if run.statement == statement.id and run.size == size]
+    if statement.test == "order" and not pilot:
+        return [_test_order(small, statement, size, mine, values)]
+    chosen = _choose_pilot(statement, mine, values) if pilot else [run for run in mine if not run.tuning]
+    numbers = _read(statement, chosen, values)
+    return [_test_contrast(statement, size, name, weights, numbers) for name, weights in statement.contrasts.items()]
+
+
+def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:
+    """The rate of the lowest mean loss over an arm's tuning runs at a size; a rate at which one diverges is none.
+
+    None while one is missing, or where no rate trains.
+    """
+    losses: dict[float, list[float]] = {}
+    for run in runs:
+        assert run.rate is not None
+        losses.setdefault(run.rate, []).append(values.read_loss(run.spec.key))
+    if any(values.is_missing(run.spec.key) for run in runs):
+        return None
+    means = {rate: float(np.mean(of_rate)) for rate, of_rate in losses.items() if not np.isnan(of_rate).any()}
+    return min(means, key=means.__getitem__, default=None)
+
+
+def _choose_pilot(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> list[StatedRun]:
+    if statement.tuning is None:
+        return [run for run in runs if run.pilot]
+    tuning = [run for run in runs if run.tuning]
+    rates = {arm: choose_rate([run for run in tuning if run.arm == arm], values) for arm in statement.arms}
+    return [run for run in tuning if rates[run.arm] in (None, run.rate)]
+
+
+def _read(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> Numbers:
+    by_seed: dict[str, dict[int, list[StatedRun]]] = {arm: {} for arm in statement.arms}
+    for run in runs:
+        by_seed[run.arm].setdefault(run.spec.init_seed, []).append(run)
+    return {
+        arm: {seed: values.read(statement.measure, each) for seed, each in of_arm.items()}
+        for arm, of_arm in by_seed.items()
+    }
+
+
+def _test_contrast(
+    statement: Statement, size: str, name: str, weights: Mapping[str, float], numbers: Numbers
+) -> ContrastGain:
+    # Of means, the spread of all of the statement's arms is pooled; of pairs, the contrast's own arms are needed.
+    arms = list(statement.arms) if statement.test == "t" else list(weights)
+    read = [value for arm in arms for value in numbers[arm].values()]
+    level, minimum = statement.level_of_contrast, statement.minimum_gain
+    seeds = sorted(set.intersection(*(set(numbers[arm]) for arm in arms)))
+    whole = [seed for seed in seeds if not any(numbers[arm][seed].word for arm in arms)]
+    tested: TestedGain | None = None
+    power = math.nan
+    if statement.test == "t":
+        samples = {arm: [value.number for value in numbers[arm].values() if not value.word] for arm in arms}
+        n = min(len(sample) for sample in samples.values())
+        if n >= 2:
+            tested = stated_tests.compare_means(samples, weights, minimum, level)
+            power = _simulate(statement, tested, tuple(weights.values()), arms=len(arms))
+    else:
+        gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole]
+        n = len(gains)
+        compare: Callable[[Sequence[float], float, float], TestedGain]
+        compare = stated_tests.count_signs if statement.test == "sign" else stated_tests.compare_pairs
+        if n >= 2:
+            tested = compare(gains, minimum, level)
+            power = (
+                stated_power.compute_sign_power(statement.target_gain, len(statement.seeds), level)
+                if statement.test == "sign"
+                else _simulate(statement, tested, (1.0,), arms=1)
+            )
+    return ContrastGain(
+        statement=statement,
+        size=size,
+        contrast=name,
+        tested=tested,
+        n=n,
+        stated=len(seeds),
+        word=_join_words(read),
+        power=power,
+        runs=tuple(dict.fromkeys(key for value in read for key in value.runs)),
+    )
+
+
+def _test_order(
+    small: SmallFile, statement: Statement, size: str, runs: Sequence[StatedRun], values: RunValues
+) -> ContrastGain:
+    """Test the order of contrasts: at the arms' own rates, by the tuning seeds, against that at the tuned rates."""
+    assert statement.tuning is not None and statement.spread is not None and statement.noise is not None
+    own = _read(statement, [run for run in runs if run.tuning and run.rate == 1], values)
+    tuned = _read(statement, [run for run in runs if not run.tuning], values)
+    read = [value for numbers in (own, tuned) for of_arm in numbers.values() for value in of_arm.values()]
+    views, counts = [], []
+    for numbers in (own, tuned):
+        means = {arm: [value.number for value in of_arm.values() if not value.word] for arm, of_arm in numbers.items()}
+        counts.append(min(len(sample) for sample in means.values()))
+        if counts[-1]:
+            by_arm = {arm: float(np.mean(sample)) for arm, sample in means.items()}
+            views.append([sum(w * by_arm[arm] for arm, w in each.items()) for each in statement.contrasts.values()])
+    tested = None
+    sigma, level = (small.noise or {})[statement.noise[size]].sigma, statement.level_of_contrast
+    n = (len(statement.tuning.seeds), len(statement.seeds))
+    if len(views) == 2:
+        tested = stated_tests.compare_orders(*views, level, spread=statement.spread, sigma=sigma, n=n)
+    return ContrastGain(
+        statement=statement,
+        size=size,
+        contrast="order",
+        tested=tested,
+        n=counts[1],
+        stated=n[1],
+        word=_join_words(read),
+        power=stated_power.simulate_order_test(
+            statement.target_gain, statement.spread, sigma, n, methods=len(statement.contrasts), level=level
+        ),
+        runs=tuple(dict.fromkeys(key for value in read for key in value.runs)),
+    )
+
+
+def _simulate(statement: Statement, tested: TestedGain, weights: tuple[float, ...], *, arms: int) -> float:
+    """The power at the target with the spread of these runs, of as many seeds as are stated."""
+    gain, n = statement.target_gain - statement.minimum_gain, len(statement.seeds)
+    if tested.sigma == 0:
+        return 1.0
+    level = statement.level_of_contrast
+    return stated_power.simulate_t_test(gain, tested.sigma, n, weights, arms=arms, level=level)
+
+
+def _join_words(values: Sequence[Value]) -> str:
+    """Why there is no verdict: the first of these that holds of a value."""
+    words = {value.word for value in values}
+    return next((word for word in (MISSING, NOT_READ, DIVERGED) if word in words), "" if values else MISSING)

@@ -1,0 +1,217 @@
+"""Makes the specs of the runs that a study's small.yaml asks for, and the targets that read them.
+
+They belong to the study at the preset of small models, next to runs that it may have there anyway, and are made on
+request: `small_pilot` asks for those that are run first, `small` for all.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import corpus, small_file, spec_layers, study_folders, study_names
+from plumbline.specs.small_file import PILOT_SEEDS, SMALL_PRESET, SmallFile, Statement
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec_changes import PARTS, overlay
+from plumbline.specs.study_extension import complete_study
+from plumbline.specs.yaml_files import ROOT, load_study
+
+#: The targets, and the groups of runs that they read.
+SMALL, PILOT = "small", "small_pilot"
+#: Ends the method's name of a run whose rate is not chosen yet: it is planned, and refused where it would be made.
+UNCHOSEN = "-rate_not_chosen"
+#: What a measure's frame is among what targets read; the others are in a run's own files.
+_READ = {"probes": "probes", "scores": "scores"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatedRun:
+    """A run that a statement asks for.
+
+    Attributes:
+        statement: its id.
+        rate: the multiple of the arm's own learning rate; None where it is not chosen yet.
+        tuning: whether it is one of those that choose the rate.
+        pilot: whether it is one of those that are run first.
+        measured: what is read of it, `probes` or `scores`, if not its own files alone.
+    """
+
+    statement: str
+    size: str
+    arm: str
+    rate: float | None
+    tuning: bool
+    pilot: bool
+    measured: str | None
+    spec: RunSpec
+
+
+def make_specs(small: SmallFile, statement: Statement, root: Path = ROOT) -> list[RunSpec]:
+    """Make the specs of a statement's runs: each size, arm, rate and seed; of a tuned one those that choose, and those
+    at the chosen rates, which have a name of their own until they are chosen.
+
+    Raises:
+        PlumblineError: an arm or scale is not there, or a size's changes give no valid spec.
+    """
+    runs = list_stated_runs(load_definition(small, root), small, root)
+    return [run.spec for run in runs if run.statement == statement.id]
+
+
+def load_definition(small: SmallFile, root: Path = ROOT) -> dict[str, Any]:
+    """Load the study's definition with the sizes and targets of its small models."""
+    path = study_folders.yaml_of(small.study, root)
+    return add_targets(complete_study(load_study(small.study, root), path, root), small, root)
+
+
+def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT) -> dict[str, Any]:
+    """Add the sizes as scales of the preset of small models, and the targets of their runs.
+
+    A study that has no scale of its own there has nothing else at this preset.
+    """
+    path = str(small_file.path_of(small.study, root))
+    definition = copy.deepcopy(definition)
+    scales = definition["scales"]
+    if not any(SMALL_PRESET in presets for presets in scales.values()):
+        definition |= {"runs": {}, "targets": {}, "measurements": {}}
+    of_sizes = {}
+    for name, size in small.sizes.items():
+        spec_layers.check_scale(definition, size.scale, small.sizes_of, f"{path}: sizes.{name}")
+        stated = msgspec.to_builtins(size)
+        changes = {part: _drop_absent(stated[part]) for part in PARTS if stated.get(part) is not None}
+        of_sizes[name] = {SMALL_PRESET: overlay(scales[size.scale][small.sizes_of], changes) | {"label": size.label}}
+    definition["scales"] = scales | of_sizes
+    for arm in definition.get("arms", {}).values():
+        if small.sizes_of in arm:
+            arm[SMALL_PRESET] = arm[small.sizes_of]
+    reads = sorted({_READ[each.measure.frame] for each in small.statements if each.measure.frame in _READ})
+    for name in (SMALL, PILOT):
+        read_of = {kind: [f"{name}_{kind}"] for kind in reads}
+        definition["runs"] |= {
+            group: [] for group in (name, *(group for groups in read_of.values() for group in groups))
+        }
+        definition["targets"][name] = {
+            "kind": "table",
+            "runs": [name],
+            "reads": reads,
+            "read_of": read_of,
+            "published": [],
+            "on_request": True,
+        }
+    return definition
+
+
+def list_specs(runs: Iterable[StatedRun]) -> dict[str, tuple[RunSpec, tuple[str, ...]]]:
+    """Key -> spec and groups of each run, which several statements may ask for."""
+    specs: dict[str, tuple[RunSpec, tuple[str, ...]]] = {}
+    for run in runs:
+        groups = specs.get(run.spec.key, (run.spec, ()))[1]
+        targets = [SMALL, *([PILOT] if run.pilot else [])]
+        of_run = [*targets, *(f"{name}_{run.measured}" for name in targets if run.measured)]
+        specs[run.spec.key] = (run.spec, tuple(dict.fromkeys([*groups, *of_run])))
+    return specs
+
+
+def list_stated_runs(
+    definition: dict[str, Any], small: SmallFile, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
+) -> list[StatedRun]:
+    """List the runs of all statements, statement by statement; what trains the same has one spec, whatever arm and rate
+    it is stated as.
+
+    Args:
+        definition: the study's, with the sizes (`add_targets`).
+
+    Raises:
+        PlumblineError: an arm is not there, or a size's changes give no valid spec.
+    """
+    chosen = small_file.load_rates(small, root)
+    specs = _make_arm_specs(definition, small, root, source)
+    runs = []
+    for statement in small.statements:
+        tuning, measured = statement.tuning, _READ.get(statement.measure.frame)
+        for size in statement.sizes:
+            for arm in statement.arms:
+                asked: list[tuple[float | None, list[int], bool]]
+                if tuning:
+                    asked = [(rate, tuning.seeds, True) for rate in statement.rates or []]
+                    asked.append((chosen[size][arm] if chosen else None, statement.seeds, False))
+                else:
+                    asked = [(rate, statement.seeds, False) for rate in statement.rates or [1.0]]
+                runs += [
+                    StatedRun(
+                        statement=statement.id,
+                        size=size,
+                        arm=arm,
+                        rate=rate,
+                        tuning=is_tuning,
+                        pilot=is_tuning or (not tuning and seed in statement.seeds[:PILOT_SEEDS]),
+                        measured=measured,
+                        spec=msgspec.structs.replace(specs[size, arm, rate], init_seed=seed),
+                    )
+                    for rate, seeds, is_tuning in asked
+                    for seed in seeds
+                ]
+    return runs
+
+
+def explain_unchosen(key: str, root: Path) -> str:
+    """Say why a run whose rate is not chosen yet cannot be made, and what chooses it."""
+    study = key.split("/")[0]
+    rates = study_folders.format_path(small_file.rates_path_of(study, root), root)
+    return (
+        f"{key} has no learning rate yet: {rates} is not there; make results/{SMALL_PRESET}/{study}/{PILOT}.csv, whose "
+        f"runs choose it, then run python -m plumbline.report.small_rates {study} --write"
+    )
+
+
+def _make_arm_specs(
+    definition: dict[str, Any], small: SmallFile, root: Path, source: str
+) -> dict[tuple[str, str, float | None], RunSpec]:
+    """(size, arm, rate) -> its spec, with the seed 0; of two names of one training the arm's own comes first."""
+    path = str(small_file.path_of(small.study, root))
+    texts = corpus.load(definition["corpus"], SMALL_PRESET, source, root, f"{path}: ")
+    specs: dict[tuple[str, str, float | None], RunSpec] = {}
+    for statement in small.statements:
+        where = f"{path}: statements.{statement.id}.contrasts"
+        for arm in statement.arms:
+            if not study_names.is_wanted(definition, arm, small.sizes_of, where):
+                raise PlumblineError(f"{where}: {arm!r} is not there at preset {small.sizes_of}; name another arm")
+            for size in statement.sizes:
+                specs[size, arm, 1.0] = spec_layers.make_spec(definition, texts, SMALL_PRESET, size, arm, 0, path)
+    by_training = {_describe_training(spec): spec for spec in reversed(specs.values())}
+    for statement in small.statements:
+        for arm in statement.arms:
+            for size in statement.sizes:
+                own = specs[size, arm, 1.0]
+                for rate in statement.rates or ():
+                    changed = _multiply_rate(own, rate)
+                    specs[size, arm, rate] = by_training.setdefault(_describe_training(changed), changed)
+                if statement.tuning:
+                    specs[size, arm, None] = msgspec.structs.replace(own, method=f"{own.method}{UNCHOSEN}")
+    return specs
+
+
+def _describe_training(spec: RunSpec) -> str:
+    """Everything but the name."""
+    return msgspec.structs.replace(spec, method="").to_json()
+
+
+def _drop_absent(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _drop_absent(entry) for key, entry in value.items() if entry is not None}
+    return value
+
+
+def _multiply_rate(spec: RunSpec, rate: float) -> RunSpec:
+    """The same run at a multiple of its learning rate, named by it."""
+    if rate == 1:
+        return spec
+    content = spec.to_dict()
+    content["optimizer"]["learning_rate"] *= rate
+    content["method"] = f"{spec.method}-rate_{rate:g}"
+    return RunSpec.from_dict(content)

@@ -1,0 +1,186 @@
+"""Every statement comes out as what was drawn: a true gain is seen, its opposite reversed, and nothing is not seen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from plumbline.results.small_models.run_values import RunValues
+from plumbline.results.small_models.statement_gains import (
+    NOT_RUN,
+    ContrastGain,
+    choose_rate,
+    compute_gains,
+    join_verdicts,
+)
+from plumbline.specs.small_file import Statement
+from plumbline.specs.small_runs import StatedRun
+from plumbline.stats.stated_tests import NOT_DECIDED, NOT_SEEN, REVERSED, SEEN
+from tests.results.small_worlds import World, draw, load
+
+STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
+STATEMENTS = [(study, statement) for study in STUDIES for statement in load(study)[0].statements]
+BY_ID = {statement.id: (study, statement) for study, statement in STATEMENTS}
+
+
+def judge(world: World) -> dict[str, list[ContrastGain]]:
+    """Size -> the gains of a world's statement."""
+    values = RunValues(world.load())
+    return {
+        size: compute_gains(world.small, world.statement, size, world.runs, values) for size in world.statement.sizes
+    }
+
+
+def list_verdicts(world: World) -> set[str]:
+    return {join_verdicts(gains) for gains in judge(world).values()}
+
+
+def draw_sided(study: str, statement: Statement, way: str) -> World:
+    """A world of a statement's kind: `with`, `against` or `nothing`."""
+    if statement.test == "order":
+        return draw_order(study, statement, {"with": 1.0, "against": -1.0, "nothing": 0.0}[way])
+    if statement.test == "sign":  # a step of the rates each way, or none
+        return draw(study, statement, {"with": 1.0, "against": -1.0, "nothing": 0.0}[way], 0.01)
+    width = statement.target_gain - statement.minimum_gain
+    gain = {"with": statement.target_gain, "against": statement.minimum_gain - width, "nothing": statement.minimum_gain}
+    return draw(study, statement, gain[way], 0.02 * width)
+
+
+def draw_order(study: str, statement: Statement, way: float) -> World:
+    """Twelve methods, in one order at the shared rate, and in the same, the opposite or another one when tuned."""
+    methods = [arm for arm in statement.arms if arm != "baseline"]
+    mixed = np.random.default_rng(1).permutation(len(methods))
+
+    def measure(run: StatedRun) -> float:
+        if run.arm == "baseline":
+            return 0.0
+        place = methods.index(run.arm)
+        tuned = place * way if way else float(mixed[place])
+        return 0.1 * (place if run.tuning else tuned)
+
+    return World(study, statement, measure)
+
+
+@pytest.mark.parametrize(("study", "statement"), STATEMENTS, ids=list(BY_ID))
+def test_every_statement_comes_out_both_ways(study: str, statement: Statement) -> None:
+    assert list_verdicts(draw_sided(study, statement, "with")) == {SEEN}
+    assert list_verdicts(draw_sided(study, statement, "against")) == {REVERSED}
+    assert list_verdicts(draw_sided(study, statement, "nothing")) <= {NOT_SEEN, NOT_DECIDED}
+
+
+@pytest.mark.parametrize(("study", "statement"), STATEMENTS, ids=list(BY_ID))
+def test_gains_are_those_that_were_drawn(study: str, statement: Statement) -> None:
+    """To within a few errors of the mean, in the statement's own unit, at each size and contrast."""
+    world = draw_sided(study, statement, "with")
+    for gains in judge(world).values():
+        for gain in gains:
+            assert gain.tested is not None and not gain.word and gain.n == gain.stated
+            drawn = 1.0 if statement.test in ("order", "sign") else statement.target_gain
+            width = 0.1 * (statement.target_gain - statement.minimum_gain)
+            assert gain.tested.gain == pytest.approx(drawn, abs=width)
+            assert {key.split("/")[1] for key in gain.runs} == {gain.size}
+
+
+def test_noise_hides_a_gain() -> None:
+    study, statement = BY_ID["queries_are_not_needed"]
+    words = {word for seed in range(10) for word in list_verdicts(draw(study, statement, 0.0, 0.1, seed=seed))}
+    assert NOT_DECIDED in words and NOT_SEEN not in words, "the target, no difference, is what is true"
+
+
+def test_a_drawn_null_is_seen_about_as_often_as_the_level() -> None:
+    """At the minimum, over 60 worlds at two sizes."""
+    study, statement = BY_ID["slowing_lowers_the_loss"]
+    words = [
+        join_verdicts(gains)
+        for seed in range(60)
+        for gains in judge(draw(study, statement, statement.minimum_gain, 0.01, seed=seed)).values()
+    ]
+    assert words.count(SEEN) <= 9, "3 are expected of 120; more than 9 come once in 1,000 such draws"
+    assert words.count(REVERSED) <= 9
+
+
+@pytest.mark.parametrize("name", ["slowing_lowers_the_loss", "gains_survive_tuning", "a_higher_rate_trains"])
+def test_a_missing_run_is_said_and_nothing_is_judged(name: str) -> None:
+    study, statement = BY_ID[name]
+    world = draw_sided(study, statement, "with")
+    gone = next(run for run in reversed(world.runs) if run.size == statement.sizes[0])
+    partial = World(study, statement, lambda run: 0.0, lambda run: "missing" if run is gone else "completed")
+    first, second = (judge(partial)[size] for size in statement.sizes[:2])
+    assert join_verdicts(first) == NOT_RUN and "missing" in {gain.word for gain in first}
+    assert join_verdicts(second) != NOT_RUN
+
+
+def test_nothing_was_run() -> None:
+    for study, statement in STATEMENTS:
+        world = World(study, statement, lambda run: 0.0, lambda run: "missing")
+        for gains in judge(world).values():
+            assert join_verdicts(gains) == NOT_RUN and all(gain.tested is None for gain in gains)
+
+
+def test_a_run_that_diverged_leaves_it_undecided_with_the_others_gain() -> None:
+    study, statement = BY_ID["slowing_lowers_the_loss"]
+    whole = draw(study, statement, 0.05, 0.001)
+    outcome = {run.spec.key: "diverged" for run in whole.runs[:1]}
+    offsets = {"gpt": 0.0, "gpt_slow": -0.05}
+    world = World(study, statement, lambda run: offsets[run.arm], lambda run: outcome.get(run.spec.key, "completed"))
+    (gain,) = judge(world)[whole.runs[0].size]
+    assert (gain.verdict, gain.word, gain.n, gain.stated) == (NOT_DECIDED, "diverged", 11, 12)
+    assert gain.tested is not None and gain.tested.gain == pytest.approx(0.05)
+
+
+def test_a_rate_at_which_a_run_diverges_did_not_train() -> None:
+    """Where the largest rate that trains is asked for, to diverge is an answer."""
+    study, statement = BY_ID["a_higher_rate_trains"]
+
+    def end(run: StatedRun) -> str:
+        return "diverged" if run.arm.startswith("default") and run.rate is not None and run.rate > 1 else "completed"
+
+    world = World(study, statement, lambda run: 1.0, end)
+    for (gain,) in judge(world).values():
+        assert gain.verdict == SEEN and not gain.word and gain.tested is not None and gain.tested.gain == 1.0
+
+
+def test_a_probe_that_was_not_read_is_said() -> None:
+    study, statement = BY_ID["early_norms_fall"]
+    world = draw_sided(study, statement, "with")
+    key = world.runs[0].spec.key
+    world.probes = [row for row in world.probes if row["key"] != key or row["fraction"] != statement.measure.at]
+    (gain,) = judge(world)[world.runs[0].size]
+    assert (gain.verdict, gain.word, gain.n) == (NOT_DECIDED, "not read", 5)
+
+
+def test_one_contrast_that_speaks_against_it_decides() -> None:
+    """W_K = I as good as the baseline, W_V = I far worse."""
+    study, statement = BY_ID["nor_keys_nor_values"]
+    offsets, rng = {"baseline": 0.0, "wk_identity": 0.0, "wv_identity": 0.1}, np.random.default_rng(0)
+    world = World(study, statement, lambda run: offsets[run.arm] + rng.normal(0, 0.001))
+    for gains in judge(world).values():
+        assert {gain.contrast: gain.verdict for gain in gains} == {"key": SEEN, "value": REVERSED}
+        assert join_verdicts(gains) == REVERSED
+
+
+def test_the_lowest_mean_loss_chooses_a_rate_among_those_that_train() -> None:
+    study, statement = BY_ID["gains_survive_tuning"]
+    losses = {0.25: 0.3, 0.5: 0.2, 1: 0.1, 2: 0.0, 4: -1.0}
+
+    def end(run: StatedRun) -> str:
+        return "diverged" if run.rate == 4 and run.spec.init_seed == 203 else "completed"
+
+    world = World(study, statement, lambda run: losses.get(run.rate or 1, 0.0), end)
+    runs = [run for run in world.runs if run.tuning and (run.size, run.arm) == ("base", "softpick")]
+    assert choose_rate(runs, RunValues(world.load())) == 2
+    missing = World(study, statement, lambda run: 0.0, lambda run: "missing" if run.rate == 1 else "completed")
+    assert choose_rate(runs, RunValues(missing.load())) is None
+
+
+def test_rates_are_chosen_by_loss_whatever_is_measured() -> None:
+    """The least likely right answers are not what tuning looks for."""
+    study, statement = BY_ID["right_answers_agree_with_the_loss"]
+    world = World(study, statement, lambda run: -(run.rate or 1.0))
+    frames = world.load()
+    for key, run in {run.spec.key: run for run in world.runs if run.tuning}.items():
+        frames.runs.loc[key, "validation_loss"] = 5 + abs(math.log2(run.rate or 1) - 1)
+    runs = [run for run in world.runs if run.tuning and (run.size, run.arm) == ("base", "softpick")]
+    assert choose_rate(runs, RunValues(frames)) == 2
