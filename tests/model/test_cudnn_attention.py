@@ -23,7 +23,7 @@ from tests.model.transfer_methods import overlay
 
 @pytest.fixture(autouse=True)
 def _usual_order(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", False)
+    monkeypatch.setattr(selection, "FLASH_INSTALLED", [])
     yield
     cudnn_attention.order_back_ends(cudnn_first=False)
 
@@ -70,8 +70,8 @@ def test_flash_attn_comes_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody has installed it for that."""
     model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
     stand_in(monkeypatch)
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
-    monkeypatch.setattr(selection, "_flash_attn_version", lambda: "2.8.3")
+    monkeypatch.setattr(selection, "FLASH_INSTALLED", [FLASH_ATTN])
+    monkeypatch.setattr(selection, "_flash_attn_version", lambda package: "2.8.3")
     choice = choose(model, "auto", "cuda", torch.bfloat16)
     assert (choice["kernel"], choice["flash_attn"], choice["cudnn"]) == (FLASH_ATTN, "2.8.3", None)
 

@@ -232,8 +232,9 @@ def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> Non
         ROUNDING,
     )
     assert read(world).mixed == ()
-    manifest(world, LARGE, attention=way | {"kernel": "flash_attn", "flash_attn": "2.8.3"})
-    assert f"auto (3 runs), reference ({SOFTPICK}), flash-attn ({LARGE})." in " ".join(read(world).notes)
+    for kernel, name in (("flash_attn", "flash-attn"), ("flash_attn_3", "flash-attn-3")):
+        manifest(world, LARGE, attention=way | {"kernel": kernel, "flash_attn": "2.8.3"})
+        assert f"auto (3 runs), reference ({SOFTPICK}), {name} ({LARGE})." in " ".join(read(world).notes)
 
 
 def test_other_versions_of_torch_and_code_are_noted(world: World) -> None:

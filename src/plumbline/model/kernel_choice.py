@@ -11,11 +11,13 @@ from plumbline.model.cudnn_attention import CUDNN
 from plumbline.model.decoder import Decoder
 from plumbline.model.kernels.selection import (
     CHUNKED,
+    FLASH_ATTN,
     SDPA,
     AttentionMode,
     choose_fused_kernel,
     choose_kernel,
     describe_missing_package,
+    find_flash_packages,
     package_versions,
 )
 
@@ -48,9 +50,11 @@ def choose(model: Decoder, mode: AttentionMode, device: str, dtype: torch.dtype)
 def choose_fused(device: str, dtype: torch.dtype, *, heads: int, groups: int, width: int, context: int) -> str:
     """Choose what computes causal calls of fused softmax attention, and tell torch's dispatcher.
 
-    The package flash-attn, which somebody has installed for it, then cuDNN's kernel, then what torch takes by itself.
+    A package of flash-attention by its name (flash-attn 3 on a Hopper, else flash-attn), which somebody has installed
+    for it, then cuDNN's kernel, then what torch takes by itself.
     """
     kernel = choose_fused_kernel(device, dtype, width)
+    kernel = find_flash_packages()[0] if kernel == FLASH_ATTN else kernel
     cudnn_first = (
         kernel == SDPA
         and device == "cuda"

@@ -1,6 +1,7 @@
-"""flash-attn in the place of torch's fused attention: when it is chosen, what it is asked, and its numbers on a GPU.
+"""flash-attn and flash-attn 3 in the place of torch's fused attention: when one is chosen, what it is asked, and its
+numbers on a GPU.
 
-Without a device a stand-in of the package's function checks the call as its documentation states it: (B, T, H, W), half
+Without a device a stand-in of the packages' functions checks the call as they document it: (B, T, H, W), half
 precision, grouped heads, `softmax_scale`, a causal mask aligned to the last key.
 """
 
@@ -19,7 +20,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.kernels import selection
-from plumbline.model.kernels.selection import FLASH_ATTN, SDPA, choose_fused_kernel
+from plumbline.model.kernels.selection import FLASH_ATTN, FLASH_ATTN_3, FLASH_PACKAGES, SDPA, choose_fused_kernel
 from plumbline.model.mixers import softmax
 from plumbline.model.numerics import set_numerics
 from plumbline.specs.spec import ModelSpec
@@ -29,16 +30,15 @@ from tests.model.transfer_methods import ALL, overlay
 HALF = (torch.bfloat16, torch.float16)
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What a stand-in for flash-attn's function is given; the table takes the CPU for a GPU."""
+@pytest.fixture(params=FLASH_PACKAGES)
+def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What a stand-in for a package's function is given; the table takes the CPU for a GPU."""
     records: list[dict[str, Any]] = []
 
     def flash_attn_func(
         q: torch.Tensor,
         k: torch.Tensor,
         v: torch.Tensor,
-        dropout_p: float = 0.0,
         softmax_scale: float | None = None,
         causal: bool = False,
         deterministic: bool = False,
@@ -47,26 +47,35 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         shapes = (q.shape, k.shape, v.shape)
         records.append({"shapes": shapes, "causal": causal, "strides": q.stride(), "deterministic": deterministic})
         assert {x.dtype for x in (q, k, v)} < {*HALF} and q.shape[2] % k.shape[2] == 0 and k.shape == v.shape
-        assert dropout_p == 0.0 and softmax_scale is not None
+        assert softmax_scale is not None
         each = q.shape[2] // k.shape[2]
         k, v = (x.repeat_interleave(each, dim=2) for x in (k, v))
         scores = torch.einsum("bqhw,bkhw->bhqk", q.double(), k.double()) * softmax_scale
         if causal:
             hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1 + k.shape[1] - q.shape[1])
             scores = scores.masked_fill(hidden, float("-inf"))
-        return torch.einsum("bhqk,bkhw->bqhw", scores.softmax(-1), v.double()).to(q.dtype)
+        output = torch.einsum("bhqk,bkhw->bqhw", scores.softmax(-1), v.double()).to(q.dtype)
+        return (output, scores.logsumexp(-1)) if request.param == FLASH_ATTN_3 else output
 
-    module = ModuleType("flash_attn")
-    module.flash_attn_func = flash_attn_func
-    monkeypatch.setitem(sys.modules, "flash_attn", module)
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    install(monkeypatch, {request.param: flash_attn_func})
     here = selection.KernelSupport(types=frozenset(HALF), plain=True, widest=256, width_step=8)
     monkeypatch.setattr(selection, "FLASH_ATTN_SUPPORT", here)
     return records
 
 
+def install(monkeypatch: pytest.MonkeyPatch, functions: dict[str, Any], *, capability: int = 9) -> None:
+    """Have packages of flash-attention be there, in their order, on a device of a compute capability."""
+    for name, function in functions.items():
+        module = ModuleType(FLASH_PACKAGES[name])
+        module.flash_attn_func = function
+        monkeypatch.setitem(sys.modules, FLASH_PACKAGES[name], module)
+    monkeypatch.setattr(selection, "FLASH_INSTALLED", [name for name in FLASH_PACKAGES if name in functions])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (capability, 0))
+
+
 def test_it_is_chosen_by_its_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    monkeypatch.setattr(selection, "FLASH_INSTALLED", [FLASH_ATTN])
     for dtype in HALF:
         for width in (8, 64, 96, 256):
             assert choose_fused_kernel("cuda", dtype, width) == FLASH_ATTN
@@ -76,26 +85,29 @@ def test_it_is_chosen_by_its_conditions(monkeypatch: pytest.MonkeyPatch) -> None
         assert choose_fused_kernel("cpu", dtype, 64) == choose_fused_kernel("meta", dtype, 64) == SDPA
         assert choose_fused_kernel("cuda", dtype, 64, plain=False) == SDPA, "padding and caches"
     assert choose_fused_kernel("cuda", torch.float32, 64) == choose_fused_kernel("cuda", torch.float64, 64) == SDPA
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", False)
+    monkeypatch.setattr(selection, "FLASH_INSTALLED", [])
     assert choose_fused_kernel("cuda", torch.bfloat16, 64) == SDPA
 
 
-def test_a_manifest_says_so_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
-    module = ModuleType("flash_attn")
-    module.flash_attn_func = len
-    monkeypatch.setitem(sys.modules, "flash_attn", module)
-    monkeypatch.setattr(selection.metadata, "version", lambda name: {"flash_attn": "2.8.3"}[name])
+@pytest.mark.parametrize(
+    ("packages", "capability", "kernel"),
+    [
+        ([FLASH_ATTN], 9, FLASH_ATTN), ([FLASH_ATTN_3], 9, FLASH_ATTN_3), ([FLASH_ATTN, FLASH_ATTN_3], 9, FLASH_ATTN_3),
+        ([FLASH_ATTN, FLASH_ATTN_3], 8, FLASH_ATTN), ([FLASH_ATTN_3], 10, SDPA),
+    ],
+)  # fmt: skip
+def test_a_manifest_says_so_with_its_version(
+    packages: list[str], capability: int, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third on a Hopper alone."""
+    install(monkeypatch, dict.fromkeys(packages, len), capability=capability)
+    versions = {FLASH_ATTN: "2.8.3", FLASH_ATTN_3: "3.0.0"}
+    monkeypatch.setattr(selection.metadata, "version", lambda name: versions[name])
+    monkeypatch.setattr(torch.backends.cudnn, "is_available", lambda: False)
     model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
+    others = {"asked": "auto", "triton": None, "cudnn": None, "notice": None}
     choice = choose(model, "auto", "cuda", torch.bfloat16)
-    assert choice == {
-        "asked": "auto",
-        "kernel": FLASH_ATTN,
-        "triton": None,
-        "flash_attn": "2.8.3",
-        "cudnn": None,
-        "notice": None,
-    }
+    assert choice == others | {"kernel": kernel, "flash_attn": versions.get(kernel)}
     assert choose(model, "auto", "cuda", torch.float32)["kernel"] == SDPA
     assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == selection.CHUNKED
 
@@ -109,7 +121,7 @@ def test_one_that_cannot_be_used(code: str, message: str, monkeypatch: pytest.Mo
     (tmp_path / "flash_attn").mkdir()
     (tmp_path / "flash_attn" / "__init__.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    monkeypatch.setattr(selection, "FLASH_INSTALLED", [FLASH_ATTN])
     model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
     with pytest.raises(PlumblineError, match=f"{message}.*pip uninstall flash-attn"):
         choose(model, "auto", "cuda", torch.bfloat16)
@@ -138,7 +150,7 @@ def test_its_call_gives_what_torchs_gives(name: str, calls: list[dict[str, Any]]
     assert (batch, length) == (2, 9) and call["causal"] and heads >= 8 and width % 8 == 0
     assert call["shapes"][1][2] == built.groups or name.endswith("official")
     results = (out, *torch.autograd.grad(out.float().sum(), tensors))
-    selection.FLASH_ATTN_INSTALLED = False  # monkeypatched by the fixture, which puts it back
+    selection.FLASH_INSTALLED = []  # monkeypatched by the fixture, which puts it back
     expected = built(*tensors, plain(9))
     assert len(calls) == 1
     for ours, other in zip(results, (expected, *torch.autograd.grad(expected.float().sum(), tensors)), strict=True):

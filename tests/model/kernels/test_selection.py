@@ -26,7 +26,7 @@ MIXERS = {name: ALL[name]["mixer"] for name in ALL if "mixer" in ALL[name]}
 @pytest.fixture(autouse=True)
 def _with_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "TRITON_INSTALLED", True)
-    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", False)
+    monkeypatch.setattr(selection, "FLASH_INSTALLED", [])
 
 
 def test_the_table_by_device_and_type() -> None:

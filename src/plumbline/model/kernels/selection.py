@@ -3,10 +3,10 @@
 A mixer names the kernel that can compute it (`Mixer.kernel`), and this table states where that kernel runs. Everywhere
 else, and wherever the reference is requested, a mixer makes explicit weights for some queries at a time (`CHUNKED`).
 Triton's kernels take plain causal calls only: with padding or a decoding cache a call is computed in chunks, on any
-device. What torch's fused attention (`SDPA`) can compute goes through the package flash-attn if that is installed and
-takes the call (`choose_fused_kernel`). Whether these packages are installed is checked once, when this module is
-imported; flash-attn itself is imported when a run needs it, so that a build for another torch stops the run at its
-start.
+device. What torch's fused attention (`SDPA`) can compute goes through a package of flash-attention if one is installed
+and takes the call (`choose_fused_kernel`): flash-attn 3 on a Hopper, else flash-attn. Whether these packages are
+installed is checked once, when this module is imported; flash-attention itself is imported when a run needs it, so that
+a build for another torch stops the run at its start.
 """
 
 from __future__ import annotations
@@ -30,8 +30,14 @@ CHUNKED = "chunked"
 #: Torch's fused attention, whose own dispatcher picks among flash, cuDNN and others.
 SDPA = "sdpa"
 
-#: The package flash-attn, in the place of `SDPA` for the calls that it takes.
+#: A package of flash-attention, in the place of `SDPA` for the calls that it takes.
 FLASH_ATTN = "flash_attn"
+
+#: flash-attn 3, which was written for GPUs of compute capability 9.
+FLASH_ATTN_3 = "flash_attn_3"
+
+#: Distribution -> its module, the one first that is taken first.
+FLASH_PACKAGES = {FLASH_ATTN_3: "flash_attn_interface", FLASH_ATTN: "flash_attn"}
 
 
 def is_installed(package: str) -> bool:
@@ -41,7 +47,7 @@ def is_installed(package: str) -> bool:
 
 
 TRITON_INSTALLED = is_installed("triton")
-FLASH_ATTN_INSTALLED = is_installed("flash_attn")
+FLASH_INSTALLED = [name for name, module in FLASH_PACKAGES.items() if is_installed(module)]
 
 _HALF_AND_SINGLE = frozenset({torch.bfloat16, torch.float32})
 
@@ -92,8 +98,8 @@ TABLE: dict[str, KernelSupport] = {
     "selective": _triton("selective"),
 }
 
-#: flash-attn's causal kernel, outside the table since no mixer names it: it takes the place of `SDPA`. It takes half
-#: precision only and heads of at most 256; widths that are not a multiple of 8 it would pad by a copy.
+#: flash-attention's causal kernels, outside the table since no mixer names them: they take the place of `SDPA`. They
+#: take half precision only and heads of at most 256; widths that are not a multiple of 8 they would pad by a copy.
 FLASH_ATTN_SUPPORT = KernelSupport(
     devices=frozenset({"cuda"}),
     types=frozenset({torch.bfloat16, torch.float16}),
@@ -116,8 +122,17 @@ def choose_kernel(
 def choose_fused_kernel(device: str, dtype: torch.dtype, width: int, *, plain: bool = True) -> str:
     """Return what computes a call that `SDPA` can compute: `FLASH_ATTN` if installed and able, else `SDPA` itself."""
     row = FLASH_ATTN_SUPPORT
-    here = FLASH_ATTN_INSTALLED and row.takes(device, dtype, plain) and row.takes_width(width)
-    return FLASH_ATTN if here else SDPA
+    return FLASH_ATTN if row.takes(device, dtype, plain) and row.takes_width(width) and find_flash_packages() else SDPA
+
+
+def find_flash_packages() -> list[str]:
+    """Return the packages of flash-attention that run on this process's device; the first computes `FLASH_ATTN`."""
+    return [name for name in FLASH_INSTALLED if name != FLASH_ATTN_3 or _is_hopper()]
+
+
+@torch.compiler.assume_constant_result
+def _is_hopper() -> bool:
+    return torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9
 
 
 def package_versions(kernel: str) -> dict[str, str | None]:
@@ -129,19 +144,20 @@ def package_versions(kernel: str) -> dict[str, str | None]:
     row = TABLE.get(kernel)
     return {
         "triton": None if row is None or row.module is None else metadata.version("triton"),
-        "flash_attn": _flash_attn_version() if kernel == FLASH_ATTN else None,
+        "flash_attn": _flash_attn_version(kernel) if kernel in FLASH_PACKAGES else None,
     }
 
 
-def _flash_attn_version() -> str:
+def _flash_attn_version(package: str) -> str:
     try:
-        importlib.import_module("flash_attn").flash_attn_func  # noqa: B018  # it is there
-        return metadata.version("flash_attn")
+        importlib.import_module(FLASH_PACKAGES[package]).flash_attn_func  # noqa: B018  # it is there
+        return metadata.version(package)
     except (ImportError, AttributeError, OSError) as error:  # one that was built for another torch; another package
+        name = package.replace("_", "-")
         raise PlumblineError(
-            f"flash-attn is installed and cannot be used ({error}); install one that is built for torch "
-            f"{torch.__version__} (pip install --no-build-isolation 'flash-attn>=2.7'), or take it away (pip "
-            "uninstall flash-attn), and torch's own attention computes the same"
+            f"{name} is installed and cannot be used ({error}); install one that is built for torch "
+            f"{torch.__version__} (of flash-attn: pip install --no-build-isolation 'flash-attn>=2.7'), or take it away "
+            f"(pip uninstall {name}), and torch's own attention computes the same"
         ) from error
 
 

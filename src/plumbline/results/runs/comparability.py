@@ -121,7 +121,8 @@ class ComparabilityCheck:
         for name, label in (("compiled", "torch.compile"), ("tf32", "TF32")):
             self._record_noted("runs", label, key, _format_switch(manifest.get(name)))
         attention = manifest.get("attention") or {}
-        packages = [label for name, label in (("flash_attn", "flash-attn"), ("cudnn", "cuDNN")) if attention.get(name)]
+        flash = str(attention.get("kernel")).replace("_", "-")  # flash-attn or flash-attn-3
+        packages = [label for name, label in (("flash_attn", flash), ("cudnn", "cuDNN")) if attention.get(name)]
         self._record_noted(
             "runs", "way of attention", key, attention.get("notice") or ", ".join(packages) or attention.get("asked")
         )
