@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote as quote_url
@@ -47,6 +47,29 @@ SECTIONS = (
 _IMAGE = re.compile(r"^!\[.*\]\(.*\)$", re.MULTILINE)
 #: What names a run, the model with its code, which are what is compared, and probes, which only look.
 _NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "numerics")
+
+
+@cache
+def _templates() -> Any:
+    """The templates of pages: what they are filled with is escaped, and stands in one line, visibly."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from plumbline.verdict.picture_parts import clean
+
+    return Environment(
+        loader=PackageLoader("plumbline.verdict"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda each: clean(each) if isinstance(each, str) and not hasattr(each, "__html__") else each,
+    )
+
+
+def fill_template(template: str, **contents: Any) -> str:
+    """Fill a template of `templates/`."""
+    text: str = _templates().get_template(template).render(contents)
+    return text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,8 +113,6 @@ class VerdictPage:
         """Write the page with its picture inside, to open from disk or to send."""
         from markdown_it import MarkdownIt
         from markupsafe import Markup
-
-        from plumbline.verdict.picture_parts import fill_template
 
         reader = MarkdownIt("commonmark", {"html": False}).enable("table")  # tags in the text are shown as text
         parts = _IMAGE.sub("\0", self.markdown("picture.svg"), count=1).split("\0")

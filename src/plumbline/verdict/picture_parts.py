@@ -1,7 +1,6 @@
 """Draws what the pictures of verdicts share: frame, axes, texts and dots, and the digits of their numbers.
 
-Pictures are joined from lines of SVG; a template engine would take longer to load than a verdict takes. `fill_template`
-is for pages.
+Pictures are joined from lines of SVG: a template engine would take longer to load than a verdict takes.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +26,6 @@ ABOVE, BELOW = 44, 30
 NAME = 21
 
 
-@cache
-def _templates() -> Any:
-    """The templates of pictures and pages: what they are filled with is escaped, and stands in one line, visibly."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("plumbline.verdict"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda each: clean(each) if isinstance(each, str) and not hasattr(each, "__html__") else each,
-    )
-
-
-def fill_template(template: str, **contents: Any) -> str:
-    """Fill a template of `templates/`."""
-    text: str = _templates().get_template(template).render(contents)
-    return text
-
-
 def draw_picture(title: str, description: str, height: float, elements: Iterable[str]) -> str:
     """Write the file of a picture from its elements, a line each, in the colours of a light and a dark page."""
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
@@ -55,12 +33,17 @@ def draw_picture(title: str, description: str, height: float, elements: Iterable
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="title description">',
         f'<title id="title">{write_text(title)}</title>',
         f'<desc id="description">{write_text(description)}</desc>',
-        (Path(__file__).parent / "templates" / "picture_style.svg").read_text("utf-8").rstrip(),
+        read_style(),
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
         *elements,
         "</svg>",
     ]
     return "\n".join(lines)
+
+
+def read_style() -> str:
+    """The style sheet of every picture."""
+    return (Path(__file__).parent / "templates" / "picture_style.svg").read_text("utf-8").rstrip()
 
 
 def draw_text(x: float, y: float, text: str, *, kind: str = "", anchor: str = "") -> str:
@@ -80,9 +63,9 @@ def draw_path(kind: str, line: str, label: str = "") -> str:
     return f'<path class="{kind}" d="{line}"' + (f"><title>{write_text(label)}</title></path>" if label else "/>")
 
 
-def draw_dot(kind: str, x: float, y: float, label: str = "", radius: int = 5) -> str:
+def draw_dot(kind: str, x: float, y: float, label: str = "", *, radius: float = 5, pale: bool = False) -> str:
     """Draw a value as a dot; `label` is shown by a pointer on it."""
-    dot = f'<circle class="{kind}" cx="{x}" cy="{y}" r="{radius}"'
+    dot = f'<circle class="{kind}" cx="{x}" cy="{y}" r="{radius}"' + ' fill-opacity=".35"' * pale
     return dot + (f"><title>{write_text(label)}</title></circle>" if label else "/>")
 
 

@@ -16,7 +16,18 @@ from plumbline.core.formats import format_count
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
 from plumbline.verdict.board.progress import ProgressPoint, count_beyond_luck, place_records
 from plumbline.verdict.formatting import format_p
-from plumbline.verdict.picture_parts import WIDTH, Axis, choose_digits, fill_template, shorten
+from plumbline.verdict.page import fill_template
+from plumbline.verdict.picture_parts import (
+    Axis,
+    choose_digits,
+    draw_dot,
+    draw_path,
+    draw_picture,
+    draw_text,
+    read_style,
+    shorten,
+    write_text,
+)
 
 #: Where the data of the progress begins and ends, in pixels; its height.
 LEFT, RIGHT, TOP, HEIGHT = 76, 684, 56, 300
@@ -119,56 +130,57 @@ def draw_progress(board: Board) -> str:
 
     better = "lower" if board.lower else "higher"
     write = choose_digits([point.value for point in points])
-    dots = [
-        {
-            "x": x(point.at),
-            "y": y(point.value),
-            "best": point.best,
-            "checked": point.row.tier != "claimed",
-            "says": f"{point.row.name}: {point.row.shown or write(point.value)}, {point.row.tier}",
-        }
-        for point in points
-        if axis.low <= point.value <= axis.high
-    ]
-    beyond = len(points) - len(dots)
+    shown = [point for point in points if axis.low <= point.value <= axis.high]
+    beyond = f" {format_count(len(points) - len(shown), 'record')} outside the picture." if shown != points else ""
     with_band = [point for point in points if point.low is not None and point.high is not None]
     band = [f"{x(point.at)} {y(point.low or 0.0)}" for point in with_band]
     band += [f"{x(point.at)} {y(point.high or 0.0)}" for point in reversed(with_band)]
     luck = f"the best of so many tries if nothing helped ({board.error_words})"
-    return fill_template(
-        "progress.svg.j2",
-        width=WIDTH,
-        height=TOP + HEIGHT + 64,
-        left=LEFT,
-        right=RIGHT,
-        top=TOP,
-        bottom=TOP + HEIGHT,
-        title=f"{board.title}: {board.headline} over time",
-        head=f"{shorten(board.headline, 24)} of each record; the line is the best so far, {better} is better",
-        description=describe_progress(board, points),
-        ticks=[(y(tick), axis.label(tick)) for tick in axis.ticks],
-        times=_choose_times(points, x),
-        points=dots,
-        line=_draw_steps([point for point in points if point.best], x, y),
-        band="M" + "L".join(band) + "Z" if len(with_band) > 1 else "",
-        band_says=luck if with_band else f"no band of luck: {board.error_words}",
-        beyond=f"{format_count(beyond, 'record')} outside the picture" if beyond else "",
-    )
+    luck = luck if with_band else f"no band of luck: {board.error_words}"
+    head = f"{shorten(board.headline, 24)} of each record; the line is the best so far, {better} is better"
+    elements = [draw_text(16, 24, head, kind="head"), draw_text(16, 42, luck, kind="small")]
+    for tick in axis.ticks:
+        elements.append(draw_path("grid", f"M{LEFT} {y(tick)}H{RIGHT}"))
+        elements.append(draw_text(LEFT - 10, y(tick) + 4, axis.label(tick), kind="small", anchor="end"))
+    if len(with_band) > 1:
+        elements.append(draw_path("discard", f"M{'L'.join(band)}Z", luck))
+    if best := [point for point in points if point.best]:
+        elements.append(draw_path("path", _draw_steps(best, x, y)))
+    for point in shown:
+        kind, radius = ("candidate", 5) if point.best else ("baseline", 3.5)
+        text = f"{point.row.name}: {point.row.shown or write(point.value)}, {point.row.tier}"
+        pale = point.row.tier == "claimed"
+        elements.append(draw_dot(kind, x(point.at), y(point.value), text, radius=radius, pale=pale))
+    bottom = TOP + HEIGHT
+    for place, text, anchor in _choose_times(points, x):
+        elements.append(draw_text(place, bottom + 20, text, kind="small", anchor=anchor))
+    text = f"Pale: claimed, not checked. Shaded: luck alone.{beyond}"
+    elements.append(draw_text(16, bottom + 46, text, kind="small"))
+    title = f"{board.title}: {board.headline} over time"
+    return draw_picture(title, describe_progress(board, points), bottom + 64, elements)
 
 
 def draw_card(board: Board) -> str:
     """Draw the card: the title, the best record, and how many were checked."""
     best = [point for point in place_records(board) if point.best]
-    return fill_template(
-        "card.svg.j2",
-        width=480,
-        height=150,
-        title=board.title,
-        best=f"{best[-1].row.shown} {board.headline}" if best else "no record",
-        by=f"record {best[-1].row.name}" if best else "",
-        tiers=", ".join(f"{number} {tier}" for tier, number in board.count_by_tier().items()),
-        kept=f"{sum(row.verdict == 'keep' for row in board.rows)} of {len(board.rows)} kept by the gate",
-    )
+    record = f"{best[-1].row.shown} {board.headline}" if best else "no record"
+    tiers = ", ".join(f"{number} {tier}" for tier, number in board.count_by_tier().items())
+    kept = f"{sum(row.verdict == 'keep' for row in board.rows)} of {len(board.rows)} kept by the gate"
+    lines = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 150" width="480" height="150" role="img" '
+        'aria-labelledby="title">',
+        f'<title id="title">{write_text(board.title)}: {write_text(record)}; {tiers}; {kept}</title>',
+        read_style(),
+        '<rect class="paper" width="480" height="150" rx="8"/>',
+        '<rect class="grid" x=".5" y=".5" width="479" height="149" rx="8"/>',
+        draw_text(20, 34, board.title, kind="head"),
+        f'<text x="20" y="70" style="font-size: 22px; font-weight: 600">{write_text(record)}</text>',
+        draw_text(20, 90, f"record {best[-1].row.name}" if best else "", kind="small"),
+        draw_text(20, 116, tiers),
+        draw_text(20, 134, kept, kind="small"),
+        "</svg>",
+    ]
+    return "\n".join(lines)
 
 
 def describe_progress(board: Board, points: Sequence[ProgressPoint]) -> str:
@@ -193,8 +205,6 @@ def describe_progress(board: Board, points: Sequence[ProgressPoint]) -> str:
 
 
 def _draw_steps(best: Sequence[ProgressPoint], x: Any, y: Any) -> str:
-    if not best:
-        return ""
     later = [f"H{x(point.at)}V{y(point.value)}" for point in best[1:]]
     return "".join([f"M{x(best[0].at)} {y(best[0].value)}", *later, f"H{RIGHT}"])
 
