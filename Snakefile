@@ -68,7 +68,7 @@ onstart:
     ctrl_c.watch(workflow)
     forecast.announce(workflow, ESTIMATOR)
     snakemake_internals.without_default_rate_limit(workflow)
-    snakemake_internals.count_other_processes(prefork_client.forks)
+    snakemake_internals.include_other_processes(prefork_client.forks)
     prefork_client.announce_jobs(
         job.resources.get("launch")
         for job in snakemake_internals.list_needed_jobs(workflow)

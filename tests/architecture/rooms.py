@@ -125,11 +125,16 @@ def modules_of_rules(root: Path, modules: Iterable[str]) -> set[str]:
     """Modules that rules import; Snakemake's language is not Python's, but its imports are."""
     known_modules, module_names = set(modules), set[str]()
     for path in (root / WORKFLOW).rglob("*.smk"):
-        text = path.read_text(encoding="utf-8")
-        for source, names in re.findall(r"^from (plumbline\S*) import (.+)$", text, re.MULTILINE):
-            imported = {f"{source}.{name.split()[0]}" for name in names.split(",")}
-            module_names |= imported & known_modules or {source}
+        for source, names in imports_of_rules(path.read_text(encoding="utf-8")):
+            module_names |= {f"{source}.{name}" for name in names} & known_modules or {source}
     return module_names
+
+
+def imports_of_rules(text: str) -> list[tuple[str, dict[str, str]]]:
+    """What rules import: each package, and its names with what the rules call them."""
+    imports = re.findall(r"^from (plumbline\S*) import (?:\(([^)]*)\)|(.*))$", text, re.MULTILINE)
+    parts = [(source, re.findall(r"(\w+)(?: as (\w+))?", "".join(names))) for source, *names in imports]
+    return [(source, {name: alias or name for name, alias in names}) for source, names in parts]
 
 
 def _floors(rooms: networkx.DiGraph) -> int:

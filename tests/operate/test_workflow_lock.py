@@ -165,11 +165,11 @@ def test_a_holder_in_another_namespace_stays(directory: Path, holder: subprocess
     [
         ("", "is empty"),
         ("{", "is not JSON"),
-        ("[]", "holds one list"),
+        ("[]", "holds one list instead of a record"),
         ('{"host": "a", "machine": "b"}', "says no pid"),
         ('{"host": "a", "machine": "b", "pid": "12"}', "has a pid of '12'"),
         ('{"host": "a", "machine": "b", "pid": 1, "since": NaN}', "holds NaN, which is no number"),
-        ("[" * 100_000, "is nested too deeply"),
+        ("[" * 100_000, "is nested too deeply to be read"),
         (None, "is a folder"),
     ],
 )

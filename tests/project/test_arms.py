@@ -103,7 +103,7 @@ def test_a_run_that_ends_in_a_traceback_is_its_arms_own_crash(arms: StudyArms) -
     "text",
     [
         "",
-        "error: work/x: no disk space (No space left on device); free some\n",
+        "error: work/x: no disk space to write it (No space left on device); free some\n",
         "OSError: [Errno 28] No space left on device: 'x'\n",
     ],
     ids=["no log", "a full disk, said", "a full disk, not caught"],

@@ -97,7 +97,7 @@ def test_variants_and_arms_are_looked_at_too(sentences) -> None:
 
     texts = sentences(change=again)
     assert [text.split(": ")[1].split(" (")[0] for text in texts] == [
-        "third is baseline",
+        "third is baseline under a second name",
         "softmax_cap.as_written is softmax_cap under a second name",
     ]
 

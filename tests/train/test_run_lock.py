@@ -99,8 +99,8 @@ def test_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Path)
     "content, fault",
     [
         ("{", "is not JSON"),
-        ("[]", "holds one list"),
-        ("3", "holds one int"),
+        ("[]", "holds one list instead of a record"),
+        ("3", "holds one int instead of a record"),
         ('{"host": "a", "machine": "b"}', "says no pid"),
         ('{"host": "a", "machine": "b", "pid": true}', "has a pid of True"),
         ('{"host": "a", "machine": "b", "pid": 1, "since": NaN}', "holds NaN, which is no number"),

@@ -533,7 +533,9 @@ def test_a_failure_that_the_baseline_has_as_well_is_told(tmp_path: Path) -> None
     lines: list[str] = []
     first, second = trainer(folder, "--end", "pass", lines=lines).run([(BASELINE, 1), ("candidate", 1)])
     assert first.has_value and second.has_value
-    assert second.remarks == ("1 process of it failed (-c print(1); exit(1): exit code 1)",)
+    assert second.remarks == (
+        "1 process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
+    )
     assert lines[-1] == f"mind: seed 1 of a change: {second.remarks[0]}"
 
 

@@ -58,7 +58,7 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
             "crashed",
             "out of memory: MemoryError",
         ),
-        ("import os; os.kill(os.getpid(), 9)", "crashed", "killed (SIGKILL"),
+        ("import os; os.kill(os.getpid(), 9)", "crashed", "killed (SIGKILL, as where memory runs out)"),
         (
             "print('bpb of val is 3')",
             "crashed",
