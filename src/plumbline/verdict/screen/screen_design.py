@@ -227,9 +227,9 @@ def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after
 
 
 def predict_errors(design: ScreenDesign) -> Mapping[Level, float]:
-    """Compute the standard error of each effect, in sigma of a run."""
-    x_NP = design.space.model_matrix(design.levels_NF)
-    errors_P = np.sqrt(np.diag(np.linalg.inv(x_NP.T @ x_NP)))
+    """Compute the standard error of each effect, in sigma of a run; NaN of one that the rows do not tell apart."""
+    inverse_PP, tied_P, _ = invert_model(design.space.model_matrix(design.levels_NF))
+    errors_P = np.where(tied_P, np.nan, np.sqrt(np.diag(inverse_PP)))
     return dict(zip(design.effects, errors_P[1:].tolist()))
 
 
