@@ -224,7 +224,7 @@ def test_what_needs_another_one_is_said_to() -> None:
     assert "without `i7`" in note
     alone = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: "i4" in names).screen(TERMS, DESIGN_OF_12)
     lost = sum(not run.run.has_value for run in alone.runs)
-    assert any(f"`i4` makes {lost} of its {lost} runs crash" in note for note in alone.notes)
+    assert any(f"`i4`: {lost} of its {lost} runs {CRASHED}" in note for note in alone.notes)
 
 
 def test_a_level_without_which_the_set_crashes_is_named() -> None:

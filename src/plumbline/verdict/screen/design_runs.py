@@ -108,7 +108,9 @@ class DesignRuns:
 
     def _drop(self, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> None:
         for level in levels:
-            self.notes.append(f"{self._describe_crashes(level)}, and leaves the design: its rows are made without it")
+            self.notes.append(
+                f"{self._describe_crashes(level)}; it leaves the design, and its rows are made without it"
+            )
         for first, second in pairs:
             self.notes.append(
                 f"{name_level(first)} and {name_level(second)} crash together, and are in one run no more"
@@ -127,7 +129,7 @@ class DesignRuns:
         )
 
     def _describe_crashes(self, level: Level) -> str:
-        """State how many of a level's runs crash, and the level beside which none does, if that is a single one."""
+        """State how many of a level's runs have no value, and the level beside which all have one, if there is one."""
         own = [run for run in self.made if run.request.settings[level[0]] == level[1]]
         lost = sum(not run.run.has_value for run in own)
         beside = [
@@ -138,9 +140,11 @@ class DesignRuns:
         if lost < len(own) and len(beside) == 1:
             other = name_level(beside[0])
             return (
-                f"{name_level(level)} crashes in all {lost} runs without {other} (make one of the two, if it needs it)"
+                f"{name_level(level)} has no value in all {lost} runs without {other} (if it needs that, make one of "
+                "the two)"
             )
-        return f"{name_level(level)} makes {lost} of its {format_count(len(own), 'run')} crash"
+        how = " or ".join(sorted({run.run.outcome for run in own if not run.run.has_value}))
+        return f"{name_level(level)}: {lost} of its {format_count(len(own), 'run')} {how}"
 
     def _is_explained(self, row: int, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> bool:
         run = set(self.design.settings(row).items())

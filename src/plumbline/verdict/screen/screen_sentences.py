@@ -73,7 +73,7 @@ def describe_level(
 ) -> str:
     """State what came out for one level, as the ledger has it."""
     if crashed:
-        return f"{quote(name)} makes its runs crash, and left the design."
+        return f"{quote(name)} makes its runs crash or diverge, and left the design."
     if effect is None or math.isnan(effect.error):
         return f"{quote(name)} cannot be judged by the runs of this screen."
     unit = f" {strip_markup(terms.unit)}" if terms.unit else ""
