@@ -140,14 +140,16 @@ def write_page(screened: Mapping[str, Any], tried: Mapping[str, Mapping[str, Any
             ]
         rows.append(row)
     runs = sum(row[6] for row in rows if len(row) > 6)
+    kept = {name for name, alone in tried.items() if alone["exit_code"] == 0}
+    chosen, of_design = {name for name, _ in screened["chosen"]}, screened["terms"]["runs"]
     head = (
         "# Fifteen ideas for nanoGPT, in one design and one by one\n\n"
         f"{describe()}. `python benchmarks/screen_foreign.py nanoGPT --work FOLDER`\n\n"
         "karpathy/nanoGPT as it is cloned: text by characters, 2 layers of 64, 100 steps; its seed, fixed in the code, "
-        f"is shifted. {len(screened['runs'])} runs for all ideas, of which {screened['terms']['runs']} are the "
-        f"design's, and {runs} of {len(tried)} ideas one by one, beside 5 of the baseline. Gains in "
+        f"is shifted. {of_design} runs of the design and {len(screened['runs']) - of_design} fresh ones for all ideas, "
+        f"and {runs} of {len(tried)} ideas one by one, beside 5 of the baseline. Gains in "
         f"`{screened['terms']['metric']}`, with 90 % intervals; an effect is an average over the other ideas, a try is "
-        "against the baseline alone."
+        f"against the baseline alone. Of {len(kept)} ideas that a try keeps, {len(kept & chosen)} are chosen."
     )
     table = tabulate(rows, headers=HEAD, tablefmt="pipe", disable_numparse=True)
     values = {run["seed"]: run["value"] for each in tried.values() for run in each["runs"] if run["arm"] == "baseline"}

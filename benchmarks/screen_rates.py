@@ -224,10 +224,10 @@ times the number of levels, drops the level if it is at most .03. The runs of wh
 is tested again, a pair first; so are at the next test the runs of all that is known. They are set aside for this test
 only: what has a value stays in the sums. A factor's first levels do not count, neither as what is tested nor in the
 number of levels or pairs, which stays the same after a drop. If more than half of all runs crashed and nothing is
-named, every level that no finished run has is run alone, provided that these are at most half of all: those that crash
-then are dropped. Rows to come, and lost rows again, are made with the baseline's level in the place of a dropped one,
-or of the one or the other of a pair in turn. Other lost runs are made again, as D-optimal additions, up to three times
-over and up to twice the design's runs in all.
+named, every level that no finished run has is run alone, provided that these are at most half of all or that every row
+is made: those that crash then are dropped. Rows to come, and lost rows again, are made with the baseline's level in the
+place of a dropped one, or of the one or the other of a pair in turn. Other lost runs, unless they are most of all, are
+made again, as D-optimal additions, up to three times over and up to twice the design's runs in all.
 
 **Interactions.** For each pair of levels of different factors, the product of their columns less what the effects
 explain of it. The slope of the residuals on that is what both gain beyond their sum; its error is from the residual sum

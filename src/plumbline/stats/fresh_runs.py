@@ -25,18 +25,24 @@ def p_of_fresh_runs(baseline_WB: np.ndarray, fresh_WN: np.ndarray) -> np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference:
-    """By how much the mean of one arm is above another's, by Student's t with one spread for both."""
+    """By how much the mean of one arm is above another's, by Student's t with one spread for both.
+
+    Attributes:
+        least: the gain that is to be exceeded.
+    """
 
     gain: float
     error: float
     df: int
+    least: float = 0.0
 
     @property
     def p(self) -> float:
-        """One-sided p of no gain; without any spread the sign decides."""
+        """One-sided p of no more gain than `least`; without any spread the sign decides."""
+        beyond = self.gain - self.least
         if not self.error:
-            return 0.5 if not self.gain else float(self.gain < 0)
-        return float(special.stdtr(self.df, -self.gain / self.error))
+            return 0.5 if not beyond else float(beyond < 0)
+        return float(special.stdtr(self.df, -beyond / self.error))
 
     def interval(self, level: float) -> tuple[float, float]:
         """The interval of the gain at a level."""
@@ -44,10 +50,12 @@ class MeanDifference:
         return self.gain - margin, self.gain + margin
 
 
-def compare_means(baseline: Sequence[float], candidate: Sequence[float], *, higher: bool) -> MeanDifference:
+def compare_means(
+    baseline: Sequence[float], candidate: Sequence[float], *, higher: bool, least: float = 0.0
+) -> MeanDifference:
     """Compare the fresh runs of two arms, two or more of each; a gain counts upwards, whichever way the metric does."""
     (bank, base), (runs, own) = ((len(arm), np.asarray(arm, dtype=float)) for arm in (baseline, candidate))
     df = bank + runs - 2
     squares = float(((base - base.mean()) ** 2).sum() + ((own - own.mean()) ** 2).sum())
     gain = float(own.mean() - base.mean()) * (1 if higher else -1)
-    return MeanDifference(gain, math.sqrt(squares / df * (1 / bank + 1 / runs)), df)
+    return MeanDifference(gain, math.sqrt(squares / df * (1 / bank + 1 / runs)), df, least)

@@ -21,7 +21,7 @@ from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.own_trainer.merged_changes import Change, ChangeMerger
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.screen import screen_page
-from tests.operate.experiments.trainer_folder import Done, banked, git, plumbline, repository_of
+from tests.operate.experiments.trainer_folder import Done, banked, git, plumbline, repository_of, write_bank
 
 #: Its noise is 0.01; `--longer` makes more steps, and `--broken` ends before any value.
 TRAINER = """\
@@ -137,6 +137,46 @@ def test_ideas_that_gain_are_chosen_and_confirmed(folder: Path) -> None:
     assert "FROM_PATCH = 0.06" in (folder / "train.py").read_text() and picked in page.read_text()
     kept = plumbline(folder, *shlex.split(tried))
     assert kept.returncode == 0 and "It is the baseline now" in kept.stderr, kept.stderr
+
+
+def test_a_screen_that_was_begun_with_other_ideas_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_ideas(folder, "none", "worse", "warmup")
+    with monkeypatch.context() as patch:
+        patch.setattr(Bank, "append", stop_at(6))
+        assert screen(folder).returncode == 1
+    (begun,) = (folder / ".plumbline/pages").glob("screen-ideas-*.md")
+    assert begun.name not in screen(folder, "-n").stderr
+    write_ideas(folder, "none", "worse")
+    assert begun.name in screen(folder, "-n").stderr
+    write_ideas(folder, "none", "worse", "warmup")
+    assert report_of(screen(folder, "--json"))["page"].endswith(begun.name)
+    write_ideas(folder, "none", "worse")
+    assert begun.name not in screen(folder, "-n").stderr, "it is decided"
+
+
+def test_what_must_be_gained_is_that_of_a_try(folder: Path) -> None:
+    """The set gains .11."""
+    write_ideas(folder, "warmup", "none", patched=PATCH)
+    results = dict[str, str]()
+    for least in ("0", "0.15"):
+        settings = SETTINGS.replace("[decide]", f"[decide]\nminimum_gain = {least}")
+        (folder / "plumbline.toml").write_text(settings)
+        results[least] = report_of(screen(folder, "--json"))["verdict"]
+    assert results == {"0": "keep", "0.15": "discard"}
+
+
+def test_values_that_drift_are_said_to_the_right_way(folder: Path) -> None:
+    """After the baseline's runs each run is better than the last one, though none reads what another left."""
+    write_ideas(folder, "none", "worse", "warmup")
+    assert report_of(screen(folder, "--json", "--runs", "24", "--fresh-runs", "2"))["exit_code"] in (0, 10)
+    rows = banked(folder)
+    for place, row in enumerate(rows):
+        row["run"]["value"] -= 0.02 * max(0, place - 3)
+    write_bank(folder, rows)
+    for page in (folder / ".plumbline/pages").glob("screen-*"):
+        page.unlink()
+    report = report_of(screen(folder, "--json", "--runs", "24", "--fresh-runs", "2"))
+    assert report["exit_code"] == 13 and "better than earlier" in report["sentence"], report["sentence"]
 
 
 def test_nothing_that_helps_is_chosen(folder: Path) -> None:
@@ -301,7 +341,8 @@ def test_an_idea_that_changes_what_measures_is_refused(folder: Path) -> None:
     (folder / "plumbline.toml").write_text(SETTINGS.replace("[decide]", 'fixed = ["train.py"]\n[decide]'))
     write_ideas(folder, "warmup", patched=PATCH)
     done = screen(folder)
-    assert done.returncode == 13 and "patched" in done.stderr + done.stdout and "train.py" in done.stderr + done.stdout
+    said = done.stderr + done.stdout
+    assert done.returncode == 13 and "patched" in said and "train.py" in said and "of a screen, the idea" in said
     assert not (folder / ".plumbline/runs.jsonl").exists()
 
 

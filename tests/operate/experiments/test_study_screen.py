@@ -23,6 +23,8 @@ from plumbline.project.config_arguments import change_config
 from plumbline.specs.yaml_files import load_config
 from plumbline.verdict import ledger
 from plumbline.verdict.decision.experiment import BASELINE, DIVERGED, FINISHED, ArmRun
+from plumbline.verdict.ledger import IN_SCREEN
+from plumbline.verdict.screen import screen_page
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -180,6 +182,9 @@ def test_what_gains_is_chosen_and_confirmed(own_project: Path, capsys: pytest.Ca
     assert "`relu_squared`" in page and "squared" in decision["to_keep"] and "own-verdict.md" in decision["to_keep"]
     entries = ledger.read(own_project / "results/smoke/verdict/ledger.jsonl").entries
     assert len(entries) == 2 * len(effects) and all(entry.verdict for entry in entries[len(effects) :])
+    tried = [entry.name.partition(IN_SCREEN)[0] for entry in entries[: len(effects)]]
+    read = screen_page.read((own_project / decision["page"]).with_suffix(".json"))
+    assert all(screen_page.describe_try(read, name)["gain"] for name in tried), tried
 
 
 def test_the_same_command_goes_on_and_then_repeats_what_was_decided(

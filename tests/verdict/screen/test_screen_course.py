@@ -16,7 +16,15 @@ from plumbline.verdict.decision.experiment import CRASHED, FINISHED, ArmRun
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page, screen_plan
 from plumbline.verdict.screen.screen_course import ScreenDecision, advance, end_without_verdict, withhold
-from plumbline.verdict.screen.screen_design import WITH, Factor, ScreenDesign, make_design, name_level
+from plumbline.verdict.screen.screen_design import (
+    WITH,
+    Factor,
+    ScreenDesign,
+    describe_aliases,
+    make_design,
+    name_level,
+    predict_errors,
+)
 from plumbline.verdict.screen.screen_runs import DESIGN, FRESH, LEFT_OUT, Request, ScreenRun, Step
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
@@ -85,7 +93,9 @@ def test_what_gains_is_chosen_confirmed_and_holds_each_of_its_own() -> None:
     assert left_out == pytest.approx({"i0": 0.3, "i5": 0.2}, abs=0.2)
     seeds = [run.request.seed for run in decision.runs]
     assert seeds == list(range(100, 100 + len(seeds)))
-    assert [len(step.requests) for step in trainer.steps] == [16, 16, 10, 10]
+    assert [len(step.requests) for step in trainer.steps] == [16, 16, 20]
+    turns = [request.part for request in trainer.steps[-1].requests]
+    assert turns == [FRESH, FRESH, LEFT_OUT, LEFT_OUT] * 5, "what drifts meanwhile moves all of them alike"
     assert "`i0` and `i5`" in decision.sentence and "confirmed" in decision.sentence
     assert decision.verdict_of(("i0", WITH)) == Outcome.KEEP and decision.verdict_of(("i1", WITH)) == Outcome.DISCARD
     assert "not chosen" in decision.sentence_of(("i1", WITH), "i1")
@@ -95,6 +105,14 @@ def test_nothing_is_kept_where_nothing_gains() -> None:
     decision = MadeUpTrainer({}).screen(TERMS, DESIGN_OF_12)
     assert (decision.verdict, decision.exit_code, decision.chosen) == (Outcome.DISCARD, 10, ())
     assert count_parts(decision)[FRESH] == 0 and "none gains" in decision.sentence
+
+
+def test_the_set_must_gain_what_a_try_must() -> None:
+    trainer = MadeUpTrainer({"i0": 0.3, "i5": 0.2})
+    kept, less = (trainer.screen(replace(TERMS, minimum_gain=least), DESIGN_OF_12) for least in (0.2, 0.6))
+    assert kept.verdict == Outcome.KEEP and less.verdict == Outcome.DISCARD and kept.chosen == less.chosen
+    assert less.confirmation is not None and less.confirmation.p > 0.5 and "0.6" in less.sentence
+    assert kept.confirmation is not None and kept.confirmation.p < TERMS.alpha
 
 
 def test_a_set_that_fresh_runs_do_not_confirm_is_discarded() -> None:
@@ -183,9 +201,37 @@ def test_runs_that_are_lost_by_chance_are_made_up_for() -> None:
 
 
 def test_a_screen_of_which_no_run_ends_cannot_be_judged() -> None:
+    """Rows of which most crash are not run again; each level is run alone, and where all of those crash too it ends."""
     decision = MadeUpTrainer({}, crashes=lambda names, seed: True).screen(TERMS, DESIGN_OF_12)
-    assert decision.exit_code == 13 and len(decision.runs) <= 2 * TERMS.runs
+    assert decision.exit_code == 13 and len(decision.runs) == TERMS.runs + 12
     assert decision.verdict_of(("i0", WITH)) == Outcome.CANNOT_BE_JUDGED
+    assert CRASHED in decision.sentence and "--first-seed" in decision.sentence
+    assert screen_page.make_page(decision).sections["Design"].count("\n| ") >= TERMS.runs + 12
+    pairs = MadeUpTrainer({"i0": 0.5}, crashes=lambda names, seed: len(names) > 1).screen(TERMS, DESIGN_OF_12)
+    assert pairs.exit_code == 13 and len(pairs.runs) == TERMS.runs + 12 and not pairs.dropped
+
+
+def test_one_that_ends_alone_is_judged_where_all_others_crash() -> None:
+    decision = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: bool(names - {"i0"})).screen(TERMS, DESIGN_OF_12)
+    assert len(decision.dropped) == 11 and decision.chosen == (("i0", WITH),) and decision.verdict == Outcome.KEEP
+
+
+def test_what_needs_another_one_is_said_to() -> None:
+    trainer = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: "i4" in names and "i7" not in names)
+    decision = trainer.screen(TERMS, DESIGN_OF_12)
+    assert decision.dropped == (("i4", WITH),)
+    (note,) = [note for note in decision.notes if "`i4`" in note]
+    assert "without `i7`" in note
+    alone = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: "i4" in names).screen(TERMS, DESIGN_OF_12)
+    lost = sum(not run.run.has_value for run in alone.runs)
+    assert any(f"`i4`: {lost} of its {lost} runs {CRASHED}" in note for note in alone.notes)
+
+
+def test_a_level_without_which_the_set_crashes_is_named() -> None:
+    trainer = MadeUpTrainer({"i0": 0.3, "i5": 0.3}, crashes=lambda names, seed: names == {"i5"} and seed > 131)
+    decision = trainer.screen(replace(TERMS, leave_one_out=True), DESIGN_OF_12)
+    assert decision.verdict == Outcome.KEEP and [each.level[0] for each in decision.left_out] == ["i5"]
+    assert any("`i0`" in note for note in decision.notes)
 
 
 def test_a_set_whose_fresh_runs_crash_is_undecided() -> None:
@@ -203,6 +249,10 @@ def test_a_look_halfway_ends_a_design_where_it_is_clear_and_costs_half_of_the_le
     early = MadeUpTrainer({"i0": 0.5, "i5": 0.5}).screen(terms, design)
     assert early.stopped_at == 32 and count_parts(early)[DESIGN] == 32 and early.verdict == Outcome.KEEP
     assert early.effects is not None and early.effects.level == TERMS.level / 2
+    half = replace(design, rows=design.rows[:32])
+    text = screen_page.make_page(early).sections["Design"]
+    assert "32 of them were made" in text and all(line in text for line in describe_aliases(half))
+    assert f"{predict_errors(half)['i0', WITH]:.2f} sigma" in text
     for crashes in (lambda names, seed: seed == 105, lambda names, seed: "i7" in names):
         lost = MadeUpTrainer({"i0": 0.5}, crashes=crashes).screen(terms, design)
         assert lost.stopped_at == 32 and lost.chosen == (("i0", WITH),)
@@ -236,6 +286,7 @@ def test_a_study_of_several_levels_is_screened_too() -> None:
     runs: list[ScreenRun] = []
     while isinstance(step := advance(replace(TERMS, runs=24), design, (), runs), Step):
         runs += map(run, step.requests)
+    assert [screen_page.describe_try(step, name)["gain"] != "" for name in ("c", "c.mixer", "mixer")] == [1, 1, 0]
     assert step.chosen == (("mixer", "c"),) and "6 levels" not in step.sentence and "5 levels" in step.sentence
 
 
@@ -265,6 +316,7 @@ def test_the_page_holds_every_part_and_is_made_again_from_its_numbers(
     printed = capsys.readouterr().out
     assert "chosen" in printed and printed.endswith("s.md\n")
     assert screen_page.describe_try(decision, "i0")["gain"]
+    assert not screen_page.describe_try(decision, WITH)["gain"]
 
 
 def test_the_page_of_what_cannot_be_judged_says_why(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def print_plan(source: ScreenSource) -> int:
     if (decision := screening.find_decision()) is not None:
         earlier = f"decided already, {decision.at}: {decision.sentence}"
         return command_line.print_plan(earlier, as_json=as_json, runs_at_most=0, seconds_at_most=0.0)
-    source.remark()
+    screening.remark()
     if failing := source.list_refusals():
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     terms, design = screening.terms, screening.design
@@ -104,7 +104,7 @@ def screen(source: ScreenSource) -> int:
     if (decision := screening.find_decision()) is not None:
         tell(f"decided already, {decision.at}; for other seeds: --first-seed")
         return screening.print_decision(decision)
-    source.remark()
+    screening.remark()
     if failing := source.list_refusals():
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     with source.hold():
@@ -138,6 +138,7 @@ class Screening:
             terms.leave_one_out,
         ]
         parts += [list(terms.equal), options.first_seed]
+        parts += [terms.minimum_gain] if terms.minimum_gain else []  # screens without one keep their names
         terms = replace(terms, name=f"{terms.name}-{sha256_text(canonical_json(parts))[:8]}")
         record = read_json(_design_file(source.place, terms.name))
         if record is not None:
@@ -161,6 +162,20 @@ class Screening:
         decision = screen_page.read(numbers)
         looked_at = decision.verdict == Outcome.IMPLAUSIBLE and self.source.options.accept_implausible
         return None if decision.verdict == Outcome.CANNOT_BE_JUDGED or looked_at else decision
+
+    def remark(self) -> None:
+        """Report what a user may not expect: another screen that was begun, as after an edit of its ideas."""
+        source, folder = self.source, _design_file(self.source.place, self.terms.name).parent
+        source.remark()
+        if (folder / f"{self.terms.name}.json").exists():
+            return
+        pages = [source.place.page(path.stem) for path in sorted(folder.glob(f"{source.terms.name}-????????.json"))]
+        for page in pages:
+            if not page.with_suffix(".json").exists():
+                tell(
+                    f"mind: {shorten_path(page)} was begun and is not decided; this is another screen, with runs of "
+                    "its own. That one goes on with ideas, options and baseline as they were"
+                )
 
     def require_runs(self) -> None:
         """Refuse a design of which a run cannot be made: one whose ideas do not merge, though any two of them do."""

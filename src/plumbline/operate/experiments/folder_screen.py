@@ -154,7 +154,7 @@ class FolderScreen:
             baseline=asked.baseline,
             metric=asked.metric,
             higher=asked.higher,
-            minimum_gain=0.0,
+            minimum_gain=file.decide.minimum_gain,
             changes={name: idea.text for name, idea in self.ideas.ideas.items()},
             unit=asked.unit,
             trainer=asked.trainer,

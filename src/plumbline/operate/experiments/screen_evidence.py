@@ -72,7 +72,8 @@ def examine_design(
         tries=max(1, tries - len(levels)),  # the design is one try of a trend, whatever the number of its levels
     )
     answers = {name: every_check.CHECKS[name](arms) for name in _OF_ALL}
-    left = [replace(each, value=residual) for each, residual in zip(own, residuals)]
+    sign = 1 if terms.higher else -1  # residuals count upwards, whichever way the metric does
+    left = [replace(each, value=None if rest is None else sign * rest) for each, rest in zip(own, residuals)]
     of_residuals = replace(arms.evidence, runs=_by_seed({BASELINE: theirs, DESIGN: left}))
     answers[_INDEPENDENT] = independence.check(replace(arms, evidence=of_residuals))
     pairs = [(settings, evidence) for (settings, _), evidence in zip(runs, own)]

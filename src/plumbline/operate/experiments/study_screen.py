@@ -212,7 +212,6 @@ class StudyScreen:
             baseline=self.against,
             metric=METRIC,
             higher=False,
-            minimum_gain=0.0,
             changes={factor.name: self._describe_factor(factor) for factor in self.factors},
             unit=UNIT,
             trainer=trainer.trainer,

@@ -24,9 +24,9 @@ def check(arms: ComparedArms) -> CheckAnswer:
     if touched := [name for name in evidence.fixed_files if name in changed]:
         return refuse(
             f"it changes what measures: {name_some([f'{name} {changed[name]}' for name in touched])} (metric.fixed "
-            "of plumbline.toml), and both arms have to be measured alike; undo that (git restore FILE, rm of a new "
-            "one). To measure otherwise from now on, commit that alone, rm .plumbline/baseline.json, and plumbline "
-            "setup-trainer: what is committed is the baseline then"
+            "of plumbline.toml), and both arms have to be measured alike; take that out (git restore FILE, rm of a new "
+            "one; of a screen, the idea). To measure otherwise from now on, commit that alone, rm "
+            ".plumbline/baseline.json, and plumbline setup-trainer: what is committed is the baseline then"
         )
     if added := _list_added(arms):
         return refuse(

@@ -57,6 +57,20 @@ class DesignRuns:
         """The rows that were made and have no value."""
         return [place for place, run in enumerate(self.made) if not run.run.has_value]
 
+    def explain_too_few_values(self) -> str:
+        """State why nothing can be judged where too few runs have a value, and what to do."""
+        lost = [self.made[row].run for row in self.lost_rows]
+        reason = f"{len(self.made) - len(lost)} of its {len(self.made)} runs have a value, which tell no effect apart"
+        if len(self.dropped) == len(self.design.effects):
+            reason = "each of them makes its runs crash"
+        if not lost:
+            return reason
+        last = ": ".join(filter(None, (lost[-1].outcome, lost[-1].why)))
+        return (
+            f"{reason} (the last one: {last}); put right or take out what crashes, or, if none of them is to blame, "
+            "begin anew with --first-seed"
+        )
+
     def request_rows(self, until: int) -> list[Request]:
         """The next rows of the design, up to a number of rows."""
         return [
@@ -91,13 +105,13 @@ class DesignRuns:
         pairs = [(each[0], each[1]) for each in blamed if len(each) == 2]
         if levels or pairs:
             self._drop(levels, pairs)
-        elif crashed and 2 * sum(crashed) > len(crashed):
+        elif 2 * sum(crashed) > len(crashed):
             self._probe(crashed)
 
     def _drop(self, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> None:
         for level in levels:
             self.notes.append(
-                f"{name_level(level)} makes its runs crash, and leaves the design: its rows are made without it"
+                f"{self._describe_crashes(level)}; it leaves the design, and its rows are made without it"
             )
         for first, second in pairs:
             self.notes.append(
@@ -118,19 +132,40 @@ class DesignRuns:
             again=again,
         )
 
+    def _describe_crashes(self, level: Level) -> str:
+        """State how many of a level's runs have no value, and the level beside which all have one, if there is one."""
+        own = [run for run in self.made if run.request.settings[level[0]] == level[1]]
+        lost = sum(not run.run.has_value for run in own)
+        beside = [
+            other
+            for other in self.design.effects
+            if other != level and all((run.request.settings[other[0]] == other[1]) == run.run.has_value for run in own)
+        ]
+        if lost < len(own) and len(beside) == 1:
+            other = name_level(beside[0])
+            return (
+                f"{name_level(level)} has no value in all {lost} runs without {other} (if it needs that, make one of "
+                "the two)"
+            )
+        how = " or ".join(sorted({run.run.outcome for run in own if not run.run.has_value}))
+        return f"{name_level(level)}: {lost} of its {format_count(len(own), 'run')} {how}"
+
     def _is_explained(self, row: int, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> bool:
         run = set(self.design.settings(row).items())
         return any(level in run for level in levels) or any(first in run and second in run for first, second in pairs)
 
     def _probe(self, crashed: Sequence[bool]) -> None:
-        """Where most runs crash and no level explains it alone, put in a run of each level that no other run clears."""
+        """Where most runs crash and no level explains it alone, put in a run of each level that no other run clears; of
+        more than half of them only where all rows are made.
+        """
         cleared = {level for row, lost in enumerate(crashed) if not lost for level in self.design.settings(row).items()}
         suspects = [
             level
             for level in self.design.effects
             if level not in cleared and level not in self.dropped and level not in self.probes.values()
         ]
-        if not suspects or 2 * len(suspects) > len(self.design.effects):
+        early = len(self.made) < len(self.design.rows)
+        if not suspects or (early and 2 * len(suspects) > len(self.design.effects)):
             return
         self.notes.append(
             f"most runs crash: {format_count(len(suspects), 'level')} that no finished run has "
@@ -140,8 +175,12 @@ class DesignRuns:
         self.probes |= {len(self.made) + place: level for place, level in enumerate(suspects)}
 
     def replace_lost(self, rounds: int) -> bool:
-        """Add a run for each that was lost by chance, so that the effects can be told apart as well as before."""
+        """Add a run for each that was lost by chance, so that the effects can be told apart as well as before; where
+        most were lost, that is no chance.
+        """
         missing = [row for row in self.lost_rows if row not in self.replaced_rows and row not in self.probes]
+        if 2 * len(missing) > len(self.made):
+            return False
         missing = missing[: max(0, MOST_TIMES * self.terms.runs - len(self.design.rows))]
         if not missing or rounds >= MOST_ROUNDS:
             return False

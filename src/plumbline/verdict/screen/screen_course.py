@@ -6,7 +6,7 @@ on from its runs. Run i of the design has the i-th seed from the first one on; f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -111,7 +111,7 @@ def advance(
     looks = [look for look in design.looks if look < len(design.rows)] if terms.halfway else []
     level /= 1 + len(looks)
     effects, rounds = None, 0
-    while len(course.made) < len(course.design.rows):
+    while len(course.made) < len(course.design.rows) and len(course.dropped) < len(course.design.effects):
         until = _next_stop(len(course.made), len(course.design.rows), looks, list(course.probes))
         taken = course.take(course.request_rows(until))
         if isinstance(taken, Step):
@@ -139,8 +139,7 @@ def advance(
         notes=tuple(course.notes),
     )
     if effects is None or not effects.df or all(effect.gain != effect.gain for effect in effects.effects):
-        reason = f"{len(course.made) - len(course.lost_rows)} of its {len(course.made)} runs have a value"
-        return withhold(decision, f"{reason}, which tell no effect apart")
+        return withhold(decision, course.explain_too_few_values())
     chosen = tuple(effect.level for effect in effects.effects if effect.chosen)
     if not chosen:
         return _finish(replace(decision, verdict=Outcome.DISCARD))
@@ -169,29 +168,22 @@ def is_clear(effects: ScreenEffects, dropped: Collection[Level] = ()) -> bool:
 
 def _prove(course: DesignRuns, decision: ScreenDecision) -> Step | ScreenDecision:
     """Run the set and the baseline with fresh seeds, and each level's set without it where that is asked for."""
-    terms, settings = course.terms, {factor.name: factor.levels[0] for factor in course.design.factors}
-    chosen, seeds = settings | dict(decision.chosen), _count_seeds(course)
-    own = [
-        Request(settings=arm, seed=next(seeds), part=FRESH)
-        for _ in range(terms.fresh_runs)
-        for arm in (settings, chosen)
-    ]
-    taken = course.take(own)
+    terms = course.terms
+    taken = course.take(_request_fresh_runs(course, decision.chosen))
     if isinstance(taken, Step):
         return taken
-    values = [
-        [run.run.value for run in taken[arm::2] if run.run.has_value and run.run.value is not None] for arm in (0, 1)
-    ]
-    decision = replace(decision, runs=(*decision.runs, *taken))
-    if len(values[0]) < 2:
+    fresh, without = ([run for run in taken if run.request.part == part] for part in (FRESH, LEFT_OUT))
+    baseline, own = _list_values(fresh[::2]), _list_values(fresh[1::2])
+    decision = replace(decision, runs=(*decision.runs, *fresh, *without))
+    if len(baseline) < 2:
         return withhold(decision, "fewer than two fresh runs of the baseline have a value")
     # What the set lost may have been its worst: as many of the baseline's worst are left out, for a stricter test.
-    lost = terms.fresh_runs - len(values[1])
-    rest = sorted(values[0], reverse=terms.higher)[: len(values[0]) - lost]
-    if min(len(values[1]), len(rest)) < 2:
+    lost = terms.fresh_runs - len(own)
+    rest = sorted(baseline, reverse=terms.higher)[: len(baseline) - lost]
+    if min(len(own), len(rest)) < 2:
         return _finish(replace(decision, verdict=Outcome.UNDECIDED))
-    difference = compare_means(rest, values[1], higher=terms.higher)
-    kept = difference.p <= terms.alpha / (1 + lost) and difference.gain > 0
+    difference = compare_means(rest, own, higher=terms.higher, least=terms.minimum_gain)
+    kept = difference.p <= terms.alpha / (1 + lost) and difference.gain > terms.minimum_gain
     decision = replace(decision, verdict=Outcome.KEEP if kept else Outcome.DISCARD, confirmation=difference)
     if lost:
         said = (
@@ -199,30 +191,39 @@ def _prove(course: DesignRuns, decision: ScreenDecision) -> Step | ScreenDecisio
             f"the baseline's worst are left out, and p must be {terms.alpha / (1 + lost):.3g} at most"
         )
         decision = replace(decision, notes=(*decision.notes, said))
-    if not terms.leave_one_out or len(decision.chosen) < 2:
-        return _finish(decision)
-    without = [
-        Request(settings=chosen | {name: settings[name]}, seed=next(seeds), part=LEFT_OUT)
-        for _ in range(terms.fresh_runs)
-        for name, _ in decision.chosen
+    return _finish(_leave_out(decision, without, own))
+
+
+def _request_fresh_runs(course: DesignRuns, chosen: Sequence[Level]) -> list[Request]:
+    """Request the fresh runs of all arms in turn, so that what drifts meanwhile moves all of them alike."""
+    terms, baseline = course.terms, {factor.name: factor.levels[0] for factor in course.design.factors}
+    whole = baseline | dict(chosen)
+    left = [whole | {name: baseline[name]} for name, _ in chosen] if terms.leave_one_out and len(chosen) > 1 else []
+    first = terms.first_seed + len(course.design.rows)
+    first_left = first + 2 * terms.fresh_runs
+    return [
+        Request(settings=arm, seed=start + turn * len(arms) + place, part=part)
+        for turn in range(terms.fresh_runs)
+        for part, start, arms in ((FRESH, first, [baseline, whole]), (LEFT_OUT, first_left, left))
+        for place, arm in enumerate(arms)
     ]
-    taken = course.take(without)
-    if isinstance(taken, Step):
-        return taken
-    left_out = []
-    for place, level in enumerate(decision.chosen):
-        own_runs = [run.run.value for run in taken[place :: len(decision.chosen)] if run.run.has_value]
-        finite = [value for value in own_runs if value is not None]
-        if len(finite) > 1:
-            left_out.append(LeftOut(level=level, difference=compare_means(finite, values[1], higher=terms.higher)))
-    return _finish(replace(decision, runs=(*decision.runs, *taken), left_out=tuple(left_out)))
 
 
-def _count_seeds(course: DesignRuns) -> Iterator[int]:
-    seed = course.terms.first_seed + len(course.design.rows)
-    while True:
-        yield seed
-        seed += 1
+def _list_values(runs: Sequence[ScreenRun]) -> list[float]:
+    return [run.run.value for run in runs if run.run.has_value and run.run.value is not None]
+
+
+def _leave_out(decision: ScreenDecision, runs: Sequence[ScreenRun], own: Sequence[float]) -> ScreenDecision:
+    """Compare the set's values (`own`) with those of the set without each level, and note where these are missing."""
+    left_out, notes = list[LeftOut](), list[str]()
+    for place, level in enumerate(decision.chosen if runs else ()):
+        values = _list_values(runs[place :: len(decision.chosen)])
+        if len(values) > 1:
+            difference = compare_means(values, own, higher=decision.terms.higher)
+            left_out.append(LeftOut(level=level, difference=difference))
+        else:
+            notes.append(f"what {name_level(level)} gains in the set is not known: without it runs have no value")
+    return replace(decision, left_out=tuple(left_out), notes=(*decision.notes, *notes))
 
 
 def _finish(decision: ScreenDecision) -> ScreenDecision:

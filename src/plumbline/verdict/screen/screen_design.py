@@ -33,7 +33,7 @@ ORTHOGONAL = 0.985
 #: Orders of the rows that are tried so that the first half is a design by itself.
 ORDERS = 100
 
-#: An interaction is named with the effect on which so much of it falls; half is full.
+#: An interaction is named with the effect on which so much of it falls.
 STRONG_LEAN = 0.3
 
 #: A factor's name and one of its levels.
@@ -227,9 +227,9 @@ def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after
 
 
 def predict_errors(design: ScreenDesign) -> Mapping[Level, float]:
-    """Compute the standard error of each effect, in sigma of a run."""
-    x_NP = design.space.model_matrix(design.levels_NF)
-    errors_P = np.sqrt(np.diag(np.linalg.inv(x_NP.T @ x_NP)))
+    """Compute the standard error of each effect, in sigma of a run; NaN of one that the rows do not tell apart."""
+    inverse_PP, tied_P, _ = invert_model(design.space.model_matrix(design.levels_NF))
+    errors_P = np.where(tied_P, np.nan, np.sqrt(np.diag(inverse_PP)))
     return dict(zip(design.effects, errors_P[1:].tolist()))
 
 
@@ -338,7 +338,7 @@ def describe_aliases(design: ScreenDesign) -> list[str]:
         return ["Every effect is clear of what any two others gain together beyond their sum.", apart]
     lines = [
         f"What two gain together beyond their sum falls on the effect of a third by {most:.2f} of it at most (.50 is "
-        "full: an effect is an average over the others).",
+        "usual where two levels each cannot be told apart).",
         apart,
     ]
     for place, name in enumerate(names):

@@ -32,7 +32,7 @@ from plumbline.verdict.formatting import (
 from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
 from plumbline.verdict.screen.screen_course import DESIGN, FRESH, LEFT_OUT, ScreenDecision
-from plumbline.verdict.screen.screen_design import Level, name_level
+from plumbline.verdict.screen.screen_design import WITH, Level, name_level
 from plumbline.verdict.screen.screen_effects import INTERVAL, Effect, ScreenEffects
 from plumbline.verdict.screen.screen_plan import describe_rule, write_design
 from plumbline.verdict.screen.screen_terms import ScreenTerms
@@ -95,10 +95,16 @@ def _describe_difference(difference: MeanDifference) -> dict[str, float]:
 def describe_try(decision: ScreenDecision, name: str) -> dict[str, Any]:
     """State of one idea what a list of tries shows."""
     effects = decision.effects.effects if decision.effects else ()
-    effect = next((each for each in effects if name in (name_level(each.level).replace("`", ""), each.level[0])), None)
+    effect = next((each for each in effects if name in _list_try_names(each.level)), None)
     gain = "" if effect is None or math.isnan(effect.gain) else format_value(effect.gain, effect.error)
     runs = sum(run.request.part == DESIGN and run.run.has_value for run in decision.runs)
     return {"against": decision.terms.baseline, "runs": runs, "baseline_runs": 0, "gain": gain}
+
+
+def _list_try_names(level: Level) -> tuple[str, ...]:
+    """What a try of a level may be called: the idea, or the method (`combined_methods.name_level`)."""
+    factor, value = level
+    return (factor,) if value == WITH else (value, f"{value}.{factor}")
 
 
 def make_page(decision: ScreenDecision) -> VerdictPage:
@@ -115,7 +121,7 @@ def make_page(decision: ScreenDecision) -> VerdictPage:
         "Effects": _write_effects(decision),
         "The chosen set": _write_set(decision),
         "Together": _write_interactions(decision),
-        "Design": write_design(terms, decision.design, made=_count_design(decision)),
+        "Design": _write_design(decision),
         "Runs": _write_runs(decision),
         "What it stands on": "\n\n".join(filter(None, stands_on)),
         "What it cost": describe_cost(decision),
@@ -261,7 +267,7 @@ def describe_spread(effects: ScreenEffects) -> str:
     return (
         f"What the effects leave over spreads {times:.2g} times as far as the baseline's own runs (F test, p = "
         f"{format_p(effects.wider_p)}): together, these change runs in ways that no sum of effects says, or make them "
-        "noisier. An effect is an average over that."
+        "noisier. An effect is an average over that, and what is not chosen may gain alone: plumbline try."
     )
 
 
@@ -291,8 +297,10 @@ def _format_interactions(effects: ScreenEffects, *, adds_up: bool) -> str:
     return f"Those that stand out of {tested:,} (Bonferroni at .05):\n\n{write_grid(heads, rows)}"
 
 
-def _count_design(decision: ScreenDecision) -> int:
-    return sum(run.request.part == DESIGN for run in decision.runs)
+def _write_design(decision: ScreenDecision) -> str:
+    made = [each.run.has_value for each in decision.runs if each.request.part == DESIGN]
+    told = [place for place, has_value in enumerate(made) if has_value]
+    return write_design(decision.terms, decision.design, range(len(made)), told=told)
 
 
 def _write_runs(decision: ScreenDecision) -> str:

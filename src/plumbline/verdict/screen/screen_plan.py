@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +52,8 @@ def plan_to_json(terms: ScreenTerms, design: ScreenDesign) -> dict[str, Any]:
 def write_plan(terms: ScreenTerms, design: ScreenDesign, page: Path) -> None:
     """Write the page as it is before the first run."""
     parts = [f"# A screen of {design.counted} beside {quote(terms.baseline)}", "Not decided yet: its runs are made."]
-    parts += ["## What decides", describe_rule(terms), "## Design", write_design(terms, design, made=0)]
+    rows = range(len(design.rows))
+    parts += ["## What decides", describe_rule(terms), "## Design", write_design(terms, design, rows, told=rows)]
     atomic_write_text(page, join_sections(parts))
 
 
@@ -65,8 +69,9 @@ def _describe_errors(design: ScreenDesign) -> str:
     errors = predict_errors(design)
     by_error: dict[str, list[str]] = {}
     for level, error in errors.items():
-        by_error.setdefault(f"{error:.2f}", []).append(name_level(level))
-    if len(by_error) == 1:
+        told = "not told" if math.isnan(error) else f"{error:.2f}"
+        by_error.setdefault(told, []).append(name_level(level))
+    if len(by_error) == 1 and "not told" not in by_error:
         return f"Standard error of every effect: {next(iter(by_error))} sigma of one run."
     listed = "; ".join(
         f"{error} for {', '.join(names) if len(names) < 5 else f'{len(names)} of them'}"
@@ -84,28 +89,34 @@ def describe_rule(terms: ScreenTerms) -> str:
             " Half of that level is spent on a look after the first half of the design, which ends it where something "
             "is chosen and no other effect may still be as large."
         )
-    left_out = " Then each of the set is taken out of it, with fresh seeds." if terms.leave_one_out else ""
+    left_out = " Meanwhile each of the set is taken out of it, with fresh seeds." if terms.leave_one_out else ""
+    beyond = f" by more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     return (
         f"{quote(terms.metric)}, {better} is better. An effect is what a level gains over its factor's first, as an "
         "average over all others (least squares). Sigma of a run is that of the residuals, with the baseline's other "
         f"runs unless those spread much less (F test at {WIDER_LEVEL:g}). One-sided p-values of all effects are "
         f"corrected {RULES[terms.rule].format(level=terms.level)}.{halfway} What is chosen is run together, "
         f"{terms.fresh_runs} times with fresh seeds, in turn with as many of the baseline: it is confirmed if it is "
-        f"better at {terms.alpha:g}, one-sided (Student's t).{left_out}"
+        f"better{beyond} at {terms.alpha:g}, one-sided (Student's t).{left_out}"
     )
 
 
-def write_design(terms: ScreenTerms, design: ScreenDesign, *, made: int) -> str:
-    """Write the design with its rows as a matrix; `made`: only so many rows, all for 0."""
+def write_design(terms: ScreenTerms, design: ScreenDesign, made: Sequence[int], *, told: Sequence[int]) -> str:
+    """Write the design with the rows that are made as a matrix; what it can tell is by those with a value (`told`)."""
     names = {WITH: "+", WITHOUT: "."}
     heads = ("run", "seed", *(quote(factor.name) for factor in design.factors))
     rows = [
         (f"{place + 1}", f"{terms.first_seed + place}", *(names.get(level, quote(level)) for level in row))
         for place, row in enumerate(design.rows)
-        if not made or place < made
+        if place in made
     ]
     forbidden = [f"{name_level(first)} with {name_level(second)}" for first, second in design.forbidden]
-    parts = [_describe_design(terms, design), _describe_errors(design), write_list(describe_aliases(design))]
+    parts = [_describe_design(terms, design)]
+    if len(told) < len(design.rows):
+        parts.append(f"{len(made)} of them were made, and {len(told)} have a value, of which holds:")
+    if told:
+        with_values = replace(design, rows=tuple(design.rows[place] for place in told))
+        parts += [_describe_errors(with_values), write_list(describe_aliases(with_values))]
     if forbidden:
         parts.append(f"Never in one run: {'; '.join(forbidden)}.")
     parts.append(write_grid(heads, rows))

@@ -60,9 +60,10 @@ def write_sentence(
     counted = f"{each} runs each" if runs == 2 * each else f"{runs} of {2 * each} runs"
     word = "confirmed" if verdict == Outcome.KEEP else "not confirmed"
     subject = "it" if len(names) == 1 else "the set"
+    asked = f" of no more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     return (
         f"{head}; against fresh runs of the baseline {subject} {together}{unit} "
-        f"({format_percent(INTERVAL)} interval {ends}{unit}; one-sided p = {format_p(confirmation.p)}, "
+        f"({format_percent(INTERVAL)} interval {ends}{unit}; one-sided p = {format_p(confirmation.p)}{asked}, "
         f"{counted}): {word}."
     )
 
@@ -72,7 +73,7 @@ def describe_level(
 ) -> str:
     """State what came out for one level, as the ledger has it."""
     if crashed:
-        return f"{quote(name)} makes its runs crash, and left the design."
+        return f"{quote(name)} makes its runs crash or diverge, and left the design."
     if effect is None or math.isnan(effect.error):
         return f"{quote(name)} cannot be judged by the runs of this screen."
     unit = f" {strip_markup(terms.unit)}" if terms.unit else ""
