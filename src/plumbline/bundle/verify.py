@@ -20,6 +20,7 @@ import json
 import os
 import stat
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -379,9 +380,12 @@ def _rebuild(paths: list[Path], jobs: int) -> int:
 
 
 def _retrain(path: Path, count: int, seed: int | None, config: list[str], as_json: bool) -> int:
-    from plumbline.bundle import retrain  # which trains, and so needs more than the verb else does
+    from plumbline.operate import retrain  # which trains, and so needs more than the verb else does
 
-    return retrain.retrain_record(path, count, seed, config, as_json)
+    with tempfile.TemporaryDirectory() as scratch:
+        preset, folder = records.unpack_runs(path, Path(scratch))
+        runs = retrain.read_runs(folder)
+    return retrain.retrain_runs(path.name, preset, runs, count, seed=seed, changes=config, as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -87,9 +87,7 @@ GROUPS = {
         "trace": Verb("plumbline.results.tables.trace_cell", "lead from a table's cell to its runs and manifests"),
         "report": Verb("plumbline.report", "write pages of all results, to open from disk", ("pandas",)),
         "rebuild": Verb("plumbline.bundle.rebuild", "make everything again from a bundle, and compare", ("pandas",)),
-        "verify": Verb(
-            "plumbline.bundle.verify", "compare files with checksums, a record with itself made again"
-        ),
+        "verify": Verb("plumbline.bundle.verify", "compare files with checksums, a record with itself made again"),
     },
     "Add your own": {
         "init": Verb("plumbline.cli.init", "write a project: workflow, configuration, profiles"),
