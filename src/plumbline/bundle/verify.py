@@ -1,11 +1,12 @@
 """Checks whether files are what their makers wrote, and whether a record comes out again.
 
-    plumbline verify                       work/ and results/, by the checksums that makers left there
-    plumbline verify results/demo          a folder, or one file
-    plumbline verify records/evening       a record: its archive, and the files in it
-    plumbline verify --rebuild             all records: tables and figures made again with the code of their commit
-    plumbline verify --retrain 2 RECORD    two of its runs, drawn at random, trained again from scratch with this code
+    plumbline verify                     work/ and results/, by checksums
+    plumbline verify results/demo        a folder, or one file
+    plumbline verify records/evening     a record: its archive, and its files
+    plumbline verify --rebuild           targets of all records made again
+    plumbline verify --retrain 2 RECORD  two of its runs trained again
 
+`--rebuild` takes the code of a record's commit, `--retrain` the present one for runs that it draws at random.
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
 Nothing is changed, and every file is read, even if it was verified before. A checksum shows damage and what was edited
