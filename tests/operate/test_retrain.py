@@ -38,7 +38,9 @@ ELSEWHERE = OTHER_WEIGHTS | {"processor": "y"}
         (make_run(), "equal", "3 logged losses"),
         (make_run({"processor": "y", "packages": {"torch": "3"}}), "equal", "bit for bit"),
         (make_run(OTHER_WEIGHTS), "different", "same kind of processor"),
-        (make_run(ELSEWHERE), "near", "processor x, here y"),
+        (make_run(ELSEWHERE, [6.0, 5.5 + 1e-6, 5.0]), "near", "processor x, here y"),
+        (make_run(OTHER_WEIGHTS | {"code_sha256": "f" * 64}, [6.0, 5.5 + 1e-6, 5.0]), "near", "ffff"),
+        (make_run(ELSEWHERE), "different", "0 nats"),
         (make_run(OTHER_WEIGHTS | {"packages": {"torch": "3"}}, [6.0, 5.51, 5.0]), "near", "torch 2, here 3"),
         (make_run(ELSEWHERE, [6.0, 5.53, 5.0]), "near", "0.03 nats"),
         (make_run(ELSEWHERE, [6.0, 5.55, 5.0]), "different", "0.05 nats"),
@@ -61,7 +63,7 @@ def test_what_a_run_is_called(trained: RecordedRun, status: str, names: str) -> 
 def test_a_record_that_names_no_processor_leaves_only_equal_or_near() -> None:
     silent = make_run({"processor": None})
     assert retrain.compare(silent, make_run()).status == "equal"
-    compared = retrain.compare(silent, make_run(OTHER_WEIGHTS))
+    compared = retrain.compare(silent, make_run(OTHER_WEIGHTS, validation_loss=5.0 + 1e-6))
     assert compared.status == "near" and "processor not recorded, here x" in compared.why
 
 

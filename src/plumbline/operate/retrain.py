@@ -1,9 +1,9 @@
 """Trains runs of a record again from scratch, drawn at random, and compares them with what the record has of them.
 
 A run is *equal* where weights, outcome and all logged values are bit for bit the record's. Where the record was made on
-another kind of processor, or with other packages or settings, or does not say on which, it is *near* if no loss lies
-further from the record's than `FINAL` and `LOGGED` allow, and else *different*; on the same kind whatever is not equal
-is different. A run is not compared where its code has changed since (`NUMERICS`, or a component's), or where its data
+another kind of processor, or with other code, packages or settings, or does not say on which, it is *near* if no loss
+lies further from the record's than `FINAL` and `LOGGED` allow, and else *different*; on the same kind whatever is not
+equal is different. A run is not compared where `NUMERICS` or a component's code has changed since, or where its data
 are not there; only the others are drawn.
 """
 
@@ -130,6 +130,7 @@ def compare(recorded: RecordedRun, trained: RecordedRun) -> RetrainedRun:
         apart = "the logs cannot be compared" if distance is None else f"logged losses up to {distance:.2g} nats apart"
         reasons.insert(0, f"other weights; {apart}")
         far = bool(ending) or distance is None or distance > LOGGED or _find_final_distance(recorded, trained) > FINAL
+        far |= same_log and not losses  # as no rounding leaves them
         status = DIFFERENT if far or not differences else NEAR
         reasons.append(
             "made with " + "; ".join(differences)
@@ -145,7 +146,11 @@ def list_differences(recorded: Mapping[str, Any], trained: Mapping[str, Any]) ->
     before, now = (
         {name: facts.get(name) for name in _KIND if not (on_gpu and name == "processor")}
         | {name: (facts.get("packages") or {}).get(name) for name in _PACKAGES}
-        | {"attention": (facts.get("attention") or {}).get("kernel"), "environment": _select_environment(facts)}
+        | {
+            "code": str(facts.get("code_sha256"))[:12],
+            "attention": (facts.get("attention") or {}).get("kernel"),
+            "environment": _select_environment(facts),
+        }
         for facts in (recorded, trained)
     )
     return [
