@@ -74,7 +74,6 @@ ELSEWHERE = {
     "plumbline rebuild re": RECORD,
     "plumbline verify --rebuild": RECORD,
     "plumbline verify --retrain": "test_retrained_record.py::test_every_run_at_smoke_comes_out_bit_for_bit",
-    "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
     "plumbline screen --study": SCREEN,
     "plumbline screen ideas.toml": IDEAS,

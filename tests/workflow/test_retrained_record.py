@@ -78,6 +78,11 @@ def test_what_was_changed_in_a_record_is_different(finished_copy: Project, recor
 
     def change_processor(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
         change_weights(manifest, outcome)
+        outcome["validation_loss"] += 0.01
+        manifest["processor"] = "another one"
+
+    def change_processor_alone(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
+        change_weights(manifest, outcome)
         manifest["processor"] = "another one"
 
     def change_numerics(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
@@ -93,6 +98,7 @@ def test_what_was_changed_in_a_record_is_different(finished_copy: Project, recor
         change_run(unpacked, "softpick", change_loss): "validation_loss",
         change_run(unpacked, "ssmax", change_rate): "other weights",
         change_run(unpacked, "geglu_ffn", change_seed): "other weights",
+        change_run(unpacked, "value_residual", change_processor_alone): "up to 0 nats apart",
     }
     near = change_run(unpacked, "diff_attn", change_processor)
     left_out = {

@@ -107,6 +107,23 @@ def read_record(folder: Path) -> KeptBundle:
     return record
 
 
+def unpack_runs(path: Path, folder: Path) -> tuple[str, Path]:
+    """Unpack a record, or a bundle by its file, into a folder: its preset, and the folder of its runs there.
+
+    Raises:
+        PlumblineError: it is no record or bundle, is damaged, or has no run.
+    """
+    if path.is_dir():
+        read_record(path)
+    bundle = path / BUNDLE if path.is_dir() else path
+    summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
+    archive.unpack(bundle, folder, {})
+    runs = folder / summary.work / "runs"
+    if not runs.is_dir():
+        raise PlumblineError(f"{bundle} has no run below {summary.work}/runs; name a record of a study that has some")
+    return summary.asked.preset, runs
+
+
 def rebuild_record(folder: Path, jobs: int = 1) -> bool:
     """Make a record's products again with its commit's code, and print the outcome; returns whether all are equal.
 

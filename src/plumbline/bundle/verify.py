@@ -1,11 +1,12 @@
 """Checks whether files are what their makers wrote, and whether a record comes out again.
 
-    plumbline verify                       work/ and results/, by the checksums that makers left there
-    plumbline verify results/demo          a folder, or one file
-    plumbline verify records/evening       a record: its archive, and the files in it
-    plumbline verify --rebuild             all records: tables and figures made again with the code of their commit
-    plumbline verify --retrain 2 RECORD    two of its runs, drawn at random, trained again from scratch with this code
+    plumbline verify                     work/ and results/, by checksums
+    plumbline verify results/demo        a folder, or one file
+    plumbline verify records/evening     a record: its archive, and its files
+    plumbline verify --rebuild           targets of all records made again
+    plumbline verify --retrain 2 RECORD  two of its runs trained again
 
+`--rebuild` takes the code of a record's commit, `--retrain` the present one for runs that it draws at random.
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
 Nothing is changed, and every file is read, even if it was verified before. A checksum shows damage and what was edited
@@ -20,6 +21,7 @@ import json
 import os
 import stat
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -379,9 +381,12 @@ def _rebuild(paths: list[Path], jobs: int) -> int:
 
 
 def _retrain(path: Path, count: int, seed: int | None, config: list[str], as_json: bool) -> int:
-    from plumbline.bundle import retrain  # which trains, and so needs more than the verb else does
+    from plumbline.operate import retrain  # which trains, and so needs more than the verb else does
 
-    return retrain.retrain_record(path, count, seed, config, as_json)
+    with tempfile.TemporaryDirectory() as scratch:
+        preset, folder = records.unpack_runs(path, Path(scratch))
+        runs = retrain.read_runs(folder)
+    return retrain.retrain_runs(path.name, preset, runs, count, seed=seed, changes=config, as_json=as_json)
 
 
 if __name__ == "__main__":

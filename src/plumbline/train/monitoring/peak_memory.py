@@ -54,12 +54,6 @@ def find_largest_peak(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {key: largest.get(key) for key in _KEYS}
 
 
-def format_memory(facts: dict[str, Any]) -> str:
-    """Say what a manifest or a start's record has on memory: "514 MB resident, beside its packages"."""
-    most = facts.get(_KEYS[0])
-    return "not recorded" if most is None else f"{most / 1e6:,.0f} MB {facts[_KEYS[1]]}"
-
-
 def count_resident_bytes() -> int:
     """Return the bytes that this process has resident now."""
     return _read_status_bytes("VmRSS") or resident()

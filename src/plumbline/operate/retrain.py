@@ -1,9 +1,9 @@
 """Trains runs of a record again from scratch, drawn at random, and compares them with what the record has of them.
 
 A run is *equal* where weights, outcome and all logged values are bit for bit the record's. Where the record was made on
-another kind of processor, or with other packages or settings, or does not say on which, it is *near* if no loss lies
-further from the record's than `FINAL` and `LOGGED` allow, and else *different*; on the same kind whatever is not equal
-is different. A run is not compared where its code has changed since (`NUMERICS`, or a component's), or where its data
+another kind of processor, or with other code, packages or settings, or does not say on which, it is *near* if no loss
+lies further from the record's than `FINAL` and `LOGGED` allow, and else *different*; on the same kind whatever is not
+equal is different. A run is not compared where `NUMERICS` or a component's code has changed since, or where its data
 are not there; only the others are drawn.
 """
 
@@ -14,7 +14,6 @@ import math
 import random
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +24,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from plumbline import NUMERICS
-from plumbline.bundle import archive, description, records
 from plumbline.core import fingerprint_file, frames, provenance, run_files
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError, visible
@@ -36,7 +34,6 @@ from plumbline.data import manifest as pack_manifest
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import Project, load
 from plumbline.project.config_arguments import change_config
-from plumbline.project.paths import BUNDLE
 from plumbline.results.runs.finished_runs import METRICS
 from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.specs.study_config import Run
@@ -133,6 +130,7 @@ def compare(recorded: RecordedRun, trained: RecordedRun) -> RetrainedRun:
         apart = "the logs cannot be compared" if distance is None else f"logged losses up to {distance:.2g} nats apart"
         reasons.insert(0, f"other weights; {apart}")
         far = bool(ending) or distance is None or distance > LOGGED or _find_final_distance(recorded, trained) > FINAL
+        far |= same_log and not losses  # as no rounding leaves them
         status = DIFFERENT if far or not differences else NEAR
         reasons.append(
             "made with " + "; ".join(differences)
@@ -148,7 +146,11 @@ def list_differences(recorded: Mapping[str, Any], trained: Mapping[str, Any]) ->
     before, now = (
         {name: facts.get(name) for name in _KIND if not (on_gpu and name == "processor")}
         | {name: (facts.get("packages") or {}).get(name) for name in _PACKAGES}
-        | {"attention": (facts.get("attention") or {}).get("kernel"), "environment": _select_environment(facts)}
+        | {
+            "code": str(facts.get("code_sha256"))[:12],
+            "attention": (facts.get("attention") or {}).get("kernel"),
+            "environment": _select_environment(facts),
+        }
         for facts in (recorded, trained)
     )
     return [
@@ -190,23 +192,9 @@ def _find_final_distance(recorded: RecordedRun, trained: RecordedRun) -> float:
     return float(abs(before - now))
 
 
-def read_record_runs(path: Path) -> tuple[description.BundleDescription, list[RecordedRun]]:
-    """Read a record, or a bundle by its file: its description, and all runs that it has, in order of their keys.
-
-    Raises:
-        PlumblineError: it is no record or bundle, is damaged, or has no run.
-    """
-    if path.is_dir():
-        records.read_record(path)
-    bundle = path / BUNDLE if path.is_dir() else path
-    summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
-    with tempfile.TemporaryDirectory() as scratch:
-        archive.unpack(bundle, Path(scratch), {})
-        manifests = sorted((Path(scratch) / summary.work / "runs").rglob("manifest.json"))
-        runs = [RecordedRun.read(manifest.parent) for manifest in manifests]
-    if not runs:
-        raise PlumblineError(f"{bundle} has no run below {summary.work}/runs; name a record of a study that has some")
-    return summary, runs
+def read_runs(folder: Path) -> list[RecordedRun]:
+    """Read all runs below a folder, in order of their keys."""
+    return [RecordedRun.read(manifest.parent) for manifest in sorted(folder.rglob("manifest.json"))]
 
 
 def explain_refusal(run: RecordedRun, project: Project) -> str:
@@ -305,12 +293,22 @@ def describe_plan(runs: Sequence[RecordedRun], project: Project) -> str:
     return f"about {format_duration(sum(planned))} of training on {prices.machine.label} by the plan{before}"
 
 
-def retrain_record(path: Path, count: int, seed: int | None, changes: Sequence[str], as_json: bool) -> int:
+def retrain_runs(
+    record: str,
+    preset: str,
+    runs: Sequence[RecordedRun],
+    count: int,
+    *,
+    seed: int | None,
+    changes: Sequence[str],
+    as_json: bool,
+) -> int:
     """Train runs of a record again and print how each compares with it, as soon as it is known.
 
     Args:
-        path: a record's folder, or a bundle.
-        count: how many runs are drawn, of those that this code can train on data that are there.
+        record: its name.
+        preset: of its runs.
+        count: how many are drawn, of those that this code can train on data that are there.
         seed: of the draw; None for one by chance.
         changes: of the configuration, as ``--config`` of Snakemake has them.
         as_json: print one object at the end, and only the progress before it.
@@ -321,13 +319,12 @@ def retrain_record(path: Path, count: int, seed: int | None, changes: Sequence[s
     """
     stop = StopRequest().install()
     say = partial(print, file=sys.stderr if as_json else sys.stdout, flush=True)
-    summary, runs = read_record_runs(path)
-    project = load(change_config(load_config() | {"preset": summary.asked.preset}, changes))
+    project = load(change_config(load_config() | {"preset": preset}, changes))
     refusals = {run.key: explain_refusal(run, project) for run in runs}
     able = [run for run in runs if not refusals[run.key]]
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     drawn = draw_runs(able, count, seed)
-    say(f"{path.name}: {len(drawn)} of {len(runs)} runs, drawn with --seed {seed}, which continues this after a stop")
+    say(f"{record}: {len(drawn)} of {len(runs)} runs, drawn with --seed {seed}, which continues this after a stop")
     for why, keys in _group_refusals(refusals).items():
         say(visible(f"not compared: {keys[0]}{f' and {len(keys) - 1} more' if len(keys) > 1 else ''}: {why}"))
     results: list[RetrainedRun] = []
