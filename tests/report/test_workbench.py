@@ -182,8 +182,7 @@ def test_the_wheel_alone_shows_a_folder(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text, names",
     [
-        ("step 1/9: train loss 2.3, val loss 2.4\nstep 2/9: train loss 2.2, val loss 2.3\nstep 3/9: train loss 2., val loss 2.",
-         {"val_loss": 3, "train_loss": 3}),
+        ("".join(f"step {n}/9: train loss 2.{n}, val loss 2.{n + 1}\n" for n in (1, 2, 3)), {"val_loss": 3, "train_loss": 3}),
         ("step:125/1750 val_loss:4.5\rstep:250/1750 val_loss:4.1\rstep:375/1750 val_loss:3.9", {"val_loss": 3}),
         ("{'loss': 2.3, 'epoch': 0.1}\n{'loss': 2.2, 'epoch': 0.2}\n{'loss': 2.1, 'epoch': 0.3}", {"loss": 3}),
         ("loss 2.5\nloss 2.25\nloss 2.125", {"loss": 3}),

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.formats import format_peak_memory
 from plumbline.model.distributed import RankGroup
 from plumbline.train.monitoring import peak_memory
 from tests.model_specs import run_spec
@@ -29,15 +30,13 @@ def test_the_manifest_has_the_largest(packs: Path, tmp_path: Path, monkeypatch: 
     manifest = read(tmp_path / "out/manifest.json")
     assert [start["peak_memory_bytes"] for start in manifest["starts"]] == [300_000_000, 200_000_000]
     assert (manifest["peak_memory_bytes"], manifest["peak_memory_of"]) == (300_000_000, PROCESS)
-    assert peak_memory.format_memory(manifest) == "300 MB resident, beside its packages"
+    assert format_peak_memory(manifest) == "300 MB resident, beside its packages"
 
 
 def test_starts_that_said_nothing_are_not_taken_for_small_ones() -> None:
     killed = {"step": 0}
     assert peak_memory.find_largest_peak([killed]) == {"peak_memory_bytes": None, "peak_memory_of": None}
-    assert (
-        peak_memory.format_memory(peak_memory.find_largest_peak([])) == peak_memory.format_memory({}) == "not recorded"
-    )
+    assert format_peak_memory(peak_memory.find_largest_peak([])) == format_peak_memory({}) == "not recorded"
     peak = {"peak_memory_bytes": 7, "peak_memory_of": PROCESS}
     assert peak_memory.find_largest_peak([killed, killed | peak, killed]) == peak
 

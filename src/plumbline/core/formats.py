@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from plumbline.core.errors import PlumblineError
 
@@ -71,3 +73,9 @@ def format_bytes(size: float) -> str:
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """Write a count with its noun: ``1 run``, ``1,204 runs``; `plural`: if that is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def format_peak_memory(facts: Mapping[str, Any]) -> str:
+    """Say what a manifest or a start's record has on memory: "514 MB resident, beside its packages"."""
+    most = facts.get("peak_memory_bytes")
+    return "not recorded" if most is None else f"{most / 1e6:,.0f} MB {facts['peak_memory_of']}"

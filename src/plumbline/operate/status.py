@@ -15,7 +15,7 @@ from typing import Any
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
-from plumbline.core.formats import format_clock
+from plumbline.core.formats import format_clock, format_peak_memory
 from plumbline.operate.console.job_log import read_events
 from plumbline.train.checkpoint import state_records
 from plumbline.train.monitoring import peak_memory
@@ -165,7 +165,7 @@ def _format_details(entry: dict[str, Any]) -> str:
     if entry["state"] != "finished" and entry.get("restarts"):
         facts.append(f"started {entry['restarts'] + 1} times")
     if entry["state"] != "finished" and entry.get("peak_memory_bytes"):
-        facts.append(f"at most {peak_memory.format_memory(entry)}")
+        facts.append(f"at most {format_peak_memory(entry)}")
     if entry.get("reason"):
         facts.append(entry["reason"])
     return visible("; ".join(facts))

@@ -16,9 +16,10 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, UsageError
-from plumbline.operate.experiments.__main__ import TRAINER_FILE, find_trainer_folder
 from plumbline.project import load, packed_bundle
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
+from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
+from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
 from plumbline.verdict.own_trainer.folder import Folder
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from plumbline.core import escape_sequences, fingerprint_file, process_record, run_files
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_peak_memory
 from plumbline.report import study_tables
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
@@ -29,7 +30,6 @@ from plumbline.report.results_on_disk import (
 from plumbline.report.run_curve import Point, TrainingCurveLine, TrainingCurvePicture
 from plumbline.results.measurements import measurement_file
 from plumbline.specs.study_config import Run
-from plumbline.train.monitoring import peak_memory
 
 METRICS, OUTCOME, _MANIFEST = "metrics.parquet", "outcome.json", "manifest.json"
 UNREADABLE = "cannot be read"
@@ -261,7 +261,7 @@ def _list_facts(run: FoundRun) -> list[tuple[str, str]]:
         )
     manifest = run.manifest
     if "wall_seconds" in manifest:
-        manifest = manifest | {"peak_memory": peak_memory.format_memory(manifest)}
+        manifest = manifest | {"peak_memory": format_peak_memory(manifest)}
     facts += [(label, _format_value(manifest[name])) for name, label in FACTS.items() if name in manifest]
     return [*facts, ("folder", run.folder.as_posix())]
 

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.report.workbench.change_pages import WORDS
 from plumbline.stats.pooling import SigmaEstimate, pool_spreads
+from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import budget_page
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, read_decision
 from plumbline.verdict.ledger import BUDGETS, SCREEN
@@ -81,14 +81,22 @@ class TriedChange:
         return _mean(self.baseline_runs)
 
 
-def gather_changes(place: ExperimentFolders) -> tuple[list[TriedChange], list[str]]:
-    """Read the page of everything that was decided, the newest last, and say of each that cannot be read why."""
+def gather_changes(ledger: Path, pages: Path) -> tuple[list[TriedChange], list[str]]:
+    """Read the page of everything that was decided, the newest last, and say of each that cannot be read why.
+
+    Args:
+        ledger: its file.
+        pages: the folder of pages.
+
+    Raises:
+        PlumblineError: the ledger is not as it was written.
+    """
     changes, unreadable = list[TriedChange](), list[str]()
-    entries = [entry for entry in place.read_ledger().entries if entry.verdict]
+    entries = [entry for entry in ledgers.read(ledger).entries if entry.verdict]
     kinds = {entry.page_name: entry.kind for entry in entries}
     names = reversed(dict.fromkeys(entry.page_name for entry in reversed(entries)))
     for name in names:
-        path = place.page(name)
+        path = pages / f"{name}.md"
         numbers = path.with_suffix(".json")
         if not numbers.exists():
             unreadable.append(f"{numbers} is not there; plumbline log has its sentence")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.project.paths import EXPERIMENTS
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
@@ -39,13 +38,14 @@ class Workbench:
         title: the folder's name.
         changes: all that was decided, the newest last; `unreadable`: pages of others that cannot be read, and why.
         runs: every run by its id, in the order in which they were made.
+        first: the command that makes the first of them.
     """
 
     title: str
-    place: ExperimentFolders
     changes: Sequence[TriedChange]
     unreadable: Sequence[str] = ()
     runs: dict[str, MadeRun] = field(default_factory=dict)
+    first: str = "plumbline try -m WORDS"
 
     def build_pages(self) -> list[ReportPage]:
         """Build every page, the first one first."""
@@ -65,7 +65,7 @@ class Workbench:
         return sorted(by_series.values(), key=lambda listed: -listed[-1][0])
 
     def _build_index(self) -> ReportPage:
-        content = {"tried": self.summarize(), "first": self.place.first}
+        content = {"tried": self.summarize(), "first": self.first}
         return ReportPage(
             path="index.html",
             title=self.title,

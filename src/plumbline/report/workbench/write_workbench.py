@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.operate.experiments.folder_arguments import place_of
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.report_site import ReportSite, replace_report
 from plumbline.report.workbench.collected_pages import collect_pages
@@ -25,10 +24,10 @@ def write_workbench(root: Path, out: Path) -> int:
     Returns:
         How many pages there are.
     """
-    place, folder = place_of(root), Folder(root)
-    changes, unreadable = gather_changes(place)
+    folder = Folder(root)
+    changes, unreadable = gather_changes(folder.ledger, folder.pages)
     runs = gather_runs(folder, changes)
-    bench = Workbench(title=root.resolve().name, place=place, changes=changes, unreadable=unreadable, runs=runs)
+    bench = Workbench(title=root.resolve().name, changes=changes, unreadable=unreadable, runs=runs)
 
     return _write(bench.title, bench.build_pages(), out)
 

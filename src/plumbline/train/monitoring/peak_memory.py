@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: What a peak is called in a start's entry, by the kind of device it is counted on.
 MEASURES = {"cuda": "allocated by torch on the device", "cpu": "resident, beside its packages"}
+#: As `plumbline.core.formats.format_peak_memory` reads them.
 _KEYS = ("peak_memory_bytes", "peak_memory_of")
 
 
@@ -52,12 +53,6 @@ def find_largest_peak(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     recorded_starts = [entry for entry in starts if entry.get(_KEYS[0]) is not None]
     largest = max(recorded_starts, key=lambda entry: entry[_KEYS[0]], default={})
     return {key: largest.get(key) for key in _KEYS}
-
-
-def format_memory(facts: dict[str, Any]) -> str:
-    """Say what a manifest or a start's record has on memory: "514 MB resident, beside its packages"."""
-    most = facts.get(_KEYS[0])
-    return "not recorded" if most is None else f"{most / 1e6:,.0f} MB {facts[_KEYS[1]]}"
 
 
 def count_resident_bytes() -> int:
