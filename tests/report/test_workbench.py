@@ -153,6 +153,9 @@ def test_a_page_that_cannot_be_read_is_named_and_the_others_are_there(folder: Pa
 def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) -> None:
     (tmp_path / "plumbline.toml").write_text("")
     done = run_in_process.run(report.main, cwd=tmp_path)
+    assert done.returncode == 1 and "plumbline try -m" in done.stderr and not (tmp_path / ".plumbline").exists()
+    (tmp_path / ".plumbline").mkdir()
+    done = run_in_process.run(report.main, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "plumbline try -m" in (tmp_path / ".plumbline/report/index.html").read_text()
 

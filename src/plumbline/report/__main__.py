@@ -62,7 +62,10 @@ def main() -> None:
 def _report_trainer(root: Path, options: argparse.Namespace) -> None:
     from plumbline.report.workbench.write_workbench import watch, write_workbench
 
-    out = options.out or Folder(root).own / "report" / "index.html"
+    own = Folder(root).own
+    if not own.is_dir():  # which git would see, made here
+        raise PlumblineError(f"{own} is not there: nothing was tried in {root} yet; plumbline try -m WORDS does")
+    out = options.out or own / "report" / "index.html"
     _require_own_folder(out)
     if options.watch:
         watch(root, out)
