@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,7 @@ from plumbline.report.workbench.drawn_curves import (
 from plumbline.report.workbench.made_run import MadeRun
 from plumbline.report.workbench.progress_picture import TriesOverTime
 from plumbline.report.workbench.tried_changes import TriedChange
-from plumbline.verdict.decision.experiment import FINISHED, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, FINISHED, ArmRun
 from plumbline.verdict.formatting import format_seconds, format_value
 
 #: The script that draws, next to the report's own.
@@ -82,7 +83,9 @@ class Workbench:
             tries = TriesOverTime([each for _, each in listed], [link_to(each) for _, each in listed])
             pictures.append({"words": tries.describe(), "drawn": tries.lay_out(), "metric": listed[0][1].metric})
         last = self.changes[-1] if self.changes else None
+        undecided = [made for made in self.runs.values() if not made.changes and made.run.arm != BASELINE]
         return {
+            "undecided": Counter(made.title for made in undecided),
             "last": last,
             "link": link_to(last) if last else "",
             "badge": WORDS[last.verdict][1] if last else "",
