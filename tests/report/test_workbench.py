@@ -19,6 +19,7 @@ from plumbline.report import __main__ as report
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.workbench import write_workbench
 from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
+from plumbline.report.workbench.progress_picture import TriesOverTime
 from plumbline.report.workbench.study_runs import gather_study_runs
 from plumbline.report.workbench.tried_changes import TriedChange
 from plumbline.report.workbench.workbench_pages import Workbench
@@ -241,6 +242,25 @@ def test_a_long_curve_keeps_its_mean_and_a_span_its_grid() -> None:
     assert len(short) <= POINTS and short[-1][0] == 999 and {value for _, value in short[:-1]} <= {8 / 17, 9 / 17}
     spans = span_curves([[(0.0, 1.0), (1.0, 2.0)], [(0.0, 3.0), (1.0, 2.0)], [(5.0, 9.0)]])
     assert spans == [(0.0, 1.0, 2.0, 3.0), (1.0, 2.0, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01])
+def test_a_keep_moves_the_line_in_a_folder_alone(spread: float) -> None:
+    def make(title: str, value: float, verdict: Outcome, *, is_in_folder: bool) -> TriedChange:
+        runs = [ArmRun(arm=title, seed=n, value=value + spread * n, run_id=f"{title}{n}") for n in range(2)]
+        bank = tuple(ArmRun(arm="b", seed=n, value=2 + spread * n, run_id=f"b{n}") for n in range(3))
+        return TriedChange(
+            path=Path(f"{title}.md"), title=title, kind="try", verdict=verdict, at="", sentence="", metric="loss",
+            higher=False, series=("a",), runs=tuple(runs), baseline="b", baseline_runs=bank, value=value,
+            counted_runs=2, is_in_folder=is_in_folder,
+        )  # fmt: skip
+
+    for is_in_folder, levels in ((True, 2), (False, 1)):
+        tried = [("kept", 1.5, Outcome.KEEP), ("none", 2.0, Outcome.DISCARD), ("last", 1.4, Outcome.KEEP)]
+        tries = TriesOverTime([make(*each, is_in_folder=is_in_folder) for each in tried], ["x"] * 3)
+        assert len(tries.stretches) == levels and len(set(tries.levels)) == levels
+        assert bool(tries.bands) == bool(spread) and tries.lay_out()["marks"][0]["kind"] == "kept"
+        assert [each.title for each in tries.beyond] == (["kept", "last"] if spread else [])
 
 
 def test_runs_of_a_projects_tries_are_found_by_their_ids_with_their_curves(

@@ -34,6 +34,7 @@ class TriedChange:
         keep, discard: T at each look from which it was kept, or up to which it was discarded, and `fresh_runs` made
             after a keep; without looks its runs are so many, whatever they are.
         asked: the gain that was asked for.
+        is_in_folder: of a trainer of one's own.
         gain: with its interval where one is known, in the metric's units, upwards.
         series: what is comparable with it: trainer, metric and budget.
     """
@@ -56,6 +57,7 @@ class TriedChange:
     discard: tuple[float, ...] = ()
     fresh_runs: int = 0
     asked: float = 0.0
+    is_in_folder: bool = False
     gain: float | None = None
     gain_low: float | None = None
     gain_high: float | None = None
@@ -72,8 +74,8 @@ class TriedChange:
 
     @property
     def moves_baseline(self) -> bool:
-        """Whether what comes after it is compared with it."""
-        return self.kind == "try" and self.verdict.is_kept
+        """Whether what comes after it is compared with it: in a folder; a study's reference stays what it is."""
+        return self.is_in_folder and self.kind == "try" and self.verdict.is_kept
 
     @property
     def baseline_value(self) -> float | None:
@@ -144,6 +146,7 @@ def _read_try(path: Path) -> TriedChange:
         discard=decision.boundary.discard,
         fresh_runs=terms.fresh_runs,
         asked=terms.minimum_gain,
+        is_in_folder="arms" in decision.asked,
         gain=_choose_gain(decision, finite["median"]),
         gain_low=finite["low"],
         gain_high=finite["high"],
