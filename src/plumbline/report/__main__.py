@@ -21,6 +21,7 @@ from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
 from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
 from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
 from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.sources.bounded_reading import list_files_below
 
 
 def arguments() -> Parser:
@@ -53,10 +54,15 @@ def main() -> None:
         _report_trainer(folder, options)
     elif options.watch:
         raise UsageError(f"--watch is of a folder with {TRAINER_FILE}, and there is none")
-    elif folder is not None or not (of_project or Path("Snakefile").exists()):
+    elif folder is not None or (not (of_project or Path("Snakefile").exists()) and _holds_audits_or_records()):
         _report_folder(folder or Path(), options)
     else:
         _report_project(options)
+
+
+def _holds_audits_or_records() -> bool:
+    names = ("audit.csv", "record.json")
+    return any(path.name in names for path in list_files_below(Path(), names))
 
 
 def _report_trainer(root: Path, options: argparse.Namespace) -> None:
