@@ -16,11 +16,19 @@ import pytest
 
 from plumbline.operate.experiments import setup_trainer
 from plumbline.report import __main__ as report
+from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.workbench import write_workbench
 from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
+from plumbline.report.workbench.progress_picture import TriesOverTime
+from plumbline.report.workbench.study_runs import gather_study_runs
+from plumbline.report.workbench.tried_changes import TriedChange
+from plumbline.report.workbench.workbench_pages import Workbench
 from plumbline.specs.yaml_files import ROOT
+from plumbline.verdict.decision.experiment import ArmRun
+from plumbline.verdict.outcome import Outcome
 from tests import run_in_process, warm_runs
 from tests.operate.experiments.trainer_folder import change, git, plumbline, repository_of
+from tests.report.broken_projects import planned
 from tests.report.headless_browser import Browser
 from tests.report.test_pages import Read
 
@@ -146,8 +154,37 @@ def test_a_page_that_cannot_be_read_is_named_and_the_others_are_there(folder: Pa
 def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) -> None:
     (tmp_path / "plumbline.toml").write_text("")
     done = run_in_process.run(report.main, cwd=tmp_path)
+    assert done.returncode == 1 and "plumbline try -m" in done.stderr and not (tmp_path / ".plumbline").exists()
+    (tmp_path / ".plumbline").mkdir()
+    done = run_in_process.run(report.main, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "plumbline try -m" in (tmp_path / ".plumbline/report/index.html").read_text()
+
+
+def test_a_folder_of_audits_and_verdicts_is_listed_with_their_pages(folder: Path, tmp_path: Path) -> None:
+    papers = tmp_path / "papers"
+    for name in ("first", "second"):
+        (papers / name / "audit").mkdir(parents=True)
+        row = f"{name},row1,follows,,a sum,{HOSTILE.replace(',', ' ')!r},,,3,4,,,,,mismatch,\n"
+        head = "study,id,evidence_kind,finding,quantity,source,formula,inputs,printed,recomputed,recomputed_kind,"
+        (papers / name / "audit/audit.csv").write_text(
+            f"{head}recomputed_low,recomputed_high,refuses,verdict,explanation\n{row}"
+        )
+        (papers / name / "audit/audit.html").write_text("the tables as printed")
+    shutil.copytree(folder / ".plumbline/pages", papers / "tries/pages")
+    shutil.copy(folder / ".plumbline/decisions.jsonl", papers / "tries")
+    for words, here in (((papers,), tmp_path), ((), papers)):  # its own pages are none of what it lists
+        assert run_in_process.run(report.main, *words, cwd=here).returncode == 0
+        written = {
+            path.relative_to(papers / "report").as_posix(): Read(path) for path in papers.rglob("report/*/*.html")
+        }
+        first = Read(papers / "report/index.html")
+        listed = [link for link in first.links if link.startswith(("audits/", "verdicts/"))]
+        assert sorted(listed) == sorted(name for name in written if not name.startswith("files/")) and len(listed) == 5
+        assert "mismatch" in first.text and "1 mismatch" in written[listed[0]].text
+        (copy,) = [link for link in written[listed[0]].links if link.endswith(".html") and "files/" in link][:1]
+        assert (papers / "report/audits" / copy).read_text() == "the tables as printed"
+        assert all("alert(1)</script>" not in page.text for page in (first, *written.values()))
 
 
 def test_watching_writes_again_only_what_is_new(
@@ -161,6 +198,7 @@ def test_watching_writes_again_only_what_is_new(
     def sleep(seconds: float) -> None:
         nap = next(naps)
         if nap == 1:
+            assert "Not decided yet: broken (1 run)" in (tmp_path / "bench/index.html").read_text()
             ledger.write_bytes(whole)
         if nap == 3:
             raise KeyboardInterrupt
@@ -182,8 +220,7 @@ def test_the_wheel_alone_shows_a_folder(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text, names",
     [
-        ("step 1/9: train loss 2.3, val loss 2.4\nstep 2/9: train loss 2.2, val loss 2.3\nstep 3/9: train loss 2., val loss 2.",
-         {"val_loss": 3, "train_loss": 3}),
+        ("".join(f"step {n}/9: train loss 2.{n}, val loss 2.9\n" for n in (1, 2, 3)), {"val_loss": 3, "train_loss": 3}),
         ("step:125/1750 val_loss:4.5\rstep:250/1750 val_loss:4.1\rstep:375/1750 val_loss:3.9", {"val_loss": 3}),
         ("{'loss': 2.3, 'epoch': 0.1}\n{'loss': 2.2, 'epoch': 0.2}\n{'loss': 2.1, 'epoch': 0.3}", {"loss": 3}),
         ("loss 2.5\nloss 2.25\nloss 2.125", {"loss": 3}),
@@ -205,6 +242,50 @@ def test_a_long_curve_keeps_its_mean_and_a_span_its_grid() -> None:
     assert len(short) <= POINTS and short[-1][0] == 999 and {value for _, value in short[:-1]} <= {8 / 17, 9 / 17}
     spans = span_curves([[(0.0, 1.0), (1.0, 2.0)], [(0.0, 3.0), (1.0, 2.0)], [(5.0, 9.0)]])
     assert spans == [(0.0, 1.0, 2.0, 3.0), (1.0, 2.0, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01])
+def test_a_keep_moves_the_line_in_a_folder_alone(spread: float) -> None:
+    def make(title: str, value: float, verdict: Outcome, *, is_in_folder: bool) -> TriedChange:
+        runs = [ArmRun(arm=title, seed=n, value=value + spread * n, run_id=f"{title}{n}") for n in range(2)]
+        bank = tuple(ArmRun(arm="b", seed=n, value=2 + spread * n, run_id=f"b{n}") for n in range(3))
+        return TriedChange(
+            path=Path(f"{title}.md"), title=title, kind="try", verdict=verdict, at="", sentence="", metric="loss",
+            higher=False, series=("a",), runs=tuple(runs), baseline="b", baseline_runs=bank, value=value,
+            counted_runs=2, is_in_folder=is_in_folder,
+        )  # fmt: skip
+
+    for is_in_folder, levels in ((True, 2), (False, 1)):
+        tried = [("kept", 1.5, Outcome.KEEP), ("none", 2.0, Outcome.DISCARD), ("last", 1.4, Outcome.KEEP)]
+        tries = TriesOverTime([make(*each, is_in_folder=is_in_folder) for each in tried], ["x"] * 3)
+        assert len(tries.stretches) == levels and len(set(tries.levels)) == levels
+        assert bool(tries.bands) == bool(spread) and tries.lay_out()["marks"][0]["kind"] == "kept"
+        assert [each.title for each in tries.beyond] == (["kept", "last"] if spread else [])
+
+
+def test_runs_of_a_projects_tries_are_found_by_their_ids_with_their_curves(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    folder = Path("work/paper/runs/transfer/base")
+    ids = {
+        name: json.loads((folder / name / "outcome.json").read_text())["run_id"]
+        for name in ("softpick/s42", "baseline/s43", "baseline/s44")
+    }
+    own, *others = [ArmRun(arm=name, seed=int(name[-2:]), value=2.0, run_id=key) for name, key in ids.items()]
+    gone = ArmRun(arm="softpick", seed=7, value=2.0, run_id="f" * 12)
+    change = TriedChange(
+        path=Path("softpick.md"), title="softpick", kind="try", verdict=Outcome.KEEP, at="", sentence="", metric="loss",
+        higher=False, series=("a",), runs=(own, gone), baseline="baseline", baseline_runs=tuple(others),
+    )  # fmt: skip
+    results = ResultsOnDisk(project=planned("paper", "transfer"))
+    runs = gather_study_runs(results, [change])
+    assert {run.page for run in runs.values()} == {f"runs/transfer.base.{name.replace('/', '.')}.html" for name in ids}
+    bench = Workbench(title="paper", changes=[change], runs=runs)
+    (validation, training) = bench.show_runs(0).charts
+    assert (validation.quantity, training.quantity) == ("validation loss", "training loss")
+    assert len(validation.curves) == 1 and len(validation.baseline_curves) == 2
+    assert bench.build_comparison().content["count"] == 3
 
 
 class TestBrowser:

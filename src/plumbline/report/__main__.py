@@ -16,10 +16,12 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, UsageError
-from plumbline.operate.experiments.__main__ import TRAINER_FILE, find_trainer_folder
 from plumbline.project import load, packed_bundle
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
+from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
+from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
 from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.sources.bounded_reading import list_files_below
 
 
 def arguments() -> Parser:
@@ -52,16 +54,24 @@ def main() -> None:
         _report_trainer(folder, options)
     elif options.watch:
         raise UsageError(f"--watch is of a folder with {TRAINER_FILE}, and there is none")
-    elif folder is not None or not (of_project or Path("Snakefile").exists()):
+    elif folder is not None or (not (of_project or Path("Snakefile").exists()) and _holds_audits_or_records()):
         _report_folder(folder or Path(), options)
     else:
         _report_project(options)
 
 
+def _holds_audits_or_records() -> bool:
+    names = ("audit.csv", "record.json")
+    return any(path.name in names for path in list_files_below(Path(), names))
+
+
 def _report_trainer(root: Path, options: argparse.Namespace) -> None:
     from plumbline.report.workbench.write_workbench import watch, write_workbench
 
-    out = options.out or Folder(root).own / "report" / "index.html"
+    own = Folder(root).own
+    if not own.is_dir():  # which git would see, made here
+        raise PlumblineError(f"{own} is not there: nothing was tried in {root} yet; plumbline try -m WORDS does")
+    out = options.out or own / "report" / "index.html"
     _require_own_folder(out)
     if options.watch:
         watch(root, out)

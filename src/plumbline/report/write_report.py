@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.experiments.study_verbs import make_place
 from plumbline.project import Project
+from plumbline.project.paths import EXPERIMENTS
 from plumbline.report import (
     audit_page,
     claims_page,
@@ -73,13 +73,13 @@ def _write_pages(site: ReportSite, results: ResultsOnDisk) -> int:
 
 
 def _gather_tries(results: ResultsOnDisk) -> Workbench:
-    place = make_place(results.project)
+    paths = results.project.paths
     try:
-        changes, unreadable = gather_changes(place)
+        changes, unreadable = gather_changes(Path(paths.verdict_ledger), Path(paths.results) / EXPERIMENTS)
     except PlumblineError as error:  # a ledger that was edited: the rest of the report says what it says
         changes, unreadable = [], [str(error)]
     runs = gather_study_runs(results, changes)
-    return Workbench(title=results.project.name, place=place, changes=changes, unreadable=unreadable, runs=runs)
+    return Workbench(title=results.project.name, changes=changes, unreadable=unreadable, runs=runs)
 
 
 def _build_tried_page(tried: list[ReportPage], bench: Workbench) -> ReportPage:

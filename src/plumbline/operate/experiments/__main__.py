@@ -24,9 +24,9 @@ from plumbline.core.errors import UsageError
 from plumbline.operate.experiments.screen_arguments import add_screen
 from plumbline.specs import name_completers as names
 from plumbline.specs.field_types import Preset
+from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
+from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
 
-#: What tells that a folder has a trainer of its own.
-TRAINER_FILE = "plumbline.toml"
 #: Words of `try` that only a method of a study takes, and those that only a folder's trainer takes.
 OF_A_STUDY = (
     "method",
@@ -276,12 +276,6 @@ def folder_meant(options: argparse.Namespace) -> Path | None:
     if getattr(options, "what", None) or options.preset or options.config:
         return None
     return find_trainer_folder()
-
-
-def find_trainer_folder() -> Path | None:
-    """Find the working directory, or the nearest folder above it, that has a plumbline.toml."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / TRAINER_FILE).is_file()), None)
 
 
 def _refuse_flags(line: list[str], arguments: argparse.Namespace, unknown: list[str]) -> None:

@@ -102,11 +102,9 @@ class TriesOverTime:
         """The band of each stretch; none where its baseline or the noise is not known."""
         bands = []
         for stretch in self.stretches:
-            center, rules = stretch.baseline, [self._rule(self.changes[place - 1]) for place in stretch.counted]
-            if center is not None and self.sigma:
-                ends = (
-                    [center + self.sign * self.sigma * end for end in pair] for pair in draw_bands(rules, stretch.bank)
-                )
+            if (center := stretch.baseline) is not None and (unit := self.sign * self.sigma):
+                rules = [self._rule(self.changes[place - 1]) for place in stretch.counted]
+                ends = ([center + unit * end for end in pair] for pair in draw_bands(rules, stretch.bank))
                 bands.append([LuckBand(place, *pair) for place, pair in zip(stretch.counted, ends)])
         return [band for band in bands if band]
 
@@ -144,7 +142,7 @@ class TriesOverTime:
             before, now = (format_value(value, self.sigma) for value in (start, end))
             words.append(f"What is kept went from {before} to {now} in {self.changes[0].metric}.")
         if self.bands:
-            kept = sum(each.moves_baseline for each in self.beyond)
+            kept = sum(each.verdict.is_kept for each in self.beyond)
             words.append(
                 "Grey is what luck alone gives: between two keeps, the best of so many means of changes that do "
                 "nothing, run by the same rule, lies beyond it in one case of twenty. "

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.report.workbench.change_pages import WORDS
 from plumbline.stats.pooling import SigmaEstimate, pool_spreads
+from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import budget_page
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, read_decision
 from plumbline.verdict.ledger import BUDGETS, SCREEN
@@ -34,6 +34,7 @@ class TriedChange:
         keep, discard: T at each look from which it was kept, or up to which it was discarded, and `fresh_runs` made
             after a keep; without looks its runs are so many, whatever they are.
         asked: the gain that was asked for.
+        is_in_folder: of a trainer of one's own.
         gain: with its interval where one is known, in the metric's units, upwards.
         series: what is comparable with it: trainer, metric and budget.
     """
@@ -56,6 +57,7 @@ class TriedChange:
     discard: tuple[float, ...] = ()
     fresh_runs: int = 0
     asked: float = 0.0
+    is_in_folder: bool = False
     gain: float | None = None
     gain_low: float | None = None
     gain_high: float | None = None
@@ -72,8 +74,8 @@ class TriedChange:
 
     @property
     def moves_baseline(self) -> bool:
-        """Whether what comes after it is compared with it."""
-        return self.kind == "try" and self.verdict.is_kept
+        """Whether what comes after it is compared with it: in a folder; a study's reference stays what it is."""
+        return self.is_in_folder and self.kind == "try" and self.verdict.is_kept
 
     @property
     def baseline_value(self) -> float | None:
@@ -81,14 +83,22 @@ class TriedChange:
         return _mean(self.baseline_runs)
 
 
-def gather_changes(place: ExperimentFolders) -> tuple[list[TriedChange], list[str]]:
-    """Read the page of everything that was decided, the newest last, and say of each that cannot be read why."""
+def gather_changes(ledger: Path, pages: Path) -> tuple[list[TriedChange], list[str]]:
+    """Read the page of everything that was decided, the newest last, and say of each that cannot be read why.
+
+    Args:
+        ledger: its file.
+        pages: the folder of pages.
+
+    Raises:
+        PlumblineError: the ledger is not as it was written.
+    """
     changes, unreadable = list[TriedChange](), list[str]()
-    entries = [entry for entry in place.read_ledger().entries if entry.verdict]
+    entries = [entry for entry in ledgers.read(ledger).entries if entry.verdict]
     kinds = {entry.page_name: entry.kind for entry in entries}
     names = reversed(dict.fromkeys(entry.page_name for entry in reversed(entries)))
     for name in names:
-        path = place.page(name)
+        path = pages / f"{name}.md"
         numbers = path.with_suffix(".json")
         if not numbers.exists():
             unreadable.append(f"{numbers} is not there; plumbline log has its sentence")
@@ -136,6 +146,7 @@ def _read_try(path: Path) -> TriedChange:
         discard=decision.boundary.discard,
         fresh_runs=terms.fresh_runs,
         asked=terms.minimum_gain,
+        is_in_folder="arms" in decision.asked,
         gain=_choose_gain(decision, finite["median"]),
         gain_low=finite["low"],
         gain_high=finite["high"],

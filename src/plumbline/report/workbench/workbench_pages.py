@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.project.paths import EXPERIMENTS
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
@@ -22,7 +22,7 @@ from plumbline.report.workbench.drawn_curves import (
 from plumbline.report.workbench.made_run import MadeRun
 from plumbline.report.workbench.progress_picture import TriesOverTime
 from plumbline.report.workbench.tried_changes import TriedChange
-from plumbline.verdict.decision.experiment import FINISHED, ArmRun
+from plumbline.verdict.decision.experiment import BASELINE, FINISHED, ArmRun
 from plumbline.verdict.formatting import format_seconds, format_value
 
 #: The script that draws, next to the report's own.
@@ -39,13 +39,14 @@ class Workbench:
         title: the folder's name.
         changes: all that was decided, the newest last; `unreadable`: pages of others that cannot be read, and why.
         runs: every run by its id, in the order in which they were made.
+        first: the command that makes the first of them.
     """
 
     title: str
-    place: ExperimentFolders
     changes: Sequence[TriedChange]
     unreadable: Sequence[str] = ()
     runs: dict[str, MadeRun] = field(default_factory=dict)
+    first: str = "plumbline try -m WORDS"
 
     def build_pages(self) -> list[ReportPage]:
         """Build every page, the first one first."""
@@ -65,7 +66,7 @@ class Workbench:
         return sorted(by_series.values(), key=lambda listed: -listed[-1][0])
 
     def _build_index(self) -> ReportPage:
-        content = {"tried": self.summarize(), "first": self.place.first}
+        content = {"tried": self.summarize(), "first": self.first}
         return ReportPage(
             path="index.html",
             title=self.title,
@@ -82,7 +83,9 @@ class Workbench:
             tries = TriesOverTime([each for _, each in listed], [link_to(each) for _, each in listed])
             pictures.append({"words": tries.describe(), "drawn": tries.lay_out(), "metric": listed[0][1].metric})
         last = self.changes[-1] if self.changes else None
+        undecided = [made for made in self.runs.values() if not made.changes and made.run.arm != BASELINE]
         return {
+            "undecided": Counter(made.title for made in undecided),
             "last": last,
             "link": link_to(last) if last else "",
             "badge": WORDS[last.verdict][1] if last else "",

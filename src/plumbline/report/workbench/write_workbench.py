@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline.operate.experiments.folder_arguments import place_of
+from plumbline.core.errors import PlumblineError
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.report_site import ReportSite, replace_report
 from plumbline.report.workbench.collected_pages import collect_pages
@@ -25,10 +25,10 @@ def write_workbench(root: Path, out: Path) -> int:
     Returns:
         How many pages there are.
     """
-    place, folder = place_of(root), Folder(root)
-    changes, unreadable = gather_changes(place)
+    folder = Folder(root)
+    changes, unreadable = gather_changes(folder.ledger, folder.pages)
     runs = gather_runs(folder, changes)
-    bench = Workbench(title=root.resolve().name, place=place, changes=changes, unreadable=unreadable, runs=runs)
+    bench = Workbench(title=root.resolve().name, changes=changes, unreadable=unreadable, runs=runs)
 
     return _write(bench.title, bench.build_pages(), out)
 
@@ -54,11 +54,16 @@ def _write(name: str, pages: Sequence[ReportPage], out: Path) -> int:
 
 
 def watch(root: Path, out: Path) -> None:
-    """Write the pages again whenever a run or a decision was added, until it is interrupted."""
+    """Write the pages again whenever a run, a decision or a page was added, until it is interrupted."""
     folder, last = Folder(root), None
     while True:
-        state = [path.stat().st_size if path.exists() else 0 for path in (folder.own / "runs.jsonl", folder.ledger)]
+        paths = [path for path in (folder.own / "runs.jsonl", folder.ledger, folder.pages) if path.exists()]
+        state = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
         if state != last:
-            last = state
-            print(f"{time.strftime('%H:%M:%S')} {out} ({write_workbench(root, out)} pages)", flush=True)
+            try:
+                pages = f"{write_workbench(root, out)} pages"
+                last = state
+            except PlumblineError as error:  # a line that is being written: the next look finds it whole
+                pages = f"not renewed: {error}"
+            print(f"{time.strftime('%H:%M:%S')} {out} ({pages})", flush=True)
         time.sleep(EVERY)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: What a peak is called in a start's entry, by the kind of device it is counted on.
 MEASURES = {"cuda": "allocated by torch on the device", "cpu": "resident, beside its packages"}
+#: As `plumbline.core.formats.format_peak_memory` reads them.
 _KEYS = ("peak_memory_bytes", "peak_memory_of")
 
 

@@ -20,9 +20,9 @@ from plumbline.core.toml_keys import check_keys
 from plumbline.verdict.decision.experiment import Session
 from plumbline.verdict.evidence import MEASURES, parse_measures
 from plumbline.verdict.guard_limit import parse_guard_limit
+from plumbline.verdict.own_trainer.find_folder import NAME
 from plumbline.verdict.own_trainer.run_budget import ENVIRONMENT, explain_wrong_budget
 
-NAME = "plumbline.toml"
 #: The places of a command that are filled in.
 FLAGS, SEED = "{flags}", "{seed}"
 #: As a seed, this shifts those that the code sets.
