@@ -8,12 +8,13 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from benchmarks.gpu_check import base_scale_specs, mixer_calls, section_worker
+from benchmarks.gpu_check import base_scale_specs, device_under_test, mixer_calls, section_worker
 from benchmarks.gpu_check.measured_rows import CONTINUES, MEASURED, Row, State
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import GRACE
@@ -101,6 +102,44 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with() -> None:
         assert len(SECTIONS[name].rows(GPU)) == len(kernel_blocks.CHOICES) * len(SECTIONS[name].options["slots"])
     row = SECTIONS["blocks"].rows(TINY)["selective, 128/64/8/2"]()
     assert row["worst error"] == 0 and row["equal"] and (row["path"], row["kernel"]) == ("chunked", "selective")
+
+
+class StandIn(SectionCall):
+    """A call for a GPU, whose tensors lie on the processor, at toy sizes."""
+
+    rehearsal, preset, micro_batch = False, "smoke", 2
+
+
+class Event:
+    """Two milliseconds after the one before."""
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None: ...
+    def synchronize(self) -> None: ...
+    def elapsed_time(self, after: Event) -> float:
+        return 2.0
+
+
+def test_what_is_asked_of_a_device_is_asked_rightly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The branches that only a GPU takes: a fault there would cost a loan."""
+    device = "NVIDIA H100 80GB HBM3"
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 3 * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: device)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    properties = SimpleNamespace(name=device, total_memory=80 * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: properties)
+    call = StandIn(device="cpu")
+    spec = base_scale_specs.runs("smoke")[BASELINE]
+    row = training_steps.take_steps(spec, training_steps.EAGER, call, 2)
+    operations = count_operations(spec.model, sequences=4)
+    assert (row["ms"], row["GiB"]) == (2.0, 3.0) and row["MFU, all pairs"] == pytest.approx(operations / 2e-3 / 989e12)
+    assert row["MFU, all pairs"] > row["MFU, visible pairs"] > 0
+    assert ceilings.time_attention({"name": "softmax"}, call, "flash")["ms"] == 2.0
+    facts = device_under_test.describe("cuda")
+    assert (facts["device"], facts["memory_gib"], facts["machine"], facts["peak_tflops"]) == (device, 80, "h100", 989)
 
 
 def test_rows_are_compared_with_the_first_of_their_group() -> None:
