@@ -22,7 +22,8 @@ def page(state: State, sections: Mapping[str, Section]) -> str:
         lines += [f"Rows were measured at the commits {', '.join(state.commits)}.", ""]
     lines += [f"`{'python -m benchmarks.gpu_check --rehearse' if state.rehearsal else 'make gpu-check'}`", ""]
     for name, section in sections.items():
-        lines += [f"## {section.title}{mark}", "", *_rows(state.measured(name)), *_standing(state, name), ""]
+        lines += [f"## {section.title}{mark}", "", *_rows(state.measured(name))]
+        lines += [*_standing(state, name, section.seconds), ""]
     return "\n".join(lines)
 
 
@@ -62,13 +63,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _standing(state: State, name: str) -> list[str]:
-    """How far the section is, and the rows that have no numbers."""
+def _standing(state: State, name: str, seconds: float) -> list[str]:
+    """How far the section is, in how many of its seconds, and the rows that have no numbers."""
     section = state.section(name)
     if section.planned is None:
         return [f"Not measured: {section.ended}."]
     done = len(section.planned) - len(section.missing or ())
-    lines = [f"{done} of {len(section.planned)} rows: {section.ended}."]
+    took = sum(row.took_seconds for row in section.rows.values())
+    lines = [f"{done} of {len(section.planned)} rows, {took:.0f} of {seconds:g} s: {section.ended}."]
     for status in (NO_MEMORY, FAILED, CONTINUES):
         lines += [f"- {status}: {key}: {row.reason}" for key, row in section.having(status).items()]
     return lines

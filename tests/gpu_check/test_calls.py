@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -56,7 +57,7 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert "Not measured: failed: ImportError" in text and "Not measured: not reached yet" in text
     assert "memory: large: OutOfMemoryError: tried" in text
     assert "process ended with -9" in text
-    assert "| after them | 7 |" in text
+    assert "| after them | 7 |" in text and re.search(r"4 of 4 rows, \d+ of 20 s: finished", text)
     # What failed is final, until it is requested again.
     measured_rows.release(tmp_path / "state.json", retry_failed=True)
     assert read(tmp_path).section("failing").missing == ["refused", "large", "killed"]
