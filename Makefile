@@ -88,8 +88,8 @@ gpu-check-pack: setup
 	$(if $(WHEELS),ls work/$(WHEELS)/torch-*+cpu-*.whl >/dev/null 2>&1 || $(GET_WHEELS) requirements-cuda.lock)
 	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
 
-# For a machine that has a GPU and its own torch, and no index: all that the check needs there but for Table 2, less
-# than 60 MiB, as gpu-check-bundle.tar (docs/gpu-first-day.md). FOR is that machine's Python.
+# For a machine that has a GPU and its own torch, and no index: all that the check needs there, less than 60 MiB, as
+# gpu-check-bundle.tar (docs/gpu-first-day.md). FOR is that machine's Python.
 FOR ?= 3.12
 gpu-check-bundle: gpu-check-packs
 	@$(BIN)/python -m benchmarks.gpu_check.bundle --python-version $(FOR)

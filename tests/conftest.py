@@ -57,7 +57,7 @@ LONGEST = (
     "evaluate/test_new_task.py", "model/kernels/test_kernels.py", "studies/transfer/test_transfer_claims.py",
     "studies/key_norms/test_key_norms_figures.py", "operate/test_console.py",
     "operate/preflight/method_checks/test_held_out_reads.py", "data/test_hub_stream.py", "gpu_check/test_sections.py",
-    "gpu_check/test_failing_sections.py", "golden/test_code_classes.py", "kept_verdicts/test_kept_verdicts.py",
+    "gpu_check/test_calls.py", "golden/test_code_classes.py", "kept_verdicts/test_kept_verdicts.py",
     "train/test_killed_ranks.py", "train/test_train_command.py", "train/test_compiling.py",
     "data/test_memory_limits.py",
 )  # fmt: skip

@@ -8,7 +8,7 @@ with the run's interventions. Rows are written to benchmarks/fake_device.jsonl, 
 with `--json` they are printed, one on a line, and nothing is written.
 
 Exit code 1 where a step waits for the device, makes a float32 product that is not listed, leaves a parameter without a
-gradient of its type, cannot be taken to its end, or is not one graph of torch.compile.
+gradient of its type, or cannot be taken to its end.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.fake_device import absent_cuda
 from plumbline.core import command_line
+from plumbline.plan import machines
 
 ROWS = Path(__file__).resolve().parents[1] / "fake_device.jsonl"
 
@@ -38,18 +39,17 @@ def main() -> int:
     parser.add_argument(
         "--sequences", type=command_line.positive, help="at a time (default: what profiles/slurm gives a device)"
     )
-    parser.add_argument("--no-graphs", action="store_true", help="do not have torch.compile trace the models")
     parser.add_argument("--json", action="store_true", help="print the rows, and write nothing")
     options = parser.parse_args()
     absent_cuda.enter()
     from benchmarks.fake_device import method_rows
 
-    chosen, rows, wrong = method_rows.specs(options.methods), [], []
-    for row in method_rows.rows(chosen, options.sequences, options.layers, not options.no_graphs):
+    usual, rows, wrong = machines.load("h100").micro_batch, [], []
+    for name, run in method_rows.specs(options.methods).items():
+        row = method_rows.row(name, run, options.sequences or usual[run.size], options.layers)
         rows.append(row)
-        wrong += [f"{row['method']}: {fault}" for fault in method_rows.faults(row)]
-        output = (json.dumps(row), sys.stdout) if options.json else (row["method"], sys.stderr)
-        print(output[0], file=output[1], flush=True)
+        wrong += [f"{name}: {fault}" for fault in method_rows.faults(row)]
+        print(json.dumps(row) if options.json else name, file=sys.stdout if options.json else sys.stderr, flush=True)
     if not options.json:
         ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     for fault in wrong:

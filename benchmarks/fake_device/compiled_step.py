@@ -1,11 +1,13 @@
-"""Where the bytes of a compiled step go at paper size: Inductor's plan for a GPU that is not there, by kind of kernel.
+"""Plans the kernels of compiled steps at paper size, for a GPU that is not there, and what they take next to the
+baseline's: `relative_step_time` of GPUs in config/machines.yaml.
 
-    python -m benchmarks.fake_device.compiled_step                    # half an hour of a core
-    python -m benchmarks.fake_device.compiled_step --write-page-only  # with what a GPU has measured meanwhile
+    python -m benchmarks.fake_device.compiled_step                       # half an hour of a core; compiled_step.md
     python -m benchmarks.fake_device.compiled_step --methods qknorm --json
 
-The baseline is planned whole. Other methods are planned with few layers, twice, and what a layer adds is multiplied;
-three times where a layer reads all earlier ones, so that each adds as much more than the one before.
+Inductor fuses operators into kernels before it writes any code. Its own plan, and its own bytes of each kernel, are
+read here; no code is written, compiled or run. A kernel takes as long as its bytes or its operations, whichever is
+longer. The baseline is planned whole; other methods with few layers, twice, and what a layer adds is multiplied; three
+times where a layer reads all earlier ones, so that each adds as much more than the one before.
 """
 
 from __future__ import annotations
@@ -13,110 +15,237 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 from benchmarks.fake_device import absent_cuda
+from benchmarks.gpu_check import base_scale_specs
+from benchmarks.gpu_check.results_page import table
 from plumbline.core import command_line
-
-if TYPE_CHECKING:
-    from benchmarks.fake_device.compiled_kernels import PlannedKernel
-    from plumbline.specs.spec import RunSpec
+from plumbline.model.flops import count_operations
+from plumbline.plan import machines
+from plumbline.plan.model_counts import PAIRS
+from plumbline.specs import study_config
+from plumbline.specs.spec import RunSpec
 
 PAGE = Path(__file__).resolve().parents[1] / "compiled_step.md"
 ROWS = PAGE.with_suffix(".jsonl")
-SEQUENCES = 8
-#: Methods that are planned whole: `denseformer` as well, to hold the others against.
-WHOLE = ("baseline", "denseformer")
+#: A micro-batch; and micro-batches that a device accumulates to a step: 512 sequences on eight devices.
+SEQUENCES, ACCUMULATED = 8, 8
+BASELINE = base_scale_specs.BASELINE
+#: Methods that are planned whole: `denseformer` as well, to compare the others with.
+WHOLE = (BASELINE, "denseformer")
 #: Variants that are planned in addition to the methods, since their steps take another time.
 VARIANTS = ("selective_attn.original", "hyper.official", "attnres.whole_layers")
-#: Those whose layers read all earlier ones.
-GROWING = ("attnres",)
-#: Layers that the others are planned with, in equal steps; the third only for those that grow.
-FEW = (2, 4, 6)
-#: Files of the model -> what their kernels are called, the first that fits.
-GROUPS = (
-    ("ffn/", "activation of the FFN"),
-    ("positions/", "rotary positions"),
-    ("next_token_loss.py", "loss"),
-    ("norms/", "norms and the residual stream"),
-    ("residual/", "norms and the residual stream"),
-    ("placement/", "norms and the residual stream"),
-    ("mixers/", "queries, keys, values and heads"),
-    ("query_key/", "queries, keys, values and heads"),
-    ("values/", "queries, keys, values and heads"),
-    ("output/", "queries, keys, values and heads"),
-    ("projections/", "queries, keys, values and heads"),
-    ("fused_linear.py", "weights to bfloat16, gradients to float32"),
-    ("cpu_matmul.py", "weights to bfloat16, gradients to float32"),
-)
+#: Layers that the others are planned with, in equal steps; the third only where layers read all earlier ones.
+FEW, GROWING = (2, 4, 6), "attnres"
+#: Machine of config/machines.yaml -> bytes a second, and operations a second of products, flash attention and kernels
+#: of ours that it is estimated to do. The vendors' peaks are 3.35, 4.8 and 2.0 TB/s, 989, 989 and 312 TFLOP/s.
+RATES = {
+    "h100": {"bytes": 2.8e12, "products": 620e12, "flash": 250e12, "ours": 150e12},
+    "h200": {"bytes": 4.0e12, "products": 620e12, "flash": 250e12, "ours": 150e12},
+    "a100": {"bytes": 1.7e12, "products": 240e12, "flash": 140e12, "ours": 90e12},
+}
+FLASH = {"_scaled_dot_product_flash_attention": 2, "_scaled_dot_product_flash_attention_backward": 5}
+#: Bytes of a step's update over those of the parameters: clipping reads gradients twice and writes them once, fused
+#: AdamW reads and writes parameters, gradients and both moments.
+UPDATE = 3 + 8
 
 
-def group(kind: str, files: Iterable[str]) -> str:
-    """What a kernel is for."""
-    if kind in ("flash", "ours"):
-        return "attention" if kind == "flash" else "attention by our kernels"
-    if kind == "product":
-        return "matrix products"
-    return next((name for start, name in GROUPS if any(file.startswith(start) for file in files)), "other")
+class _PlannedError(Exception):
+    """Raised where the compiled step would run."""
 
 
-def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
-    """Group -> its kernels, bytes, operations and estimated seconds on each machine, kernel by kernel."""
-    from benchmarks.fake_device.machine_rates import COUNTED, RATES, seconds_on
+def plan_kernels(spec: RunSpec, sequences: int, *, layers: int | None = None) -> dict[str, float]:
+    """Kernels of one micro-batch's forward and backward pass, bytes that they move, and seconds on each machine."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
-    groups: dict[str, dict[str, float]] = {}
-    for kernel in kernels:
-        entry = groups.setdefault(group(kernel.kind, kernel.files), dict.fromkeys(COUNTED, 0.0))
-        entry["kernels"] += 1
-        entry["bytes"] += kernel.bytes
-        entry["operations"] += kernel.operations
-        for name, rates in RATES.items():
-            entry[seconds_on(name)] += kernel.seconds(rates)
-    return groups
+    from benchmarks.fake_device.fake_step import DEVICE, stand_ins
+    from plumbline.model.decoder import Decoder
+    from plumbline.model.numerics import autocast, set_numerics
+
+    model_spec = spec.model if layers is None else spec.model.resize(layers=layers)
+    kernels: list[tuple[str, int, int]] = []
+    set_numerics(DEVICE)
+    torch._dynamo.reset()
+    with FakeTensorMode(allow_non_fake_inputs=True), stand_ins(launch=True), _planning(kernels):
+        with DEVICE:
+            model = Decoder(model_spec)
+            tokens_BT = torch.zeros(sequences, model_spec.context, dtype=torch.long)
+        compiled = torch.compile(model, fullgraph=True, dynamic=False)
+        try:
+            with autocast(spec.train.precision, DEVICE):
+                compiled(tokens_BT, loss=True)
+        except _PlannedError:
+            pass
+    result = {"kernels": len(kernels), "bytes": sum(moved for _, moved, _ in kernels)}
+    for machine, rates in RATES.items():
+        seconds = (max(moved / rates["bytes"], operations / rates[kind]) for kind, moved, operations in kernels)
+        result[f"seconds_{machine}"] = sum(seconds)
+    return result
+
+
+@contextmanager
+def _planning(kernels: list[tuple[str, int, int]]) -> Iterator[None]:
+    """Let Inductor come as far as its plan of kernels: their kind, bytes and operations. What would compute constants,
+    or try patterns, on the device is left out: fused attention is an operator already, and nothing is padded."""
+    import torch
+    from torch._inductor import config, ir
+    from torch._inductor.fx_passes import fuse_attention, misc_patterns, pad_mm
+    from torch._inductor.graph import GraphLowering
+    from torch._inductor.scheduler import NopKernelSchedulerNode, Scheduler
+
+    def plan(graph: GraphLowering) -> Any:
+        graph.scheduler = Scheduler(graph.operations)
+        for node in graph.scheduler.nodes:  # but for memory alone, or one of several results of a kernel
+            if not isinstance(node, NopKernelSchedulerNode) and not isinstance(node.node, ir.MultiOutput):
+                kernels.append(_describe(node))
+        return SimpleNamespace(call=run, runner=None, key="", __file__="")
+
+    def run(arguments: Any) -> Any:
+        raise _PlannedError
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(GraphLowering, "compile_to_module", plan))
+        stack.enter_context(patch.object(torch.version, "cuda", "12.8"))
+        for module, name in (
+            (fuse_attention, "_sfdp_init"),
+            (misc_patterns, "_misc_patterns_init"),
+            (pad_mm, "_pad_mm_init"),
+        ):
+            stack.enter_context(patch.object(module, name, lambda *arguments, **keywords: None))
+        caches = {"fx_graph_cache": False, "force_disable_caches": True}
+        stack.enter_context(config.patch(**caches, joint_graph_constant_folding=False, compile_threads=1))
+        lowering = torch._functorch.config.patch
+        stack.enter_context(lowering(force_non_lazy_backward_lowering=True, enable_autograd_cache=False))
+        yield
+
+
+def _describe(node: Any) -> tuple[str, int, int]:
+    """Kind, bytes and operations of a kernel of the plan, from the scheduler's node."""
+    from torch._inductor import ir
+
+    parts = [part for part in node.get_nodes() if getattr(part, "node", None) is not None]
+    origins = [origin for part in parts for origin in part.node.get_origins()]
+    moved, kind, operations = int(node.get_read_write_buffers_sizes()), "products", 0
+    launched = next((part.node for part in parts if isinstance(part.node, ir.UserDefinedTritonKernel)), None)
+    flash = [(name, origin) for origin in origins for name in FLASH if name in str(origin.target).split(".")]
+    if launched is not None:
+        kind, operations = "ours", _count_operations(launched)
+    elif flash:
+        kind, (name, origin) = "flash", flash[0]
+        batch, heads, length, width = origin.args[name.endswith("backward")].meta["val"].shape
+        operations = FLASH[name] * batch * heads * length * (length + 1) * width
+    elif node.is_extern() or node.is_template():
+        operations = int(node.estimate_flops() or 0)
+    return kind, moved, operations
+
+
+def _count_operations(launched: Any) -> int:
+    """The operations of a kernel of ours by `benchmarks.kernel_costs`, over the tiles that it visits."""
+    from benchmarks.kernel_costs import COSTS
+
+    kernel, *_ = launched.get_kernel_and_metadata()
+    batch, heads, length, width = map(int, launched.kwargs["q"].get_size())
+    cost, out = COSTS[kernel.fn.__module__.rpartition(".")[2]], launched.kwargs.get("OUT", heads)
+    products = {
+        "_forward": lambda: cost.forward * out,
+        "_queries": lambda: cost.queries * out,
+        "_keys": lambda: cost.keys * out + cost.keys_per_group * launched.kwargs["GROUPS"],
+    }[kernel.fn.__name__]()
+    return int(batch * length * (length + launched.kwargs["HELD"]) * width * products)
 
 
 def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
-    """A method's totals by group.
-
-    Args:
-        layers: of the model, in place of its own: then nothing is multiplied.
-    """
-    from benchmarks.fake_device import method_rows
-    from benchmarks.fake_device.compiled_kernels import plan_kernels
-    from benchmarks.gpu_check import base_scale_specs
-
+    """A method's kernels; `layers` of the model in place of its own, and then nothing is multiplied."""
     spec = base_scale_specs.runs("paper")[name]
     if layers is not None or name in WHOLE:
-        result = {"method": name, "planned": "whole", "groups": totals(plan_kernels(spec, sequences, layers=layers))}
-        return result | ({"update": update(spec, sequences, layers)} if name == method_rows.BASELINE else {})
-    counts = FEW if name.split(".")[0] in GROWING else FEW[:2]
-    tables = [totals(plan_kernels(spec, sequences, layers=count)) for count in counts]
-    plan = f"with {', '.join(map(str, counts[:-1]))} and {counts[-1]} layers"
-    return {"method": name, "planned": plan, "groups": extrapolate(tables, spec.model.layers)}
+        return {"method": name, "planned": "whole"} | plan_kernels(spec, sequences, layers=layers)
+    counts = FEW if name.split(".")[0] == GROWING else FEW[:2]
+    plans = [plan_kernels(spec, sequences, layers=count) for count in counts]
+    planned = f"with {', '.join(map(str, counts[:-1]))} and {counts[-1]} layers"
+    return {"method": name, "planned": planned} | extrapolate(plans, spec.model.layers)
 
 
-def update(spec: RunSpec, sequences: int, layers: int | None) -> dict[str, Any]:
-    """What the page needs of an uncompiled step: its update, which is not a part of the plan, and its passes' time."""
-    from benchmarks.fake_device import method_rows
-    from benchmarks.fake_device.fake_step import FakeStep
-
-    counts = method_rows.count_step(FakeStep(spec, sequences, layers=layers))
-    return {name: counts[name] for name in ("seconds", "update_bytes", "update_seconds", "parameter_bytes")}
-
-
-def extrapolate(tables: list[dict[str, dict[str, float]]], layers: int) -> dict[str, dict[str, float]]:
-    """Totals of so many layers from those of `FEW`: by the straight line through two, the parabola through three."""
+def extrapolate(plans: list[dict[str, float]], layers: int) -> dict[str, float]:
+    """Numbers of so many layers from those of `FEW`: by the straight line through two, the parabola through three."""
     steps = (layers - FEW[0]) / (FEW[1] - FEW[0])
-    scaled: dict[str, dict[str, float]] = {}
-    for kind, entry in tables[-1].items():
-        scaled[kind] = {}
-        for key in entry:
-            first, second, *more = (table.get(kind, {}).get(key, 0.0) for table in tables)
-            bend = more[0] - 2 * second + first if more else 0.0
-            scaled[kind][key] = first + steps * (second - first) + steps * (steps - 1) / 2 * bend
+    scaled = {}
+    for key in plans[0]:
+        first, second, *more = (plan[key] for plan in plans)
+        bend = more[0] - 2 * second + first if more else 0.0
+        scaled[key] = first + steps * (second - first) + steps * (steps - 1) / 2 * bend
     return scaled
+
+
+def add_update(row: dict[str, Any], machine: str) -> float:
+    """Seconds of a micro-batch in a step: its passes, adding its gradients to those before (all but a step's first;
+    both are read, and the sum is written), and its share of the baseline's update."""
+    parameters = 4 * _count_parameters()
+    moved = (3 * (ACCUMULATED - 1) + UPDATE) * parameters / ACCUMULATED
+    return float(row[f"seconds_{machine}"]) + moved / RATES[machine]["bytes"]
+
+
+def _count_parameters() -> int:
+    from plumbline.model.decoder import on_meta
+
+    return sum(value.numel() for value in on_meta(base_scale_specs.runs("paper")[BASELINE].model).parameters())
+
+
+def relative(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Machine -> method -> its micro-batch in a step over the baseline's."""
+    baseline = next(row for row in rows if row["method"] == BASELINE)
+    return {
+        machine: {row["method"]: add_update(row, machine) / add_update(baseline, machine) for row in rows}
+        for machine in RATES
+    }
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The baseline's MFU, and methods next to it."""
+    spec, study = base_scale_specs.runs("paper")[BASELINE].model, study_config.load("transfer", "paper")
+    baseline, peak = next(row for row in rows if row["method"] == BASELINE), 1e12 * machines.load("h100").peak_tflops
+    shares = [
+        f"{100 * count_operations(spec, sequences=SEQUENCES, causal=causal) / seconds / peak:.0f} %"
+        for seconds in (baseline["seconds_h100"], add_update(baseline, "h100"))
+        for causal in (False, True)
+    ]
+    ratios = relative(rows)
+    lines = [
+        (
+            study.label(row["method"]), round(row["kernels"]), row["bytes"] / 1e9, 1e3 * row["seconds_h100"],
+            *(f"{ratios[machine][row['method']]:.2f}" for machine in RATES), row["planned"],
+        )
+        for row in rows
+    ]  # fmt: skip
+    rates = "; ".join(
+        f"{name.upper()}: {each['bytes'] / 1e12:g} TB/s, {each['products'] / 1e12:g} TFLOP/s, {each['flash'] / 1e12:g} "
+        f"in flash attention and {each['ours'] / 1e12:g} in our kernels"
+        for name, each in RATES.items()
+    )
+    text = f"""\
+# What compiled steps take next to the baseline's, on a GPU that is not there
+
+Inductor's own plan of kernels and its count of what each moves, for the transfer study's base scale ({SEQUENCES} \
+sequences of {spec.context} tokens, bfloat16), made with fake tensors on a faked H100; no code was compiled or run \
+(`python -m benchmarks.fake_device.compiled_step`). **No time here was measured**: a kernel takes as long as its bytes \
+or its operations, whichever is longer ({rates}).
+
+The baseline's forward and backward pass is {shares[0]} of an H100's peak ({PAIRS} of query and key, as a plan \
+counts; {shares[1]} by the visible ones alone). In a step of {ACCUMULATED} micro-batches, with adding gradients and \
+the update, a micro-batch is {shares[2]} ({shares[3]} by the visible pairs).
+
+One forward and backward pass each; the columns *step, of the baseline's* have additions and the update besides, and \
+are where `relative_step_time` of `config/machines.yaml` is from. Planned whole, or with few layers, of which what a \
+layer adds was multiplied. `make gpu-check` measures these steps on a device.
+"""
+    heads = (f"step, of the baseline's: {name.upper()}" for name in RATES)
+    return "\n".join([text, *table(("method", "kernels", "GB moved", "ms on an H100", *heads, "planned"), lines), ""])
 
 
 def main() -> int:
@@ -126,32 +255,21 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--methods", nargs="+", metavar="METHOD", help="default: the study's twenty, and three variants"
-    )
+    usual = [*base_scale_specs.methods(), *VARIANTS]
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", default=usual, choices=base_scale_specs.runs("paper"))
     parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
-    parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
-    parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; plan nothing")
     options = parser.parse_args()
     absent_cuda.enter()
-    from benchmarks.fake_device import compiled_page
-    from benchmarks.gpu_check import base_scale_specs
-
-    names = options.methods or [*base_scale_specs.methods(), *VARIANTS]
-    specs = base_scale_specs.runs("paper")
-    if unknown := sorted(set(names) - set(specs)):
-        raise command_line.PlumblineError(f"--methods {' '.join(unknown)}: there are {', '.join(specs)}")
-    rows = (
-        [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if options.write_page_only else []
-    )
-    for name in [] if options.write_page_only else names:
-        rows.append(row(name, options.sequences, options.layers))
-        output = (json.dumps(rows[-1]), sys.stdout) if options.json else (name, sys.stderr)
-        print(output[0], file=output[1], flush=True)
+    rows = []
+    for name in options.methods:
+        rows.append(row(name, SEQUENCES, options.layers))
+        print(
+            json.dumps(rows[-1]) if options.json else name, file=sys.stdout if options.json else sys.stderr, flush=True
+        )
     if not options.json:
         ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-        PAGE.write_text(compiled_page.page(rows, options.sequences), encoding="utf-8")
+        PAGE.write_text(page(rows), encoding="utf-8")
     return 0
 
 

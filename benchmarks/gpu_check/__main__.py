@@ -1,10 +1,10 @@
-"""What a GPU does with Plumbline: correctness, speed next to its floors and to others, and runs, ten minutes a call.
+"""What a GPU does with Plumbline: correctness, speed next to what the device reaches, training steps.
 
-    make gpu-check                                                      # on a machine with a GPU; again: goes on
+    make gpu-check                                                      # on a machine with a GPU; again: continues
     python -m benchmarks.gpu_check --minutes 60                         # the same with more time
     python -m benchmarks.gpu_check --out NEW --continue-from OLD        # the same, from what a call left in OLD
-    python -m benchmarks.gpu_check --out NEW/gpu_check_x.json --write-page-only # only the page, of what is there
-    python -m benchmarks.gpu_check --device cpu --sizes tiny            # a rehearsal without a GPU, some minutes
+    python -m benchmarks.gpu_check --write-page-only benchmarks/gpu_check_h100.json  # only the page, of what is there
+    python -m benchmarks.gpu_check --rehearse                           # toy sizes on a processor, some minutes
 
 From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
 order of their worth, each with its seconds (docs/gpu-box.md lists them). Rows are written as they come into
@@ -19,23 +19,20 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from benchmarks.gpu_check.call_settings import SIZES, SectionCall
-from benchmarks.gpu_check.measured_rows import NOT_HERE, MeasuredRows
-from benchmarks.gpu_check.output_folders import RUNS
-from benchmarks.gpu_check.results_page import page
-from benchmarks.gpu_check.run_sections import conduct
-from benchmarks.gpu_check.sections import FIRST_CALL, FIRST_MINUTES, MODULES, ORDER, SECOND_CALL, SECONDS
+from benchmarks.gpu_check import measured_rows, results_page
+from benchmarks.gpu_check.measured_rows import State
+from benchmarks.gpu_check.run_sections import run_sections
+from benchmarks.gpu_check.section_call import RUNS
+from benchmarks.gpu_check.sections import ANOTHER_LOAN, FIRST_MINUTES, SECTIONS
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_text
 
-FOLDER = Path("benchmarks")
 
-
-def machine(device: str) -> dict[str, object]:
+def describe_machine(device: str) -> dict[str, Any]:
     """The machine, asked of a process of its own: this one never takes memory of the device.
 
     Raises:
@@ -48,165 +45,105 @@ def machine(device: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-def place(setting: SectionCall, device: str, out: Path | None = None) -> Path:
+def find_place(device: str, out: Path | None, *, rehearsal: bool) -> Path:
     """Where the state lies: by the device's name, so that two devices never share one; rehearsals where git ignores.
-    `out` is another folder, or the file itself."""
-    if out is not None and out.suffix == ".json":
-        return out
-    if setting.rehearsal:
-        return (out or FOLDER / "runs") / f"gpu_check_{setting.device}_{setting.sizes}.json"
-    short = re.sub(r"[^a-z0-9]+", "_", device.lower().replace("nvidia", "")).strip("_")
-    return (out or FOLDER) / f"gpu_check_{short}.json"
-
-
-def copy_earlier_call(folder: Path, path: Path, call: dict[str, object]) -> None:
-    """Copy what an earlier call left that goes on in `path`, unless that is there: JSON last, so that what belongs to
-    it is there. Files of other devices stay where they are.
 
     Raises:
-        PlumblineError: there is no such folder, or what lies there cannot be gone on with.
+        PlumblineError: there is a file where a folder is needed.
+    """
+    folder = out or Path("benchmarks/runs" if rehearsal else "benchmarks")
+    parent = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not parent.is_dir():
+        raise PlumblineError(f"--out: {parent} is a file; name a folder")
+    short = re.sub(r"[^a-z0-9]+", "_", device.lower().replace("nvidia", "")).strip("_")
+    return folder / f"gpu_check_{'rehearsal' if rehearsal else short}.json"
+
+
+def copy_earlier_call(folder: Path, path: Path) -> None:
+    """Copy what an earlier call on this device left, unless there is something already: JSON last, so that what belongs
+    to it is there. Files of other devices stay where they are.
+
+    Raises:
+        PlumblineError: there is no such folder, or what lies there is not a state of the check.
     """
     if not folder.is_dir():
         raise PlumblineError(
             f"--continue-from {folder}: no such folder; in a first call leave it out, or name an empty one"
         )
-    if path.exists():
-        print(f"--continue-from {folder}: nothing is taken, {path} is there and is gone on with", flush=True)
+    if path.exists() or not (folder / path.name).exists():
+        why = f"{path} is there" if path.exists() else f"no {path.name}, nothing was measured before"
+        print(f"--continue-from {folder}: nothing is taken, {why}", flush=True)
         return
-    own = re.compile(rf"{re.escape(path.stem)}(_({'|'.join(ORDER)})_.*)?\.\w+")
-    there = sorted(folder.glob("gpu_check*"), key=lambda file: (file.suffix == ".json", file.name))
-    own_files = [file for file in there if own.fullmatch(file.name)]
-    untaken = ", ".join(file.name for file in there if file not in own_files)
-    untaken = f"; not taken: {untaken}, of no call on this device" if untaken else ""
-    if folder / path.name not in own_files:
-        print(f"--continue-from {folder}: no {path.name}, nothing was measured before{untaken}", flush=True)
-        return
-    require_same_call(MeasuredRows.read(folder / path.name), call)
-    for file in own_files:
-        if not file.is_file():
-            raise PlumblineError(f"{file}: not a file, as all are that a call leaves; move it away")
-    for file in own_files:
+    measured_rows.read(folder / path.name)
+    own = re.compile(rf"{re.escape(path.stem)}(_({'|'.join(SECTIONS)})_.*)?\.\w+")
+    files = sorted(folder.glob("gpu_check*"), key=lambda file: (file.suffix == ".json", file.name))
+    for file in (file for file in files if own.fullmatch(file.name)):
         atomic_write_bytes(path.parent / file.name, file.read_bytes())
-    print(f"--continue-from {folder}: taken: {', '.join(file.name for file in own_files)}{untaken}", flush=True)
 
 
-def require_same_call(state: MeasuredRows, call: dict[str, object]) -> None:
-    """Nothing, if the state is of calls like this one.
+def open_state(path: Path, machine: dict[str, Any], *, rehearsal: bool) -> None:
+    """Begin the state, or continue it.
 
     Raises:
-        PlumblineError: it is of another device, or of other sizes.
+        PlumblineError: it is of another device.
     """
-    before = state.told()
-    if before != call:
+    state = measured_rows.read(path) if path.exists() else State(rehearsal=rehearsal, machine=machine)
+    if state.device != machine["device"] or state.rehearsal != rehearsal:
         raise PlumblineError(
-            f"{state.path}: measured on {before['device']} at {before['sizes']} sizes, and this call is for "
-            f"{call['device']} at {call['sizes']} ones; name another"
+            f"{path}: measured on {state.device}, and this call is for {machine['device']}; name another"
         )
+    state.machine, commit = machine, str(machine.get("git_commit"))
+    state.commits += [] if commit in state.commits else [commit]
+    measured_rows.write(path, state)
 
 
-def require_writable(path: Path) -> None:
-    """Nothing, if the state can be written.
-
-    Raises:
-        PlumblineError: there is a file where a folder is needed, or a folder where the file is to be.
-    """
-    if path.is_dir():
-        raise PlumblineError(f"--out {path}: a folder; name one without .json at its end, or a file in it")
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    if not there.is_dir():
-        raise PlumblineError(f"--out: {there} is a file; name a folder, or a file that ends in .json")
-
-
-def draw(path: Path) -> Path:
+def write_page(path: Path) -> Path:
     """Write the page of what is recorded; where it is."""
-    state = MeasuredRows.read(path)
-    call = state.told()
-    setting = SectionCall(device=call["kind"], sizes=call["sizes"])
-    atomic_write_text(path.with_suffix(".md"), page(state, setting, MODULES))
+    atomic_write_text(path.with_suffix(".md"), results_page.page(measured_rows.read(path), SECTIONS))
     return path.with_suffix(".md")
 
 
-def arguments() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--sizes", choices=SIZES, default="paper", help="tiny: toy shapes, for a rehearsal")
-    parser.add_argument("--minutes", type=float, default=FIRST_MINUTES, help="of this call; the next one goes on")
-    parser.add_argument("--sections", nargs="+", choices=ORDER, default=(*FIRST_CALL, *SECOND_CALL))
+    parser.add_argument("--rehearse", action="store_true", help="toy sizes on a processor: nothing is measured")
+    parser.add_argument("--minutes", type=float, default=FIRST_MINUTES, help="of this call (default: %(default)s)")
+    usual = [name for name in SECTIONS if name not in ANOTHER_LOAN]
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=usual)
     parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed or found no memory")
     parser.add_argument("--restart", action="store_true", help="forget what was measured before")
-    parser.add_argument("--out", type=Path, help="folder of the files, or the JSON (default: benchmarks/)")
-    parser.add_argument(
-        "--continue-from",
-        type=Path,
-        dest="before",
-        metavar="FOLDER",
-        help="what an earlier call left: go on from its JSON",
-    )
-    parser.add_argument(
-        "--write-page-only", action="store_true", help="measure nothing: draw the page of the JSON that --out is"
-    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the files (default: benchmarks/)")
+    parser.add_argument("--continue-from", type=Path, metavar="FOLDER", help="what an earlier call left: go on from it")
+    parser.add_argument("--write-page-only", type=Path, metavar="JSON", help="measure nothing: write this file's page")
     return parser
 
 
 def main() -> int:
-    options = arguments().parse_args()
+    options = make_parser().parse_args()
     if options.write_page_only:
-        if options.out is None or not options.out.is_file():
-            raise PlumblineError("--write-page-only draws one JSON: name it with --out")
-        print(draw(options.out))
+        print(write_page(options.write_page_only))
         return 0
-    if options.device == "cpu" and options.sizes != "tiny":
-        raise PlumblineError("--device cpu: paper shapes take a processor days; add --sizes tiny for a rehearsal")
     if not options.minutes > 0:
         raise PlumblineError(f"--minutes {options.minutes:g}: nothing is measured in that; give some minutes")
-    setting = SectionCall(device=options.device, sizes=options.sizes)
-    here = machine(options.device)
-    path = place(setting, str(here["device"]), options.out)
-    require_writable(path)
-    usual = place(setting, str(here["device"])).name
-    if options.before is not None and path.name != usual:
-        raise PlumblineError(
-            f"--continue-from goes on in a file of the same name, {usual}: give --out a folder, not {path}"
-        )
-    call: dict[str, object] = {
-        "device": here["device"],
-        "kind": options.device,
-        "sizes": options.sizes,
-        "rehearsal": setting.rehearsal,
-    }
+    device = "cpu" if options.rehearse else "cuda"
+    machine = describe_machine(device)
+    path = find_place(str(machine["device"]), options.out, rehearsal=options.rehearse)
     if options.restart:
         path.unlink(missing_ok=True)
         shutil.rmtree(RUNS, ignore_errors=True)
-    if options.before is not None:
-        copy_earlier_call(options.before, path, call)
-    state = MeasuredRows.read(path)
-    if path.exists():
-        require_same_call(state, call)
-    state.content["told"] = call
-    state.content["machine"] = here
-    commits = state.content.setdefault("commits", [])
-    commits += [] if here.get("git_commit") in commits else [here.get("git_commit")]
-    state.write()
-    if options.retry_failed:
-        state.again()
-    modules = {name: MODULES[name] for name in ORDER if name in options.sections}
+    if options.continue_from is not None:
+        copy_earlier_call(options.continue_from, path)
+    open_state(path, machine, rehearsal=options.rehearse)
+    measured_rows.release(path, retry_failed=options.retry_failed)
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         print(text, flush=True)
-        draw(path)
+        write_page(path)
 
-    beside = replace(setting, beside=str(path.with_suffix("")))
-    whole = conduct(modules, SECONDS, path, beside, 60 * options.minutes, say)
-    written = draw(path)
-    print(written.read_text(encoding="utf-8"))
-    state = MeasuredRows.read(path)
-    lacking = [name for name in modules if state.lacking(name)]
-    print(
-        f"{written}"
-        + (f"; {NOT_HERE}: {', '.join(lacking)}" if lacking else "")
-        + ("" if whole else "; not whole: the same command goes on")
-    )
+    names = [name for name in SECTIONS if name in options.sections]
+    whole = run_sections(names, path, device, 60 * options.minutes, report)
+    print(write_page(path).read_text(encoding="utf-8"))
+    print(f"{path}: {'whole' if whole else 'not whole: the same command continues'}")
     return 0 if whole else EXIT_RUN_AGAIN
 
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.gpu_check.output_folders import INSTALLED, WHEELS
+from benchmarks.gpu_check.section_call import INSTALLED, WHEELS
 
 #: What the check imports and such a machine may lack, as modules.
 NEEDED = ("msgspec",)
@@ -29,9 +29,6 @@ def install() -> None:
     Raises:
         SystemExit: there are none, or no pip, or pip refuses them.
     """
-    for folder in INSTALLED.parent.glob(f"{INSTALLED.name}.*"):
-        if not Path("/proc", folder.name.rpartition(".")[2]).exists():  # of a call that was killed
-            shutil.rmtree(folder, ignore_errors=True)
     if INSTALLED.is_dir():
         return
     wheels = sorted(map(str, WHEELS.glob("*.whl")))
@@ -39,29 +36,18 @@ def install() -> None:
         raise SystemExit(f"error: {WHEELS} has no wheels: unpack the bundle here (make gpu-check-bundle makes it)")
     if importlib.util.find_spec("pip") is None:
         raise SystemExit(
-            f"error: {sys.executable} has no pip: `python3 -m ensurepip --user` brings one without a network, or unzip "
-            f"the wheels of {WHEELS} into a folder and name it in PYTHONPATH"
+            f"error: {sys.executable} has no pip: `python3 -m ensurepip --user` brings one without a network"
         )
-    beside = INSTALLED.with_name(f"{INSTALLED.name}.{os.getpid()}")
+    unfinished = INSTALLED.with_name(f"{INSTALLED.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a call that was killed
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
-    done = subprocess.run([*command, "--no-deps", "--target", str(beside), *wheels])
-    if done.returncode:
-        shutil.rmtree(beside, ignore_errors=True)
-        if platform.machine() != "x86_64":
-            raise SystemExit(
-                f"error: the wheels of {WHEELS} are for x86_64, and this machine is {platform.machine()}: install "
-                f"{' and '.join(NEEDED)} here, and call this again"
-            )
+    if subprocess.run([*command, "--no-deps", "--target", str(unfinished), *wheels]).returncode:
         version = ".".join(map(str, sys.version_info[:2]))
         raise SystemExit(
-            f"error: pip takes none of {WHEELS} here; for this Python: make gpu-check-bundle FOR={version}"
+            f"error: pip takes none of {WHEELS} here, which are for x86_64, and this is {platform.machine()}, Python "
+            f"{version}: make gpu-check-bundle FOR={version}; for another processor, install {' '.join(NEEDED)} here"
         )
-    try:
-        beside.rename(INSTALLED)
-    except OSError:
-        if not INSTALLED.is_dir():
-            raise
-        shutil.rmtree(beside)  # another call was first
+    unfinished.rename(INSTALLED)
 
 
 def main() -> None:

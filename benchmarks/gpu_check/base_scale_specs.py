@@ -1,4 +1,4 @@
-"""The transfer study's base scale, which sections measure at: read once a process."""
+"""Reads the transfer study's base scale, which sections measure at: once a process."""
 
 from __future__ import annotations
 

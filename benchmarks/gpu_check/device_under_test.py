@@ -1,4 +1,4 @@
-"""The device under test: what it is, and how its work is timed."""
+"""Describes the device under test, and times its work."""
 
 from __future__ import annotations
 
@@ -11,41 +11,45 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from benchmarks.gpu_check.output_folders import TOLD
+from benchmarks.gpu_check.section_call import PACKED, SectionCall
 
-PACKAGES = ("triton", "flash-attn")
+#: Distributions that matter to the numbers, where they are installed.
+PACKAGES = ("triton", "flash-attn", "flash_attn_3")
 
 
 def describe(kind: str) -> dict[str, Any]:
     """The machine for the head of the page: device, driver, versions, commit, and the peak that is stated for it.
 
     Raises:
-        PlumblineError: `cuda` is asked for and torch sees none.
+        PlumblineError: `cuda` is wanted, and torch sees none.
     """
     import torch
 
-    from benchmarks.machine_description import describe as line
+    from benchmarks.machine_description import describe as describe_host
     from plumbline.core.errors import PlumblineError
+    from plumbline.core.numeric_environment import list_recorded
     from plumbline.core.provenance import code_sha256, describe_code
 
-    facts = {"device": "processor", "host": line(), **describe_code()}
-    if facts.get("git_commit") is None and TOLD.is_file():
-        packed = json.loads(TOLD.read_text(encoding="utf-8"))["code"]
+    facts = {"device": "processor", "host": describe_host(), **describe_code()}
+    if facts.get("git_commit") is None and PACKED.is_file():
+        packed = json.loads(PACKED.read_text(encoding="utf-8"))["code"]
         changed = packed.pop("code_sha256", None) != code_sha256()
         facts |= {"code_from": "a bundle", **packed} | ({"git_dirty": True} if changed else {})
-    facts |= {name: version for name in PACKAGES if (version := _version(name))}
+    for name in PACKAGES:
+        try:
+            facts[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    facts |= list_recorded()
     if kind == "cpu":
         return facts
     if not torch.cuda.is_available():
-        raise PlumblineError("--device cuda: torch sees no CUDA device here; --device cpu --sizes tiny rehearses")
+        raise PlumblineError("torch sees no CUDA device here; --rehearse needs none")
     properties = torch.cuda.get_device_properties(0)
-    facts |= {
-        "device": properties.name,
-        "memory_gib": round(properties.total_memory / 2**30, 1),
-        "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version(),
-        "driver": _driver(),
-    }
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = subprocess.run(["sh", "-c", " ".join(query)], capture_output=True, text=True).stdout.strip()
+    facts |= {"device": properties.name, "memory_gib": round(properties.total_memory / 2**30, 1)}
+    facts |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "driver": driver or None}
     return facts | find_stated_peak(properties.name)
 
 
@@ -60,55 +64,29 @@ def find_stated_peak(name: str) -> dict[str, Any]:
     return {}
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _driver() -> str | None:
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        versions = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout.split()
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return versions[0] if versions else None
-
-
-def milliseconds(call: Callable[[], Any], device: str, *, repeats: int, warmup: int) -> float:
-    """Median time of a call after `warmup` ones: between two events of a GPU, or by a processor's clock."""
+def milliseconds(work: Callable[[], Any], call: SectionCall) -> float:
+    """Median time of some calls after others that are not timed: between two events of a GPU, or by a clock."""
     import torch
 
-    for _ in range(warmup):
-        call()
     timings = []
-    for _ in range(repeats):
-        if device == "cpu":
+    for _ in range(3 if call.rehearsal else 11):
+        if call.rehearsal:
             began = time.perf_counter()
-            call()
+            work()
             timings.append(1e3 * (time.perf_counter() - began))
             continue
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         before.record()
-        call()
+        work()
         after.record()
         after.synchronize()
         timings.append(before.elapsed_time(after))
-    return statistics.median(timings)
+    return statistics.median(timings[1 if call.rehearsal else 3 :])
 
 
-def forget_peak(device: str) -> None:
-    """Count the most memory in use from here on."""
-    if device != "cpu":
-        import torch
-
-        torch.cuda.reset_peak_memory_stats()
-
-
-def peak_gib(device: str) -> float | None:
-    """The most memory that tensors have had; None on a processor, where nobody counts."""
-    if device == "cpu":
+def peak_gib(call: SectionCall) -> float | None:
+    """The most memory that a row's tensors have had; None on a processor, where nobody counts."""
+    if call.rehearsal:
         return None
     import torch
 

@@ -1,4 +1,4 @@
-"""What has been measured so far: one JSON file, written anew, whole, after every row."""
+"""Keeps what has been measured: one JSON file, written anew, whole, after every row."""
 
 from __future__ import annotations
 
@@ -7,131 +7,114 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json
+import msgspec
 
-FORMAT = 1
-#: A row's status. The first three are final: such a row is not measured again unless `again` asks for it.
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_text
+
+#: A row's status. The first three are final: such a row is not measured again unless it is requested.
 MEASURED, FAILED, NO_MEMORY = "measured", "failed", "out of memory"
-#: Begun by a process that has not said how it ended; and begun, saved, to be gone on with by the next call.
-BEGUN, GOES_ON = "begun", "goes on"
-#: How the end of a section begins that cannot be carried out on this machine.
-NOT_HERE = "not to be had here"
+#: Begun by a process that has not said how it ended; and begun, to be continued by the next call.
+BEGUN, CONTINUES = "begun", "continues"
 _FINAL = (MEASURED, FAILED, NO_MEMORY)
 
 
-class MissingOnThisMachine(PlumblineError):
-    """Something is not on this machine that a section needs: the same command would not go on with it."""
+class Row(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One row: how it stands, why, and what was measured."""
+
+    status: str
+    tries: int = 1
+    reason: str = ""
+    took_seconds: float = 0.0
+    values: dict[str, Any] = {}
 
 
-class MeasuredRows:
-    """The rows of all sections, by section and key, and the machine that they were made on."""
+class Section(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A section's rows by key; `planned`: all keys, None before it has begun; `ended`: how, for the reader."""
 
-    def __init__(self, path: Path, content: dict[str, Any]) -> None:
-        self.path, self.content = path, content
+    planned: list[str] | None = None
+    rows: dict[str, Row] = {}
+    ended: str = "not reached yet"
 
-    @classmethod
-    def read(cls, path: Path) -> MeasuredRows:
-        """What stands in the file; nothing where there is none.
-
-        Raises:
-            PlumblineError: it is not a file of this check, or not a whole one.
-        """
-        if not path.exists():
-            return cls(path, {"format": FORMAT, "machine": {}, "sections": {}})
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            is_valid = content["format"] == FORMAT and isinstance(content["machine"], dict) and _sections(content)
-        except (ValueError, TypeError, KeyError, AttributeError, IsADirectoryError):
-            is_valid = False
-        if not is_valid:
-            raise PlumblineError(f"{path}: not a state of this check; move it away, or name another")
-        return cls(path, content)
-
-    def told(self) -> dict[str, Any]:
-        """What the calls were for that wrote it: `device`, `kind`, `sizes`, `rehearsal`.
-
-        Raises:
-            PlumblineError: it does not say.
-        """
-        call = self.content.get("told")
-        if not isinstance(call, dict) or not {"device", "kind", "sizes", "rehearsal"} <= call.keys():
-            raise PlumblineError(f"{self.path}: does not say what it was measured on (told); move it away")
-        return call
-
-    def write(self) -> None:
-        """Replace the file."""
-        atomic_write_json(self.path, self.content)
-
-    def section(self, name: str) -> dict[str, Any]:
-        """A section's entry: `planned` keys, `rows` by key, `ended` in words."""
-        return self.content["sections"].setdefault(name, {"planned": None, "rows": {}, "ended": None})
-
-    def rows(self, name: str, status: str = MEASURED) -> dict[str, dict[str, Any]]:
-        """A section's rows of one status by key, in the order of the plan."""
-        entry = self.section(name)
-        order = entry["planned"] or list(entry["rows"])
-        rows = {key: entry["rows"][key] for key in order if key in entry["rows"]}
-        return {key: row for key, row in rows.items() if row["status"] == status}
-
-    def lacking(self, name: str) -> bool:
-        """Whether the section's last call found that it cannot be carried out on this machine."""
-        return (self.section(name)["ended"] or "").startswith(NOT_HERE)
-
-    def release(self) -> None:
-        """Let rows be begun again in which another call was ended, which says nothing about them: no try is counted."""
-        for entry in self.content["sections"].values():
-            for row in entry["rows"].values():
-                if row["status"] == BEGUN:
-                    row |= {"status": GOES_ON, "tries": row["tries"] - 1, "reason": "its call was ended"}
-        self.write()
-
-    def begun(self, name: str) -> str | None:
-        """The row that a process was at when it ended."""
-        return next(iter(self.rows(name, BEGUN)), None)
-
-    def missing(self, name: str) -> list[str] | None:
-        """Planned rows without a final status; None if nothing is planned yet."""
-        entry = self.section(name)
-        if entry["planned"] is None:
+    @property
+    def missing(self) -> list[str] | None:
+        """Planned rows without a final status."""
+        if self.planned is None:
             return None
-        return [key for key in entry["planned"] if entry["rows"].get(key, {}).get("status") not in _FINAL]
+        return [key for key in self.planned if key not in self.rows or self.rows[key].status not in _FINAL]
 
-    def plan(self, name: str, keys: list[str]) -> None:
-        """What rows there are to be."""
-        self.section(name).update(planned=keys, ended=None)
-        self.write()
-
-    def begin(self, name: str, key: str) -> None:
-        """Say which row is next, before it is: should the process die, its row is known."""
-        before = self.section(name)["rows"].get(key, {})
-        self.section(name)["rows"][key] = before | {"status": BEGUN, "tries": before.get("tries", 0) + 1}
-        self.write()
-
-    def record(self, name: str, key: str, status: str, **values: Any) -> None:
-        """A row's end."""
-        tries = self.section(name)["rows"].get(key, {}).get("tries", 1)
-        measured_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.section(name)["rows"][key] = {"status": status, "tries": tries, "at": measured_at} | values
-        self.write()
-
-    def end(self, name: str, reason: str | None) -> None:
-        """How the section's last call ended; None while it has not."""
-        self.section(name)["ended"] = reason
-        self.write()
-
-    def again(self) -> None:
-        """Forget rows that failed or found no memory, so that they are tried again."""
-        for entry in self.content["sections"].values():
-            entry["rows"] = {key: row for key, row in entry["rows"].items() if row["status"] not in (FAILED, NO_MEMORY)}
-        self.write()
+    def having(self, status: str) -> dict[str, Row]:
+        """Rows of one status by key, in the order of the plan."""
+        order = [*(self.planned or ()), *self.rows]
+        return {
+            key: self.rows[key] for key in dict.fromkeys(order) if key in self.rows if self.rows[key].status == status
+        }
 
 
-def _sections(content: dict[str, Any]) -> bool:
-    """Whether every section has what is read of it."""
-    return all(
-        (entry["planned"] is None or isinstance(entry["planned"], list))
-        and (entry["ended"] is None or isinstance(entry["ended"], str))
-        and all(isinstance(row["status"], str) and isinstance(row["tries"], int) for row in entry["rows"].values())
-        for entry in content["sections"].values()
-    )
+class State(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The rows of all sections, and the machine that they were measured on."""
+
+    rehearsal: bool
+    machine: dict[str, Any]
+    commits: list[str] = []
+    sections: dict[str, Section] = {}
+
+    @property
+    def device(self) -> str:
+        """The name that torch gives it."""
+        return str(self.machine.get("device"))
+
+    def section(self, name: str) -> Section:
+        """A section's entry, made where there is none."""
+        return self.sections.setdefault(name, Section())
+
+    def measured(self, name: str) -> dict[str, dict[str, Any]]:
+        """The values of a section's measured rows by key."""
+        return {key: row.values for key, row in self.section(name).having(MEASURED).items()}
+
+
+def read(path: Path) -> State:
+    """Read a file of the check.
+
+    Raises:
+        PlumblineError: it is not one, or not a whole one.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=State)
+    except (OSError, msgspec.DecodeError) as error:
+        raise PlumblineError(f"{path}: not a state of this check ({error}); move it away, or name another") from None
+
+
+def write(path: Path, state: State) -> None:
+    """Replace the file."""
+    atomic_write_text(path, json.dumps(msgspec.to_builtins(state), indent=1, allow_nan=True))
+
+
+def record(path: Path, section: str, key: str, status: str, **fields: Any) -> None:
+    """Write how a row stands; its beginning is a try, and says which row a process died in."""
+    state = read(path)
+    rows = state.section(section).rows
+    tries = rows[key].tries if key in rows else 0
+    fields.setdefault("tries", tries + 1 if status == BEGUN else tries)
+    rows[key] = Row(status=status, **fields)
+    write(path, state)
+
+
+def release(path: Path, *, retry_failed: bool = False) -> None:
+    """Let rows be begun again in which another call was killed, which says nothing of them and is not a try; and, if
+    requested, those that failed or found no memory."""
+    state = read(path)
+    for section in state.sections.values():
+        for key, row in [*section.rows.items()]:
+            if row.status == BEGUN:
+                section.rows[key] = Row(status=CONTINUES, tries=row.tries - 1, reason="its call was killed")
+            elif retry_failed and row.status in (FAILED, NO_MEMORY):
+                del section.rows[key]
+    write(path, state)
+
+
+def end(path: Path, name: str, reason: str) -> None:
+    """Write how a section ended."""
+    state = read(path)
+    state.section(name).ended = f"{reason} ({time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())})"
+    write(path, state)

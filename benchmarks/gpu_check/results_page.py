@@ -1,49 +1,49 @@
-"""The Markdown of what is recorded."""
+"""Writes the Markdown of what is measured: a table for each section, whose columns are the values of its rows."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.gpu_check.call_settings import SectionCall
-from benchmarks.gpu_check.measured_rows import FAILED, GOES_ON, NO_MEMORY, MeasuredRows
+from benchmarks.gpu_check.measured_rows import CONTINUES, FAILED, NO_MEMORY, State
+from benchmarks.gpu_check.section_call import REHEARSAL
+from benchmarks.gpu_check.sections import Section
+
+#: A row's milliseconds, and the value by which rows are compared: with the first of the same group.
+MS, GROUP, OVER_FIRST = "ms", "group", "over the first of its group"
 
 
-def page(state: MeasuredRows, setting: SectionCall, modules: Mapping[str, str]) -> str:
-    """All sections (name -> module), rows that have no numbers named with their reasons."""
-    machine = state.content["machine"]
-    rehearsal = setting.rehearsal
-    lines = [f"# GPU check, {machine.get('device', 'unknown device')}", ""]
-    if rehearsal:
-        lines += [f"**This is a {rehearsal}.**", ""]
-    lines += ["; ".join(f"{key} {value}" for key, value in machine.items() if value is not None) + ".", ""]
-    commits = state.content.get("commits", [])
-    if len(commits) > 1:
-        lines += [f"Rows were measured at the commits {', '.join(str(commit) for commit in commits)}.", ""]
-    lines += [f"`{command(setting)}`", ""]
-    for name, module in modules.items():
-        section = importlib.import_module(module)
-        lines += [f"## {section.TITLE}" + (f" ({rehearsal})" if rehearsal else ""), ""]
-        body = section.page(state)
-        lines += [*body, ""] if body else []
-        lines += [*_standing(state, name), ""]
+def page(state: State, sections: Mapping[str, Section]) -> str:
+    """All sections; rows that have no numbers are named with their reasons."""
+    mark = f" ({REHEARSAL})" if state.rehearsal else ""
+    facts = "; ".join(f"{key} {value}" for key, value in state.machine.items() if value is not None)
+    lines = [f"# GPU check, {state.device}{mark}", "", f"{facts}.", ""]
+    if len(state.commits) > 1:
+        lines += [f"Rows were measured at the commits {', '.join(state.commits)}.", ""]
+    lines += [f"`{'python -m benchmarks.gpu_check --rehearse' if state.rehearsal else 'make gpu-check'}`", ""]
+    for name, section in sections.items():
+        lines += [f"## {section.title}{mark}", "", *_rows(state.measured(name))]
+        lines += [*_standing(state, name, section.seconds), ""]
     return "\n".join(lines)
 
 
-def command(setting: SectionCall) -> str:
-    """How such a page is made."""
-    if setting.rehearsal is None:
-        return "make gpu-check"
-    return f"python -m benchmarks.gpu_check --device {setting.device} --sizes {setting.sizes}"
+def _rows(measured: dict[str, dict[str, Any]]) -> list[str]:
+    firsts: dict[str, float] = {}
+    rows = {}
+    for key, values in measured.items():
+        shown = {name: value for name, value in values.items() if name != GROUP and not isinstance(value, list | dict)}
+        if GROUP in values:
+            shown[OVER_FIRST] = values[MS] / firsts.setdefault(values[GROUP], values[MS])
+        rows[key] = shown
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    body = [[key, *(row.get(column) for column in columns)] for key, row in rows.items()]
+    return [*table(["row", *columns], body), ""] if body else []
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
-    """A table, columns of numbers to the right; None is a dash. Without rows: nothing."""
+    """A table, columns of numbers to the right; None is a dash."""
     head, body = list(columns), [list(row) for row in rows]
-    if not body:
-        return []
-    right = [all(value is None or _number(value) for value in column) for column in zip(*body, strict=True)]
+    right = [all(value is None or _is_number(value) for value in column) for column in zip(*body, strict=True)]
     marks = ["---:" if numbers else "---" for numbers in right]
     lines = (head, marks, *([_cell(value) for value in row] for row in body))
     return ["| " + " | ".join(line) + " |" for line in lines]
@@ -59,26 +59,18 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _standing(state: MeasuredRows, name: str) -> list[str]:
-    """How far the section is, and the rows that have no numbers."""
-    entry = state.section(name)
-    planned, missing = entry["planned"], state.missing(name)
-    if planned is None:
-        return [f"Not measured: {entry['ended'] or 'not reached yet'}."]
-    lines = [
-        f"Finished, {len(planned)} rows."
-        if not missing
-        else f"{len(planned) - len(missing)} of {len(planned)} rows; {entry['ended']}."
-    ]
-    if ahead := entry.get("ahead"):
-        lines.append(
-            f"{ahead['rows']} rows were compiled ahead by {ahead['processes']} processes side by side, in "
-            f"{ahead['seconds']:.0f} s" + (f"; {ahead['unfinished']} did not finish." if ahead["unfinished"] else ".")
-        )
-    for status in (NO_MEMORY, FAILED, GOES_ON):
-        lines += [f"- {status}: {key}: {row.get('reason', '')}" for key, row in state.rows(name, status).items()]
+def _standing(state: State, name: str, seconds: float) -> list[str]:
+    """How far the section is, in how many of its seconds, and the rows that have no numbers."""
+    section = state.section(name)
+    if section.planned is None:
+        return [f"Not measured: {section.ended}."]
+    done = len(section.planned) - len(section.missing or ())
+    took = sum(row.took_seconds for row in section.rows.values())
+    lines = [f"{done} of {len(section.planned)} rows, {took:.0f} of {seconds:g} s: {section.ended}."]
+    for status in (NO_MEMORY, FAILED, CONTINUES):
+        lines += [f"- {status}: {key}: {row.reason}" for key, row in section.having(status).items()]
     return lines

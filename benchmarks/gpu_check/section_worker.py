@@ -1,101 +1,145 @@
-"""One section in a process of its own: the rows that are missing, until the time is out.
+"""Carries out one section in a process of its own: the rows that are missing, until the time is out.
 
-    python -m benchmarks.gpu_check.section_worker NAME MODULE --state-file FILE --section-call JSON
+    python -m benchmarks.gpu_check.section_worker NAME --state-file FILE --device cuda --until SECOND [--ahead KEY ...]
 
-Exit codes: 0, every row has its end; 75, out of time or gone on with by the next call; 76, start another process for
-the rest (the device's context is ruined); 1, the section cannot begin, which stands in the state.
+With `--ahead` rows are carried out once and forgotten, as several processes do side by side before the section's own
+rows: Triton and Inductor keep what they compile in folders that processes share, which takes seconds of one core a
+kernel, and a machine with a GPU has many cores.
+
+Exit codes: 0, every row has its end; 75, out of time or continued by the next call; 76, start another process for the
+rest (the device's context is ruined); 1, the section cannot begin.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import importlib
+import os
 import signal
+import subprocess
 import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
-from benchmarks.gpu_check.call_settings import SectionCall
-from benchmarks.gpu_check.compile_ahead import carry_out_ahead
-from benchmarks.gpu_check.measured_rows import (
-    FAILED,
-    GOES_ON,
-    MEASURED,
-    NO_MEMORY,
-    NOT_HERE,
-    MeasuredRows,
-    MissingOnThisMachine,
-)
-from benchmarks.gpu_check.section_processes import end_with_the_call, format_error, free
+from benchmarks.gpu_check import measured_rows
+from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, NO_MEMORY
+from benchmarks.gpu_check.section_call import SectionCall, end_with_the_call
+from benchmarks.gpu_check.sections import Section
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
+#: Of what is left of a section's time, for its processes ahead.
+AHEAD_SHARE = 0.5
 
 
-def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall) -> int:
-    """The exit code."""
-    try:
-        section = importlib.import_module(module)
-        rows = section.rows(setting)
-    except MissingOnThisMachine as error:
-        state.end(name, f"{NOT_HERE}: {error}")
-        return 1
-    except Exception as error:
-        traceback.print_exc()
-        state.end(name, f"failed: {format_error(error)}")
-        return 1
-    state.plan(name, list(rows))
-    missing = state.missing(name) or []
-    # A processor has no kernels to compile.
-    if (processes := getattr(section, "AHEAD", 0)) and missing and setting.device != "cpu":
-        state.section(name)["ahead"] = carry_out_ahead(module, missing, setting, processes)
-        state.write()
-    # What is cut off is begun again from nothing: better not begun. Toy rows are quick.
-    least = 0.0 if setting.rehearsal else getattr(section, "LEAST", 0.0)
-    for key in state.missing(name) or []:
-        if time.time() >= setting.until - least:
+def carry_out(name: str, section: Section, path: Path, call: SectionCall) -> int:
+    """Measure the rows that are missing; the exit code."""
+    rows = section.rows(call)
+    state = measured_rows.read(path)
+    state.section(name).planned = [*rows]
+    measured_rows.write(path, state)
+    missing = state.section(name).missing or []
+    if section.processes and missing and not call.rehearsal:  # a processor has no kernels to compile
+        _carry_out_ahead(missing, section.processes, call)
+    for key in missing:
+        # What is cut off is begun again from nothing: better not begun. Toy rows are quick.
+        if time.time() >= call.until - (0.0 if call.rehearsal else section.least):
             return EXIT_RUN_AGAIN
-        state.begin(name, key)
+        measured_rows.record(path, name, key, BEGUN)
         began = time.monotonic()
         try:
             values = rows[key]()
         except Exception as error:
             traceback.print_exc()
-            status = NO_MEMORY if out_of_memory(error) else FAILED
-            state.record(name, key, status, reason=format_error(error))
+            status = NO_MEMORY if _is_out_of_memory(error) else FAILED
+            measured_rows.record(path, name, key, status, reason=format_error(error))
             # An illegal access leaves a context in which every later call fails.
             if status == FAILED and "CUDA" in str(error):
                 return EXIT_FRESH_PROCESS
             traceback.clear_frames(error.__traceback__)
         else:
-            status = values.pop("status", MEASURED)
-            if status == GOES_ON:  # by itself, which is not a try that has failed
-                values["tries"] = 0
-            state.record(name, key, status, took_seconds=round(time.monotonic() - began, 2), **values)
-            if status == GOES_ON:
+            if values.pop("status", MEASURED) == CONTINUES:  # by itself, which is not a try that has failed
+                measured_rows.record(path, name, key, CONTINUES, tries=0, **values)
                 return EXIT_RUN_AGAIN
-        free()
+            took = round(time.monotonic() - began, 2)
+            measured_rows.record(path, name, key, MEASURED, took_seconds=took, values=values)
+        _free()
     return 0
 
 
-def out_of_memory(error: BaseException) -> bool:
+def _carry_out_ahead(keys: list[str], processes: int, call: SectionCall) -> None:
+    """Have processes go through the rows; those that have not ended in their share of the time are ended."""
+    count = min(processes, len(os.sched_getaffinity(0)), len(keys))
+    command = [sys.executable, *sys.orig_argv[1:], "--ahead"]
+    workers = [subprocess.Popen([*command, *keys[number::count]]) for number in range(count)]
+    limit = time.time() + AHEAD_SHARE * max(call.until - time.time(), 0.0)
+    try:
+        for worker in workers:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.wait(max(limit - time.time(), 0.0))
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    print(f"ahead: {len(keys)} rows by {count} processes", flush=True)
+
+
+def format_error(error: BaseException) -> str:
+    """An error in a line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
     """Whether the device, or the host, has no room (torch's class by name: this file imports no torch)."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return bool(kinds & {"OutOfMemoryError", "MemoryError"}) or "out of memory" in str(error)
 
 
+def _free() -> None:
+    """Give back what the last row has left on the device."""
+    gc.collect()
+    # What is there after the first row is what was imported: half a second to look through, and nothing of it goes.
+    if not gc.get_freeze_count():
+        gc.freeze()
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name")
-    parser.add_argument("module")
+    parser.add_argument("--table", default="benchmarks.gpu_check.sections", help="the module that lists the section")
     parser.add_argument("--state-file", type=Path, required=True)
-    parser.add_argument("--section-call", type=SectionCall.from_json, required=True)
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--until", type=float, required=True)
+    parser.add_argument("--ahead", nargs="+", metavar="KEY")
     options = parser.parse_args()
     # As an exception, so that a row that has started a process of its own can end it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_RUN_AGAIN))
     end_with_the_call()
-    return carry_out(options.name, options.module, MeasuredRows.read(options.state_file), options.section_call)
+    section = importlib.import_module(options.table).SECTIONS[options.name]
+    call = SectionCall(device=options.device, beside=str(options.state_file.with_suffix("")), until=options.until)
+    if options.ahead is None:
+        try:
+            return carry_out(options.name, section, options.state_file, call)
+        except Exception as error:  # of what plans the rows
+            traceback.print_exc()
+            measured_rows.end(options.state_file, options.name, f"failed: {format_error(error)}")
+            return 1
+    rows = section.rows(call, ahead=True)
+    for key in options.ahead:
+        try:
+            rows[key]()
+        except Exception as error:  # its own turn says it
+            print(f"ahead: {key}: {format_error(error)}", flush=True)
+        _free()
+    return 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from plumbline.core import numeric_environment
@@ -34,32 +40,73 @@ def test_what_narrows_float32_is_refused_by_name_with_the_remedy(monkeypatch: py
     numeric_environment.require_wide_products()
 
 
-def test_what_may_change_last_digits_is_recorded_without_folders() -> None:
-    changing = {
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "DNNL_MAX_CPU_ISA": "AVX2",
-        "MKL_CBWR": "COMPATIBLE",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-        "ATEN_CPU_CAPABILITY": "default",
-        "OPENBLAS_CORETYPE": "Haswell",
-        "OMP_NUM_THREADS": "2",
-        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-        "CUBLASLT_WORKSPACE_SIZE": "1",
-        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
-        "TORCH_BLAS_PREFER_CUBLASLT": "1",
-        "TORCHINDUCTOR_EMULATE_PRECISION_CASTS": "1",
-        "NVIDIA_TF32_OVERRIDE": "0",
-        "NCCL_ALGO": "Ring",
-    }
-    harmless = {
-        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
-        "TORCH_LOGS": "+dynamo",
-        "ONEDNN_VERBOSE": "1",
-        "TORCHINDUCTOR_CACHE_DIR": "/home/me/cache",
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
-        "HOME": "/home/me",
-        "PATH": "/usr/bin",
-    }
-    assert numeric_environment.list_recorded(changing | harmless) == dict(sorted(changing.items()))
-    preloaded = numeric_environment.list_recorded({"MKL_OWN_TABLE": "/home/me/one.so:/opt/two.so"})
+#: Families of variables -> some of each, with a value that a shell may have set, and what a run does about it.
+MATRIX = {
+    "ONEDNN_": {"DEFAULT_FPMATH_MODE=TF32": "refused", "MAX_CPU_ISA=AVX2": "recorded", "VERBOSE=1": "harmless"},
+    "DNNL_": {"DEFAULT_FPMATH_MODE=BF16": "refused", "MAX_CPU_ISA=AVX2": "recorded", "VERBOSE=1": "harmless"},
+    "MKL_": {
+        "BLAS_COMPUTE_MODE=FLOAT_TO_BF16": "refused", "CBWR=AVX2": "recorded", "NUM_THREADS=2": "recorded",
+        "ENABLE_INSTRUCTIONS=AVX2": "recorded", "DYNAMIC=0": "recorded", "VERBOSE=1": "harmless",
+    },
+    "NVIDIA_": {"TF32_OVERRIDE=1": "refused", "TF32_OVERRIDE=0": "recorded", "VISIBLE_DEVICES=all": None},
+    "CUBLAS_": {
+        "WORKSPACE_CONFIG=:4096:8": "recorded", "EMULATE_SINGLE_PRECISION=1": "recorded", "LOGINFO_DBG=1": "harmless",
+    },
+    "CUBLASLT_": {"WORKSPACE_SIZE=1": "recorded"},
+    "CUDNN_": {"CONV_WSCAP_DBG=1": "recorded", "LOGLEVEL_DBG=1": "harmless"},
+    "TORCH_": {
+        "ALLOW_TF32_CUBLAS_OVERRIDE=1": "recorded", "BLAS_PREFER_CUBLASLT=1": "recorded",
+        "COMPILE_DISABLE=1": "recorded",
+        "LINALG_PREFER_CUSOLVER=1": "recorded", "MKLDNN_MATMUL_MIN_DIM=8": "recorded", "LOGS=+dynamo": "harmless",
+        "NCCL_ASYNC_ERROR_HANDLING=1": "harmless", "HOME=/x": "harmless",
+    },
+    "TORCHDYNAMO_": {"DISABLE=1": "recorded", "SUPPRESS_ERRORS=1": "recorded"},
+    "TORCHINDUCTOR_": {
+        "EMULATE_PRECISION_CASTS=1": "recorded", "MAX_AUTOTUNE=1": "recorded", "CACHE_DIR=/home/me/cache": "harmless",
+    },
+    "PYTORCH_": {
+        "TENSOREXPR=1": "recorded", "CUDA_ALLOC_CONF=expandable_segments:True": "harmless",
+        "NVML_BASED_CUDA_CHECK=1": "harmless",
+    },
+    "TRITON_": {"F32_DEFAULT=ieee": "recorded", "CACHE_DIR=/x": "harmless"},
+    "OMP_": {"NUM_THREADS=2": "recorded"}, "OPENBLAS_": {"CORETYPE=Haswell": "recorded"},
+    "NCCL_": {"ALGO=Ring": "recorded"}, "ATEN_": {"CPU_CAPABILITY=default": "recorded"},
+    "LD_": {"PRELOAD=libblis.so": "recorded"}, "HOM": {"E=/home/me": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", MATRIX)
+def test_each_variable_is_refused_recorded_or_harmless(family: str) -> None:
+    for setting, outcome in MATRIX[family].items():
+        name, _, value = f"{family}{setting}".partition("=")
+        refused = numeric_environment.explain_refusal({name: value}) is not None
+        recorded = name in numeric_environment.list_recorded({name: value})
+        assert (refused, recorded) == (outcome == "refused", outcome in ("refused", "recorded")), name
+        if outcome in ("harmless", None):
+            assert numeric_environment.find_treatment(name) == outcome, name
+
+
+def test_whatever_torch_reads_of_these_families_has_a_treatment() -> None:
+    """By its Python sources: a new torch may read more."""
+    families = "|".join(family for family in MATRIX if family.startswith(("TORCH", "PYTORCH", "CU", "MKL", "ONEDNN")))
+    pattern = re.compile(rf"""(?:environ\W[^"'\n]*|getenv\(|env_name\w*=)["']((?:{families})[A-Z0-9_]*)["']""")
+    folder = Path(importlib.util.find_spec("torch").origin).parent
+    names = {name for path in folder.rglob("*.py") for name in pattern.findall(path.read_text(errors="replace"))}
+    assert len(names) > 150 and {"TORCHDYNAMO_DISABLE", "TORCHINDUCTOR_MAX_AUTOTUNE"} < names
+    assert [name for name in sorted(names) if numeric_environment.find_treatment(name) is None] == []
+
+
+def test_what_asks_for_tf32_is_set_back() -> None:
+    """Recorded, and without a consequence: torch reads it when it is imported."""
+    program = (
+        "import torch; from plumbline.model.numerics import set_numerics; matmul = torch.backends.cuda.matmul; "
+        "before = matmul.allow_tf32; set_numerics(torch.device('cuda')); print(before, matmul.allow_tf32)"
+    )
+    environment = {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1", "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"], done.stderr
+
+
+def test_what_is_recorded_names_no_folders() -> None:
+    preloaded = numeric_environment.list_recorded({"MKL_OWN_TABLE": "/home/me/one.so:/opt/two.so", "HOME": "/home/me"})
     assert preloaded == {"MKL_OWN_TABLE": "…/one.so:…/two.so"}

@@ -43,7 +43,7 @@ def _serve() -> None:
     from benchmarks.fake_device import absent_cuda
 
     absent_cuda.enter()
-    from benchmarks.fake_device import compiled_kernels, method_rows  # noqa: F401
+    from benchmarks.fake_device import compiled_step, method_rows  # noqa: F401
 
     absent_cuda.enter = lambda: None  # a fork has entered
     for line in sys.stdin:

@@ -16,28 +16,23 @@ from typing import Any
 import pytest
 
 from benchmarks.gpu_check import bare_machine, bundle, device_under_test
-from benchmarks.gpu_check.measured_rows import FAILED, MEASURED
-from benchmarks.gpu_check.output_folders import BEFORE, INSTALLED, TOLD, WHEELS
-from benchmarks.gpu_check.sections import ORDER
+from benchmarks.gpu_check.measured_rows import MEASURED
+from benchmarks.gpu_check.section_call import BEFORE, INSTALLED, PACKED, REHEARSAL, WHEELS
+from benchmarks.gpu_check.sections import SECTIONS
 from plumbline.core import provenance
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
 from tests.conftest import REPOSITORY
 from tests.gpu_check import bare_image
 
-NAME = "gpu_check_cpu_tiny"
+NAME = "gpu_check_rehearsal"
 #: All sections as far as their rows are planned, in one process: what they import at the top and for that.
 PLANS = """
-import importlib
-from benchmarks.gpu_check import __main__, bare_machine, run_sections, section_worker
-from benchmarks.gpu_check.sections import MODULES
-from benchmarks.gpu_check.call_settings import SectionCall
-from plumbline.core.errors import PlumblineError
-for name, module in MODULES.items():
-    try:
-        print(name, len(importlib.import_module(module).rows(SectionCall(device="cpu", sizes="tiny"))))
-    except PlumblineError as error:
-        print(name, error)
+from benchmarks.gpu_check import __main__, bare_machine, run_sections
+from benchmarks.gpu_check.section_call import SectionCall
+from benchmarks.gpu_check.sections import SECTIONS
+for name, section in SECTIONS.items():
+    print(name, len(section.rows(SectionCall(device="cpu"))))
 """
 
 
@@ -72,7 +67,7 @@ def test_every_section_plans_its_rows_on_image_with_wheels(unpacked: Path) -> No
     done = python(unpacked, "-c", f"import sys; sys.path += ['src', '{packages}']{PLANS}")
     assert not done.returncode, done.stderr
     planned = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert tuple(planned) == ORDER and all(number.isdecimal() for number in planned.values())
+    assert [*planned] == [*SECTIONS] and all(number.isdecimal() for number in planned.values())
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
@@ -96,14 +91,14 @@ def test_a_bundle_that_is_too_large_is_not_left(tmp_path: Path, monkeypatch: pyt
 def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     monkeypatch.setattr(bundle, "ROOT", tmp_path)
-    monkeypatch.setattr(provenance, "describe_code", lambda: {"git_commit": "c", "git_dirty": False})
+    monkeypatch.setattr(bundle, "describe_code", lambda: {"git_commit": "c", "git_dirty": False})
     for folder in ("src", "benchmarks", "notes"):
         (tmp_path / folder).mkdir()
     (tmp_path / "notes" / "mine.txt").touch()
-    assert bundle.code() == {"git_commit": "c", "git_dirty": False, "code_sha256": provenance.code_sha256()}
+    assert bundle.describe_commit() == {"git_commit": "c", "git_dirty": False, "code_sha256": provenance.code_sha256()}
     (tmp_path / "src" / "new.py").touch()
     with pytest.raises(PlumblineError, match=r"src/new\.py.*commit"):
-        bundle.code()
+        bundle.describe_commit()
 
 
 def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +108,7 @@ def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monke
     )
     packed = {"git_commit": "c", "git_dirty": False}
     for code_sha256, changed in ((provenance.code_sha256(), False), ("another", True)):
-        atomic_write_json(TOLD, {"code": packed | {"code_sha256": code_sha256}})
+        atomic_write_json(PACKED, {"code": packed | {"code_sha256": code_sha256}})
         description = device_under_test.describe("cpu")
         assert (description["code_from"], description["git_commit"], description["git_dirty"]) == (
             "a bundle",
@@ -122,26 +117,19 @@ def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monke
         )
 
 
-def test_packages_by_several_calls_and_for_each_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second to be done finds the first one's; what a killed call left is removed, and an older Python's kept."""
+def test_packages_are_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed call left is removed, and an older Python's kept."""
     monkeypatch.chdir(tmp_path)
     bare_image.wheel("msgspec", tmp_path / WHEELS)
-    killed = INSTALLED.with_name(f"{INSTALLED.name}.999999999")
-    older = INSTALLED.with_name("cpython-30-x86_64")
-    for folder in (killed, older):
+    older, unfinished = INSTALLED.with_name("cpython-30-x86_64"), INSTALLED.with_name(f"{INSTALLED.name}.unfinished")
+    for folder in (older, unfinished):
         folder.mkdir(parents=True)
-
-    def pip(command: list[str]) -> subprocess.CompletedProcess[bytes]:
-        for folder in (Path(command[command.index("--target") + 1]), INSTALLED):
-            folder.mkdir()
-            (folder / "msgspec").touch()
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", pip)
+    (unfinished / "half").touch()
     bare_machine.install()
     assert (
         set(INSTALLED.parent.iterdir()) == {INSTALLED, older} and f"cpython-3{sys.version_info[1]}-" in INSTALLED.name
     )
+    assert (INSTALLED / "msgspec").is_dir() and not (INSTALLED / "half").exists()
 
 
 def test_the_remedy_is_that_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +137,7 @@ def test_the_remedy_is_that_of_the_machine(tmp_path: Path, monkeypatch: pytest.M
     bare_image.wheel("msgspec", tmp_path / WHEELS)
     monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 1))
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(SystemExit, match=r"x86_64,.*machine.*aarch64"):
+    with pytest.raises(SystemExit, match=r"x86_64, and this is aarch64"):
         bare_machine.install()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="no pip: `python3 -m ensurepip --user` brings"):
@@ -168,12 +156,12 @@ def test_a_rehearsal_from_the_bundle_survives_three_kills(unpacked: Path) -> Non
             (section, key): row
             for section, entry in sections_of_file.items()
             for key, row in entry["rows"].items()
-            if row["status"] == MEASURED and section in (sections or ORDER)
+            if row["status"] == MEASURED and section in (sections or SECTIONS)
         }
 
-    _killed(unpacked, folders[0], unpacked / BEFORE, lambda: len(measured(folders[0], "kernel_accuracy")) >= 5)
+    _killed(unpacked, folders[0], unpacked / BEFORE, lambda: len(measured(folders[0], "accuracy")) >= 5)
     first = measured(folders[0])
-    _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "kernel_block_sizes")) >= 2)
+    _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "blocks")) >= 2)
     second = measured(folders[1])
     assert len(first) < len(second) and first.items() <= second.items()
     _killed(unpacked, folders[2], folders[1], lambda: len(measured(folders[2], "key_norms")) >= 1)
@@ -187,25 +175,18 @@ def test_a_rehearsal_from_the_bundle_survives_three_kills(unpacked: Path) -> Non
     content = json.loads((folders[3] / f"{NAME}.json").read_text())
     planned = {(name, key) for name, entry in content["sections"].items() for key in entry["planned"] or []}
     rows = {(name, key): row for name, entry in content["sections"].items() for key, row in entry["rows"].items()}
-    assert planned == set(rows) == set(last), [row for row in rows.values() if row["status"] == FAILED]
+    assert planned == set(rows) == set(last), [row for row in rows.values() if row["status"] != MEASURED]
+    assert all(row["values"].get("equal", True) for row in rows.values())
     text = (folders[3] / f"{NAME}.md").read_text()
-    assert text in done and text.count("rehearsal on a processor, not a measurement") == 1 + len(ORDER)
+    assert text in done and text.count(REHEARSAL) == 1 + len(SECTIONS)
     archives = {path.name for path in folders[3].glob("*.zip")}
     assert archives == {f"{NAME}_key_norms_{arm}.zip" for arm in ("as_published", "no_decay", "frozen_gains")}
 
 
 def _call(root: Path, out: Path, before: Path) -> subprocess.Popen[str]:
     """The one command line of such a machine, at toy sizes."""
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.gpu_check.bare_machine",
-        "--out",
-        str(out),
-        "--continue-from",
-        str(before),
-    ]
-    command += ["--device", "cpu", "--sizes", "tiny", "--minutes", "60", "--sections", *ORDER]
+    command = [sys.executable, "-m", "benchmarks.gpu_check.bare_machine", "--out", str(out)]
+    command += ["--continue-from", str(before), "--rehearse", "--minutes", "60", "--sections", *SECTIONS]
     environment = bare_image.environment(OMP_NUM_THREADS="1")
     return subprocess.Popen(
         command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True

@@ -50,10 +50,8 @@ ELSEWHERE = {
     "make test": ".ci/run",
     "python3 -m benchmarks.gpu_check.bare_machine --out": BARE,
     "python -m benchmarks.gpu_check --write-page-only": BARE,
-    "python -m benchmarks.gpu_check.fill_step_times":
-        "../gpu_check/test_fill_step_times.py::test_the_plan_goes_by_what_was_measured_and_says_so",
-    "python -m benchmarks.gpu_check.fill_block_choices":
-        "../model/kernels/test_block_choices.py::test_the_fastest_that_kept_its_numbers_is_written",
+    "python -m benchmarks.gpu_check.fill":
+        "../gpu_check/test_fill.py::test_the_plan_goes_by_what_was_measured_and_says_so",
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "plumbline check results/table2.csv --profile slurm": BEFORE,
     "plumbline plan --profile slurm": BEFORE,

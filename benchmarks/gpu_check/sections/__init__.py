@@ -1,31 +1,84 @@
-"""The sections in the order of their worth, with the seconds that each has.
+"""Lists the sections in the order of their worth, with the seconds that each has.
 
 A loan of a device is fifteen minutes in all, its start and the transfers included: one call of nine and a half minutes,
 and a warm one of two and a half. Time that a section leaves goes to the next one that needs it.
 
-A section's file has a `TITLE`, `rows(setting)` and `page(state)`, and may have `AHEAD`, `ahead_rows` and `LEAST`.
-
-- `rows(setting)`: key -> a function without arguments that measures the row and returns its values. It may import
-  torch; what stands at the top of the file may not, since pages are drawn without.
-- `AHEAD`: how many processes carry out its rows once, side by side, before they are measured, on a
-  GPU; `ahead_rows(setting)`: what they carry out in place of `rows`.
-- `LEAST`: seconds that have to be left for a row to be begun.
-- `page(state)`: lines of Markdown from what is recorded.
+A section's module has `rows(call)`: key -> a function without arguments that measures the row and returns its values,
+each a column of the page. Rows with a `group` are compared by their `ms` with the first one of it. A module may have
+`ahead_rows` as well, which are carried out ahead in place of its rows.
 """
 
-#: Minutes of a call -> its sections and their seconds.
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.gpu_check.section_call import SectionCall
+
+Rows = dict[str, Callable[[], dict[str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A section.
+
+    Attributes:
+        seconds: that it has.
+        module: with its rows, which are asked for with `options`.
+        processes: that carry out its rows once, side by side, before they are measured, on a GPU: what they compile is
+            then there.
+        least: seconds that have to be left for a row to be begun.
+    """
+
+    title: str
+    seconds: float
+    module: str
+    processes: int = 0
+    least: float = 0.0
+    options: Mapping[str, Any] | None = None
+
+    def rows(self, call: SectionCall, *, ahead: bool = False) -> Rows:
+        """The rows, or what is carried out ahead of them."""
+        module = importlib.import_module(self.module)
+        rows = getattr(module, "ahead_rows", module.rows) if ahead else module.rows
+        return rows(call, **(self.options or {}))
+
+
+def _blocks(mixers: str, seconds: float, *slots: Mapping[str, Any]) -> Section:
+    title = f"Blocks of the kernels of {mixers}"
+    module, options = f"{__name__}.kernel_blocks", {"slots": slots}
+    return Section(title=title, seconds=seconds, module=module, processes=16, options=options)
+
+
+#: Minutes of a call -> its sections.
 FIRST_MINUTES, SECOND_MINUTES = 9.5, 2.5
 FIRST_CALL = {
-    "device_ceilings": 20.0,
-    "kernel_accuracy": 60.0,
-    "baseline_steps": 120.0,
-    "compiled_method_steps": 200.0,
-    "kernel_block_sizes": 90.0,
+    "ceilings": Section(
+        title="Ceilings of the device, and attention's back ends", seconds=20, module=f"{__name__}.ceilings"
+    ),
+    "accuracy": Section(
+        title="Mixers and back ends against float64", seconds=60, module=f"{__name__}.accuracy", processes=16
+    ),
+    "baseline_steps": Section(
+        title="The baseline's whole step, eager and compiled", seconds=120, module=f"{__name__}.training_steps"
+    ),
+    "method_steps": Section(
+        title="Methods by compiled step of one micro-batch", seconds=200, module=f"{__name__}.method_steps",
+        processes=8, least=15,
+    ),
+    "blocks": _blocks("softpick and selective attention", 90, {"name": "softpick"}, {"name": "selective"}),
+}  # fmt: skip
+SECOND_CALL = {
+    "other_blocks": _blocks(
+        "other mixers", 120, {"name": "softmax_cap"}, {"name": "sigmoid"}, {"name": "softpick", "variant": "original"}
+    )
 }
-SECOND_CALL = {"other_block_sizes": 120.0}
 #: What only another loan has time for, and only who names it gets.
-ANOTHER_LOAN = {"key_norms": 540.0}
-
-SECONDS = FIRST_CALL | SECOND_CALL | ANOTHER_LOAN
-ORDER = tuple(SECONDS)
-MODULES = {name: f"{__name__}.{name}" for name in ORDER}
+ANOTHER_LOAN = {
+    "key_norms": Section(
+        title="key_norms at paper size, on packaged prose", seconds=540, module=f"{__name__}.key_norms", least=120
+    )
+}
+SECTIONS = FIRST_CALL | SECOND_CALL | ANOTHER_LOAN

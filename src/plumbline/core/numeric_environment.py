@@ -35,6 +35,7 @@ TREATMENTS: dict[str, Treatment] = {
     "DNNL_*": "recorded",
     "GOMP_*": "recorded",
     "KMP_*": "recorded",
+    "LD_PRELOAD": "recorded",  # other libraries of products
     "MKL_*": "recorded",
     "NCCL_*": "recorded",
     "OMP_*": "recorded",
@@ -42,6 +43,7 @@ TREATMENTS: dict[str, Treatment] = {
     "OPENBLAS_*": "recorded",
     "PYTORCH_*": "recorded",
     "TORCH_*": "recorded",  # TORCH_ALLOW_TF32_CUBLAS_OVERRIDE among them: every computation here turns TF32 off again
+    "TORCHDYNAMO_*": "recorded",
     "TORCHINDUCTOR_*": "recorded",
     "TRITON_*": "recorded",
     # Places, what is printed, where memory comes from, how processes meet.
@@ -62,6 +64,8 @@ TREATMENTS: dict[str, Treatment] = {
     "PYTORCH_VERSION": "harmless",
     "TORCHINDUCTOR_CACHE_DIR": "harmless",
     "TORCH_COMPILE_DEBUG*": "harmless",
+    "TORCHELASTIC_*": "harmless",
+    "TORCHEXPORT_*": "harmless",
     "TORCH_CPP_LOG_LEVEL": "harmless",
     "TORCH_CUDA_ARCH_LIST": "harmless",
     "TORCH_DISTRIBUTED_DEBUG": "harmless",

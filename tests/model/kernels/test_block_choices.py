@@ -1,25 +1,16 @@
-"""The table of blocks: its defaults, what a measured row changes and where, and how the check fills it."""
+"""The table of blocks: its defaults, and what a measured row changes and where."""
 
 from __future__ import annotations
 
-import ast
-import subprocess
-import sys
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from benchmarks.gpu_check import fill_block_choices
-from benchmarks.gpu_check.call_settings import REHEARSAL
-from benchmarks.gpu_check.measured_rows import MEASURED, MeasuredRows
-from benchmarks.gpu_check.sections.kernel_block_sizes import CHOICES
+from benchmarks.gpu_check.sections.kernel_blocks import CHOICES
 from plumbline.core.errors import PlumblineError
 from plumbline.model.kernels import block_choices, selection
 from plumbline.model.kernels.block_choices import NOT_MEASURED, BlockChoice, row_for
-from tests.conftest import REPOSITORY
 
 DEVICE = "NVIDIA H100 80GB HBM3"
 
@@ -58,59 +49,6 @@ def test_a_compiler_takes_the_look_up_as_it_is(monkeypatch: pytest.MonkeyPatch) 
 
     graph = torch.compile(look_up, backend="eager", fullgraph=True)
     assert graph(torch.zeros(2, 64, dtype=torch.bfloat16)).tolist() == [[16.0] * 64] * 2
-
-
-def row(kernel: str, choice: tuple[int, ...], both: float, **other: Any) -> dict[str, Any]:
-    """A row as the section leaves it."""
-    times = {"forward": both / 3, "both": both}
-    base = {"kernel": kernel, "width": 64, "choice": list(choice), "milliseconds": times, "path": kernel, "equal": True}
-    return base | other
-
-
-def record_rows(path: Path, rows: list[dict[str, Any]], rehearsal: str | None = None) -> MeasuredRows:
-    """What a call of the check leaves."""
-    state = MeasuredRows.read(path)
-    state.content["machine"] = {"device": DEVICE, "git_commit": "0123456789abcdef"}
-    state.content["told"] = {"device": DEVICE, "kind": "cuda", "sizes": "paper", "rehearsal": rehearsal}
-    state.plan("kernel_block_sizes", [str(number) for number in range(len(rows))])
-    for number, values in enumerate(rows):
-        state.record("kernel_block_sizes", str(number), MEASURED, **values)
-    return state
-
-
-def test_the_fastest_that_kept_its_numbers_is_written(tmp_path: Path) -> None:
-    rows = [
-        row("softpick", CHOICES[0], 2.0),
-        row("softpick", (128, 64, 8, 2), 1.5),
-        row("softpick", (64, 64, 4, 2), 1.0, equal=False),
-        row("softpick", (64, 32, 4, 2), 0.5, path="chunked"),
-        row("sigmoid", CHOICES[0], 3.0),
-    ]
-    sigmoid, softpick = fill_block_choices.fastest(record_rows(tmp_path / "gpu_check_x.json", rows))
-    assert (softpick.blocks, softpick.measured) == ((128, 64, 8, 2), "1.5 ms, 0.75 of the default's, commit 01234567")
-    assert (sigmoid.blocks, sigmoid.measured) == (CHOICES[0], "3 ms, 1.00 of the default's, commit 01234567")
-    assert (softpick.device, softpick.widths, softpick.size) == (DEVICE, (64, 64), 2)
-    older = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 64, 8, 2))
-    elsewhere = replace(older, device="A")
-    together = fill_block_choices.merge((older, elsewhere), [sigmoid, softpick])
-    assert together == [elsewhere, sigmoid, softpick]
-    source = Path(block_choices.__file__).read_text()
-    text = fill_block_choices.insert_rows(source, together)
-    space: dict[str, Any] = {"__name__": "filled"}
-    sys.modules["filled"] = type(sys)("filled")  # where a dataclass looks for its module
-    exec(compile(ast.parse(text), "filled", "exec"), space)
-    del sys.modules["filled"]
-    assert [row.blocks for row in space["MEASURED"]] == [row.blocks for row in together]
-    assert fill_block_choices.insert_rows(text, together) == text and space["DEFAULT"]
-    formatted = [sys.executable, "-m", "ruff", "format", "--line-length", "120", "--check", "-"]
-    assert subprocess.run(formatted, input=text, text=True, capture_output=True, cwd=REPOSITORY).returncode == 0
-
-
-def test_a_rehearsal_and_a_check_without_blocks_fill_nothing(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match="rehearsal"):
-        fill_block_choices.fastest(record_rows(tmp_path / "a.json", [row("softpick", CHOICES[0], 1.0)], REHEARSAL))
-    with pytest.raises(PlumblineError, match="no blocks are measured"):
-        fill_block_choices.fastest(record_rows(tmp_path / "b.json", []))
 
 
 def test_rows_of_the_table_are_of_kernels_that_there_are() -> None:

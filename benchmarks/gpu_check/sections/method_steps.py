@@ -1,0 +1,37 @@
+"""Every method's step of one micro-batch at paper size, compiled by shared layers as the trainer does, next to the
+baseline's, which comes first and last, so that what the device's clock does in between can be seen.
+
+A method that the compiler refuses has no row, and is named with the compiler's message: the trainer would go on without
+it. In a rehearsal nothing is compiled, and there are no rows.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from benchmarks.gpu_check import base_scale_specs
+from benchmarks.gpu_check.base_scale_specs import BASELINE
+from benchmarks.gpu_check.section_call import SectionCall
+from benchmarks.gpu_check.sections import Rows, training_steps
+
+#: What is compiled ahead has few layers: all layers share what the first ones need.
+AHEAD_LAYERS = 3
+#: Methods that are estimated to cost most over the baseline, or go through kernels of ours: a call has time for some.
+FIRST = ("attnres", "denseformer", "softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")
+BASELINES = (f"{BASELINE}, first", f"{BASELINE}, last")
+
+
+def rows(call: SectionCall, layers: int | None = None) -> Rows:
+    """The baseline first and last, and each method between."""
+    if call.rehearsal:
+        return {}
+    specs = base_scale_specs.runs(call.preset)
+    methods = dict.fromkeys(name for name in (*FIRST, *base_scale_specs.methods()) if name != BASELINE)
+    take = functools.partial(training_steps.take_steps, way=training_steps.BY_LAYERS, call=call, layers=layers)
+    chosen = {BASELINES[0]: BASELINE} | {name: name for name in methods if name in specs} | {BASELINES[1]: BASELINE}
+    return {key: functools.partial(take, specs[name]) for key, name in chosen.items()}
+
+
+def ahead_rows(call: SectionCall) -> Rows:
+    """The same with few layers."""
+    return rows(call, AHEAD_LAYERS)

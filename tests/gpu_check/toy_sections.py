@@ -1,0 +1,67 @@
+"""Sections of a toy check, without torch: a table for the check's processes, and the module of its rows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu_check.section_call import SectionCall
+from benchmarks.gpu_check.sections import Rows, Section
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch's is called."""
+
+
+def rows(call: SectionCall, name: str) -> Rows:
+    """The rows of one of them."""
+
+    def count(row: str) -> int:
+        """How many times this has been asked of a row, by any process."""
+        with Path(call.beside).with_name(row).open("a") as handle:
+            handle.write(".")
+            return handle.tell()
+
+    def wait() -> dict[str, Any]:
+        if count("waiting") == 1:
+            time.sleep(600)  # the first time longer than any test's patience
+        return {"number": 2}
+
+    def die() -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGKILL)  # as an operating system ends a process that has taken too much
+        return {}
+
+    def refuse(error: Exception) -> dict[str, Any]:
+        raise error
+
+    if name == "broken":
+        raise ImportError("no package of that name")
+    return {
+        "steady": {"first": lambda: {"number": count("first")}},
+        "failing": {
+            "refused": lambda: refuse(ValueError("no such kernel")),
+            "large": lambda: refuse(OutOfMemoryError("tried to allocate")),
+            "killed": die,
+            "after them": lambda: {"number": 7},
+        },
+        "slow": {"quick": lambda: {"number": count("quick")}, "waiting": wait},
+        "ahead": {
+            "first": lambda: {"number": count("first")},
+            "second": lambda: {"number": count("second")},
+            "dies once": lambda: {"number": 2} if count("dying") == 2 else die(),
+        },
+    }[name]
+
+
+def _section(name: str, seconds: float = 20.0, **fields: Any) -> Section:
+    return Section(title=name.title(), seconds=seconds, module=__name__, options={"name": name}, **fields)
+
+
+#: Enough for each of them but the slow one, and no section's time is another's.
+SECTIONS = {
+    "broken": _section("broken"), "failing": _section("failing"), "slow": _section("slow", 3.0),
+    "steady": _section("steady"), "ahead": _section("ahead", processes=16), "late": _section("steady", least=1e6),
+}  # fmt: skip
