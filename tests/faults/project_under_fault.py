@@ -168,6 +168,7 @@ def carry_out(base: Base, step: str, fault: str, folder: Path) -> None:
     """
     cell = define_cell(step, fault)
     paths = {name: long_path(path) for name, path in STEPS[step].items() if isinstance(path, str)}
+    paths.setdefault("placed", paths["product"])
     folder.mkdir(parents=True)
     project = base.copy(folder / "project")
     struck = STEPS[step]["reader"] if cell["how"] in ("swap", "truncate") else step
