@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 from dataclasses import dataclass, field
 from importlib import resources
@@ -14,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from plumbline.core import temporary_files
 from plumbline.core.files import name_in_errors, swap_paths
 from plumbline.project import Project
 from plumbline.report import (
@@ -83,13 +83,10 @@ def build_report(planned: Project, out: Path) -> int:
     """
     results = ResultsOnDisk(project=planned)
     folder = out.parent.resolve()  # where a link leads: the link stays
-    new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    site = ReportSite(results=results, folder=new_folder)
-    try:
-        count = _write_pages(site)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_files.make_folder(folder) as new_folder:
+        count = _write_pages(ReportSite(results=results, folder=new_folder))
         replace_folder(new_folder, folder)
-    finally:
-        shutil.rmtree(new_folder, ignore_errors=True)
     return count
 
 
@@ -164,7 +161,7 @@ def replace_folder(new_folder: Path, folder: Path) -> None:
     if not folder.exists():
         os.replace(new_folder, folder)
     elif not swap_paths(new_folder, folder):
-        gone = new_folder.with_name(f"{new_folder.name}.old")
+        gone = temporary_files.choose_path(folder)
         os.replace(folder, gone)
         try:
             os.replace(new_folder, folder)
