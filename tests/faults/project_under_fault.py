@@ -191,7 +191,9 @@ def carry_out(base: Base, step: str, fault: str, folder: Path) -> None:
         raise CellFailure(f"without the fault it ends with {code}: {output[-1500:]}")
     if others := jobs_by_rule(output).keys() - {struck}:
         raise CellFailure(f"without the fault it carried out {', '.join(sorted(others))} too")
-    before, after = base.digest, digest(project.root)
+    before, after = dict(base.digest), digest(project.root)
+    if cell["how"] == "remove" and not (project.root / paths["fingerprint"]).exists():
+        del before[paths["fingerprint"]]
     if differing := [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]:
         raise CellFailure(f"other bytes than undisturbed: {', '.join(differing[:6])}")
 
