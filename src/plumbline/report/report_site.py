@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from plumbline.core import temporary_files
 from plumbline.core.files import name_in_errors, swap_paths
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import PresetWarning, ReportPage
@@ -87,12 +87,9 @@ def replace_report(out: Path, write: Callable[[Path], int]) -> int:
     """
     folder = out.parent.resolve()  # where a link leads: the link stays
     folder.parent.mkdir(parents=True, exist_ok=True)
-    new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    try:
+    with temporary_files.make_folder(folder) as new_folder:
         count = write(new_folder)
         replace_folder(new_folder, folder)
-    finally:
-        shutil.rmtree(new_folder, ignore_errors=True)
     return count
 
 
@@ -105,7 +102,7 @@ def replace_folder(new_folder: Path, folder: Path) -> None:
     if not folder.exists():
         os.replace(new_folder, folder)
     elif not swap_paths(new_folder, folder):
-        gone = new_folder.with_name(f"{new_folder.name}.old")
+        gone = temporary_files.choose_path(folder)
         os.replace(folder, gone)
         try:
             os.replace(new_folder, folder)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from plumbline.core import fingerprint_file, process_record, provenance
+from plumbline.core import fingerprint_file, process_record, provenance, temporary_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import (
     atomic_write_bytes,
@@ -287,7 +286,8 @@ def replace_folder(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
     """
     folder = folder.absolute()
     make_folder(folder.parent)
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    temporary_files.remove_abandoned(folder.parent)
+    temporary = temporary_files.choose_path(folder)
     temporary.mkdir()
     try:
         yield temporary
