@@ -54,6 +54,11 @@ class ContrastGain:
         return self.statement.target_gain
 
     @property
+    def scale(self) -> tuple[float, float]:
+        """What must be exceeded, and the target; of signs it is even chances that must be."""
+        return (0.5 if self.statement.test == "sign" else self.statement.minimum_gain), self.target
+
+    @property
     def verdict(self) -> str:
         """The contrast's own verdict; `NOT_RUN` while runs are missing."""
         if self.word == MISSING:
