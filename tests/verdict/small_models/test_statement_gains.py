@@ -7,18 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import (
-    NOT_RUN,
-    ContrastGain,
-    choose_rate,
-    compute_gains,
-    join_verdicts,
-)
+from plumbline.results.runs.stated_values import RunValues, choose_rate
 from plumbline.specs.small_file import Statement
 from plumbline.specs.small_runs import StatedRun
 from plumbline.stats.stated_tests import NOT_DECIDED, NOT_SEEN, REVERSED, SEEN
-from tests.results.small_worlds import World, draw, load
+from plumbline.verdict.small_models.statement_gains import (
+    NOT_RUN,
+    ContrastGain,
+    compute_gains,
+    join_verdicts,
+)
+from tests.verdict.small_models.small_worlds import World, draw, load
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
 STATEMENTS = [(study, statement) for study in STUDIES for statement in load(study)[0].statements]

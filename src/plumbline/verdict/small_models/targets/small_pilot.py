@@ -7,15 +7,14 @@ small.yaml before the other runs are made, whatever these gained. So gains are n
 
 from __future__ import annotations
 
-from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import ContrastGain, compute_gains
+from plumbline.results.runs.stated_values import RunValues
 from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_table, number_column, text_column
 from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.study_config import Study
 from plumbline.stats import stated_power
+from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains
 
 POWER, MOST_SEEDS = 0.8, 200
 
@@ -44,7 +43,7 @@ COLUMNS = [
 ]
 
 
-def small_pilot(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
+def small_pilot(frames: RunFrames, study: Study, published: object) -> Table:
     """One row for each contrast of each statement whose test has a noise, at each size."""
     stated = small_file.load_small(study.name, study.root)
     runs = small_runs.list_stated_runs(study.definition, stated, study.root)

@@ -12,15 +12,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
-from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.figures import figure_style
 from plumbline.results.figures.figure_style import BLUE, GREEN, GREY, ORANGE, RED, FigureWithData, with_house_style
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
+from plumbline.results.runs.stated_values import RunValues
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.study_config import Study
 from plumbline.stats.stated_tests import NOT_DECIDED, NOT_SEEN, REVERSED, SEEN
+from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
 
 #: Up to which gain, in units of the target, the axis is linear.
 LINEAR = 2.0
@@ -33,7 +32,7 @@ LETTERS = 44
 
 
 @with_house_style
-def small_gains(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
+def small_gains(frames: RunFrames, study: Study, published: object) -> FigureWithData:
     """A row for each contrast and size, statement by statement from above."""
     stated = small_file.load_small(study.name, study.root)
     runs = small_runs.list_stated_runs(study.definition, stated, study.root)

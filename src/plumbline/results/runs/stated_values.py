@@ -92,6 +92,21 @@ class RunValues:
         return float(rows[_choose_layers(rows["layer"], str(layers), run.spec.model.layers)]["value"].mean())
 
 
+def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:
+    """The rate of the lowest mean loss over an arm's tuning runs at a size; a rate at which one diverges is none.
+
+    None while one is missing, or where no rate trains.
+    """
+    losses: dict[float, list[float]] = {}
+    for run in runs:
+        assert run.rate is not None
+        losses.setdefault(run.rate, []).append(values.read_loss(run.spec.key))
+    if any(values.is_missing(run.spec.key) for run in runs):
+        return None
+    means = {rate: float(np.mean(of_rate)) for rate, of_rate in losses.items() if not np.isnan(of_rate).any()}
+    return min(means, key=means.__getitem__, default=None)
+
+
 def _choose_layers(layer: pd.Series, layers: str, count: int) -> pd.Series:
     """Which rows are of these layers: halves, or the first, middle or last two; `all` has what no layer has, too."""
     half = count // 2

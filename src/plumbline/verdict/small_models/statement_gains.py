@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.run_files import DIVERGED, MISSING
-from plumbline.results.small_models.run_values import NOT_READ, RunValues, Value
+from plumbline.results.runs.stated_values import NOT_READ, RunValues, Value, choose_rate
 from plumbline.specs.small_file import SmallFile, Statement
 from plumbline.specs.small_runs import StatedRun
 from plumbline.stats import stated_power, stated_tests
@@ -96,21 +96,6 @@ def compute_gains(
     chosen = _choose_pilot(statement, mine, values) if pilot else [run for run in mine if not run.tuning]
     numbers = _read(statement, chosen, values)
     return [_test_contrast(statement, size, name, weights, numbers) for name, weights in statement.contrasts.items()]
-
-
-def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:
-    """The rate of the lowest mean loss over an arm's tuning runs at a size; a rate at which one diverges is none.
-
-    None while one is missing, or where no rate trains.
-    """
-    losses: dict[float, list[float]] = {}
-    for run in runs:
-        assert run.rate is not None
-        losses.setdefault(run.rate, []).append(values.read_loss(run.spec.key))
-    if any(values.is_missing(run.spec.key) for run in runs):
-        return None
-    means = {rate: float(np.mean(of_rate)) for rate, of_rate in losses.items() if not np.isnan(of_rate).any()}
-    return min(means, key=means.__getitem__, default=None)
 
 
 def _choose_pilot(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> list[StatedRun]:

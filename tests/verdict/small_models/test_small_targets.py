@@ -23,8 +23,8 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import Table
 from plumbline.specs import small_file, small_runs, study_config, study_parts
 from plumbline.specs.study_config import Study
-from tests.results.small_worlds import draw, load
 from tests.studies.run_files import make_run, write_run
+from tests.verdict.small_models.small_worlds import draw, load
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
 

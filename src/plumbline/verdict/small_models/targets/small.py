@@ -5,15 +5,14 @@ A verdict's words are of this size alone, and never those of a claim.
 
 from __future__ import annotations
 
-from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
+from plumbline.results.runs.stated_values import RunValues
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_table, number_column, text_column
 from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.study_config import Study
+from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
 
 #: What stands below the table.
 NOTES = (
@@ -54,7 +53,7 @@ COLUMNS = [
 ]
 
 
-def small(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
+def small(frames: RunFrames, study: Study, published: object) -> Table:
     """One row for each contrast of each statement at each size."""
     stated = small_file.load_small(study.name, study.root)
     runs = small_runs.list_stated_runs(study.definition, stated, study.root)
