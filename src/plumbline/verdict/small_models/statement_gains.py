@@ -166,7 +166,8 @@ def _test_order(
     own = _read(statement, [run for run in runs if run.tuning and run.rate == 1], values)
     tuned = _read(statement, [run for run in runs if not run.tuning], values)
     read = [value for numbers in (own, tuned) for of_arm in numbers.values() for value in of_arm.values()]
-    views, counts = [], []
+    views: list[list[float]] = []
+    counts = []
     for numbers in (own, tuned):
         means = {arm: [value.number for value in of_arm.values() if not value.word] for arm, of_arm in numbers.items()}
         counts.append(min(len(sample) for sample in means.values()))
@@ -177,7 +178,8 @@ def _test_order(
     sigma, level = (small.noise or {})[statement.noise[size]].sigma, statement.level_of_contrast
     n = (len(statement.tuning.seeds), len(statement.seeds))
     if len(views) == 2:
-        tested = stated_tests.compare_orders(*views, level, spread=statement.spread, sigma=sigma, n=n)
+        first, second = views
+        tested = stated_tests.compare_orders(first, second, level, spread=statement.spread, sigma=sigma, n=n)
     return ContrastGain(
         statement=statement,
         size=size,

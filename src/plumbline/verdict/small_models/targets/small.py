@@ -81,8 +81,9 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
     word = gain.word or "too few seeds"
     outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
 
-    def number(value: float | int | None) -> Cell:
-        return number_cell(value, word, keys)
+    def number(name: str, absent: str = "") -> Cell:
+        """A number of the test, with the word where there is none, or where the test has none (`absent`)."""
+        return number_cell(None if tested is None else getattr(tested, name), word if tested is None else absent, keys)
 
     return {
         "row": Cell(f"{statement.id}/{gain.size}/{gain.contrast}"),
@@ -93,17 +94,17 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
         "below_target": Cell("no number" if tested is None else "yes" if tested.high < gain.target else "no", keys),
         "lacking": Cell(gain.word or "nothing", keys),
         "test": Cell(statement.test),
-        "gain": number(tested and tested.gain),
-        "low": number(tested and tested.low),
-        "high": number(tested and tested.high),
+        "gain": number("gain"),
+        "low": number("low"),
+        "high": number("high"),
         "minimum": Cell(statement.minimum_gain),
         "target": Cell(statement.target_gain),
-        "p": number(tested and tested.p),
-        "p_reversed": number(tested and tested.p_reversed),
+        "p": number("p"),
+        "p_reversed": number("p_reversed"),
         "level": Cell(statement.level_of_contrast),
-        "sigma": number_cell(tested and tested.sigma, word if tested is None else "none", keys),
-        "df": number(tested and tested.df),
-        "power": number(gain.power),
+        "sigma": number("sigma", "none"),
+        "df": number("df"),
+        "power": number_cell(gain.power, word, keys),
         "seeds_stated": Cell(gain.stated),
         **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),

@@ -85,8 +85,8 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
         "statement": Cell(statement.id),
         "contrast": Cell(gain.contrast),
         "test": Cell(statement.test),
-        "sigma": number(tested and tested.sigma),
-        "df": number(tested and tested.df),
+        "sigma": number(None if tested is None else tested.sigma),
+        "df": number(None if tested is None else tested.df),
         "power": number(gain.power),
         "power_low": number(low, "no spread"),
         "power_high": number(high, "no spread"),
@@ -99,7 +99,8 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
 
 def _compute_power(gain: ContrastGain, sigma: float, n: int) -> float:
     statement = gain.statement
-    weights, arms = (1.0,), 1
+    weights: tuple[float, ...] = (1.0,)
+    arms = 1
     if statement.test == "t":
         weights, arms = tuple(statement.contrasts[gain.contrast].values()), len(statement.arms)
     above = statement.target_gain - statement.minimum_gain
