@@ -46,6 +46,8 @@ class RunValues:
         ]
         if MISSING in outcomes:
             return Value(math.nan, keys, MISSING)
+        if measure.over_rates is None and len(runs) > 1:  # no rate is chosen of them
+            return Value(math.nan, keys, DIVERGED if DIVERGED in outcomes else MISSING)
         by_rate = {
             run.rate: self._read_run(measure, run)
             for run, outcome in zip(runs, outcomes, strict=True)
@@ -53,7 +55,7 @@ class RunValues:
         }
         if any(math.isnan(number) for number in by_rate.values()):
             return Value(math.nan, keys, NOT_READ)
-        if DIVERGED in outcomes and (measure.over_rates != "largest_trained" or not by_rate):
+        if DIVERGED in outcomes and (measure.over_rates not in ("lowest", "largest_trained") or not by_rate):
             return Value(math.nan, keys, DIVERGED)
         return Value(_join_rates(measure, by_rate), keys)
 

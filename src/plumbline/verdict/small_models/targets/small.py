@@ -23,7 +23,8 @@ NOTES = (
     "seen (high lies below the target), not decided. A statement with several contrasts is seen if all are, else the "
     "first of reversed, not seen and not decided that one of them is.",
     "not run: a run is missing, and the others are not judged alone. A run that diverged, or of which the number was "
-    "not read, leaves a statement not decided; what its other seeds gained is shown.",
+    "not read, leaves a statement not decided; what its other seeds gained is shown. Where the best rate or the "
+    "largest that trains is asked for, a rate at which a run diverges is neither.",
     "Nothing here is evidence about a model of the paper's size.",
 )
 
