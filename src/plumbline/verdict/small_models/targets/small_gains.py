@@ -96,4 +96,4 @@ def _draw(axes: Axes, drawn: pd.DataFrame, sizes: list[str]) -> None:
     axes.set_xlabel(f"gain with one-sided bounds: 0 must be exceeded, 1 is the target (log beyond ±{LINEAR:g})")
     for word, colour in COLOURS.items():
         axes.plot([], [], color=colour, label=word)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(COLOURS))
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(COLOURS), columnspacing=1, fontsize=7)
