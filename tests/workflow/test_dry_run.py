@@ -53,7 +53,7 @@ def test_what_is_made_on_request_plans_at_every_preset(project: Project, preset:
     for name in STUDIES:
         if study_config.has_preset(name, preset, project.root):
             study = study_config.load(name, preset, project.root)
-            small = {small_runs.SMALL, small_runs.PILOT} if study.small_runs else set()
+            small = {small_runs.SMALL, small_runs.PILOT, small_runs.GAINS} if study.small_runs else set()
             for target in study.definition["targets"].keys() - study.usual_targets.keys() - small:
                 tables.append(f"results/{preset}/{name}/{target}.csv")
                 runs |= {run.key for run in study.group(*study.definition["targets"][target]["runs"])}

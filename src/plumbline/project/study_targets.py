@@ -126,8 +126,10 @@ class StudyTargets:
         )
 
     def has_claims(self, study: str) -> bool:
-        """Whether a study's own paper makes claims (a study that extends another one makes none)."""
-        own = self.configuration.studies[study].code == study
+        """Whether a study's own paper makes claims that a target here speaks to (a study that extends another one makes
+        none)."""
+        loaded = self.configuration.studies[study]
+        own = loaded.code == study and bool(loaded.targets_with_claims)
         return own and self._make_path(study, "published/claims.yaml").exists()
 
     def products(self, study: str) -> list[str]:

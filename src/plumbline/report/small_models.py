@@ -1,13 +1,17 @@
-"""Lists what each study states of small models before their runs, with the power of every test and the hours.
+"""Lists what each study states of small models before their runs, with the power of every test, the hours, and what
+the runs said.
 
 Without an option the section of docs/small-models.md is printed. A statement's noise is that of kept runs; where none
-is known, the gain that would be seen is in standard deviations.
+is known, the gain that would be seen is in standard deviations. Verdicts are those of the study's small.csv, the table
+of a kept record; without one nothing was run.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,7 +21,7 @@ from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts
 from plumbline.plan.run_estimate import RunEstimator
 from plumbline.project import load
-from plumbline.specs import small_file, small_runs, study_config, yaml_files
+from plumbline.specs import small_file, small_runs, study_config, study_folders, yaml_files
 from plumbline.specs.small_file import SmallFile, Statement
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT
@@ -27,6 +31,10 @@ from plumbline.stats import stated_power
 PAGE = Path("docs/small-models.md")
 BEGIN = "<!-- begin: python -m plumbline.report.small_models --write -->"
 END = "<!-- end -->"
+#: Of a study's folder: the table `small` of the record that is kept of its runs.
+TABLE = "small.csv"
+NOT_RUN = "not run"
+
 #: Hours are those of so many cores of this entry of config/machines.yaml.
 MACHINE, CORES = "core", 2
 
@@ -97,7 +105,38 @@ def describe_studies(counts: Path, root: Path = ROOT) -> str:
         f"{len(statements)} statements give {len(verdicts)} verdicts, one a size; were no idea true, "
         f"{sum(verdicts):.1f} of them at most would be *seen* by chance."
     )
-    return "\n\n".join([textwrap.fill(by_chance, 120), *(_describe(small, counts, root) for small in files)])
+    words = Counter(word for small in files for word in list_verdicts(small, root).values())
+    tally = f"{by_chance} So far: {', '.join(f'{count} {word}' for word, count in words.most_common())}."
+    return "\n\n".join([textwrap.fill(tally, 120), *(_describe(small, counts, root) for small in files)])
+
+
+def _read_rows(study: str, root: Path) -> list[dict[str, str]]:
+    """The rows of the kept table; none where nothing is kept."""
+    path = study_folders.folder(study, root) / TABLE
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def list_verdicts(small: SmallFile, root: Path) -> dict[tuple[str, str], str]:
+    """(statement, label of its size) -> the verdict.
+
+    Raises:
+        PlumblineError: the kept table has no row of a statement at a size: it is of other statements.
+    """
+    rows = {(row["statement"], row["size"]): row["verdict"] for row in _read_rows(small.study, root)}
+    verdicts = {}
+    for statement in small.statements:
+        for size in statement.sizes:
+            place = (statement.id, small.sizes[size].label)
+            if rows and place not in rows:
+                raise PlumblineError(
+                    f"{study_folders.folder(small.study, root) / TABLE}: has no row of {place[0]} at {place[1]}; keep "
+                    f"the table that the statements of {study_folders.SMALL} give"
+                )
+            verdicts[place] = rows.get(place, NOT_RUN)
+    return verdicts
 
 
 def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[float, float, float] | None:
@@ -175,7 +214,7 @@ def _describe(small: SmallFile, counts: Path, root: Path) -> str:
             120,
         ),
         "",
-        *(_wrap(_describe_statement(statement, small)) for statement in small.statements),
+        *(_wrap(_describe_statement(statement, small, root)) for statement in small.statements),
         "",
         "Not asked at these sizes:",
         "",
@@ -195,7 +234,7 @@ def _describe_noise(small: SmallFile) -> str:
     return " ".join(sentences)
 
 
-def _describe_statement(statement: Statement, small: SmallFile) -> str:
+def _describe_statement(statement: Statement, small: SmallFile, root: Path) -> str:
     level = f"level {statement.level:g}"
     if statement.test != "order" and len(statement.contrasts) > 1:
         level += f" over {len(statement.contrasts)} contrasts"
@@ -211,8 +250,30 @@ def _describe_statement(statement: Statement, small: SmallFile) -> str:
         f"{_capitalise(statement.statistic)}: {_TESTS[statement.test]}, {level}; {runs}.",
         f"Target {statement.target_gain:g} ({statement.target_from}); {_describe_power(statement, small)}.",
         f"Against it: {statement.counts_against}.",
+        f"Here: {describe_verdicts(statement, small, root)}.",
     ]
     return " ".join(sentences)
+
+
+def describe_verdicts(statement: Statement, small: SmallFile, root: Path) -> str:
+    """What the runs said at each size, with each contrast's gain and bounds."""
+    verdicts = {size: word for (name, size), word in list_verdicts(small, root).items() if name == statement.id}
+    if set(verdicts.values()) == {NOT_RUN}:
+        return NOT_RUN
+    rows = [row for row in _read_rows(small.study, root) if row["statement"] == statement.id]
+    texts = []
+    for size, word in verdicts.items():
+        gains = []
+        for row in rows:
+            if row["size"] == size and row["gain"]:
+                gain, low, high = (f"{float(row[name]):+.3g}" for name in ("gain", "low", "high"))
+                name = f"{row['contrast']} " if len(statement.contrasts) > 1 else ""
+                lacking = "" if row["lacking"] == "nothing" else f", runs {row['lacking']}"
+                below = row["contrast_verdict"] == "seen" and row["below_target"] == "yes"
+                bounds = f"{gain}, {low} to {high}" + ", below its target" * below
+                gains.append(f"{name}{bounds}{lacking}")
+        texts.append(f"*{word} at {size}*" + (f" ({'; '.join(gains)})" if gains else ""))
+    return ", ".join(texts)
 
 
 def _describe_power(statement: Statement, small: SmallFile) -> str:

@@ -13,8 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import load
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import choose_rate
+from plumbline.results.runs.stated_values import RunValues, choose_rate
 from plumbline.specs import corpus, name_completers, small_file, small_runs, study_config
 from plumbline.specs.small_file import SMALL_PRESET
 from plumbline.specs.yaml_files import ROOT

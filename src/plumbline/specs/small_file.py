@@ -56,9 +56,9 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
         layers: those whose mean is taken, of a probe.
         less_layers: those whose mean is subtracted.
         less: a column of the same frame that is subtracted.
-        over_rates: how the values at several learning rates become one: the lowest of them, the highest less the
-            lowest, or the decimal logarithm of the largest rate, as a multiple, whose run completes and ends within
-            `trained_within` of the arm's lowest.
+        over_rates: how the values at several learning rates become one: the lowest of the runs that complete, the
+            highest less the lowest, for which all have to, or the decimal logarithm of the largest rate, as a multiple,
+            whose run completes and ends within `trained_within` of the arm's lowest.
     """
 
     frame: Literal["runs", "probes", "scores", "interventions"]

@@ -1,7 +1,7 @@
 """Makes the specs of the runs that a study's small.yaml asks for, and the targets that read them.
 
 They belong to the study at the preset of small models, next to runs that it may have there anyway, and are made on
-request: `small_pilot` asks for those that are run first, `small` for all.
+request: `small_pilot` asks for those that are run first, `small` and its picture `small_gains` for all.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from plumbline.specs.spec_changes import PARTS, overlay
 from plumbline.specs.study_extension import complete_study
 from plumbline.specs.yaml_files import ROOT, load_study
 
-#: The targets, and the groups of runs that they read.
-SMALL, PILOT = "small", "small_pilot"
+#: The targets, of which the tables are also the groups of runs that they read.
+SMALL, PILOT, GAINS = "small", "small_pilot", "small_gains"
 #: Ends the method's name of a run whose rate is not chosen yet: it is planned, and refused where it would be made.
 UNCHOSEN = "-rate_not_chosen"
 #: What a measure's frame is among what targets read; the others are in a run's own files.
@@ -90,14 +90,12 @@ def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT)
         if small.sizes_of in arm:
             arm[SMALL_PRESET] = arm[small.sizes_of]
     reads = sorted({_READ[each.measure.frame] for each in small.statements if each.measure.frame in _READ})
-    for name in (SMALL, PILOT):
-        read_of = {kind: [f"{name}_{kind}"] for kind in reads}
-        definition["runs"] |= {
-            group: [] for group in (name, *(group for groups in read_of.values() for group in groups))
-        }
+    for name, kind, group in ((SMALL, "table", SMALL), (GAINS, "figure", SMALL), (PILOT, "table", PILOT)):
+        read_of = {read: [f"{group}_{read}"] for read in reads}
+        definition["runs"] |= {each: [] for each in (group, *(f"{group}_{read}" for read in reads))}
         definition["targets"][name] = {
-            "kind": "table",
-            "runs": [name],
+            "kind": kind,
+            "runs": [group],
             "reads": reads,
             "read_of": read_of,
             "published": [],

@@ -7,7 +7,7 @@ A study's folder holds `tables`, `figures`, `measurements`, `claims` and `audit`
 A table, figure or measurement is a function of its own name: in a module of that name inside the folder, or in the
 part itself.
 A study that extends another one uses the parts of that one. A table or figure that studies share, and that a study has
-no function for, is a module of `plumbline.results.common_targets`.
+no function for, is a module of `plumbline.verdict.small_models.targets`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from plumbline.specs.yaml_files import ROOT
 
 PACKAGE = "plumbline.studies"
 #: The package of targets that studies share, and its folder.
-COMMON = "plumbline.results.common_targets"
-_COMMON_FOLDER = Path(__file__).resolve().parents[1] / "results" / "common_targets"
+COMMON = "plumbline.verdict.small_models.targets"
+_COMMON_FOLDER = Path(__file__).resolve().parents[1] / "verdict" / "small_models" / "targets"
 
 
 class StudyFinder:

@@ -46,6 +46,8 @@ class RunValues:
         ]
         if MISSING in outcomes:
             return Value(math.nan, keys, MISSING)
+        if measure.over_rates is None and len(runs) > 1:  # no rate is chosen of them
+            return Value(math.nan, keys, DIVERGED if DIVERGED in outcomes else MISSING)
         by_rate = {
             run.rate: self._read_run(measure, run)
             for run, outcome in zip(runs, outcomes, strict=True)
@@ -53,7 +55,7 @@ class RunValues:
         }
         if any(math.isnan(number) for number in by_rate.values()):
             return Value(math.nan, keys, NOT_READ)
-        if DIVERGED in outcomes and (measure.over_rates != "largest_trained" or not by_rate):
+        if DIVERGED in outcomes and (measure.over_rates not in ("lowest", "largest_trained") or not by_rate):
             return Value(math.nan, keys, DIVERGED)
         return Value(_join_rates(measure, by_rate), keys)
 
@@ -90,6 +92,21 @@ class RunValues:
             return math.nan
         rows = rows[(rows["probe"] == column) & ((rows["fraction"] - measure.at).abs() < _NEAR)]
         return float(rows[_choose_layers(rows["layer"], str(layers), run.spec.model.layers)]["value"].mean())
+
+
+def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:
+    """The rate of the lowest mean loss over an arm's tuning runs at a size; a rate at which one diverges is none.
+
+    None while one is missing, or where no rate trains.
+    """
+    losses: dict[float, list[float]] = {}
+    for run in runs:
+        assert run.rate is not None
+        losses.setdefault(run.rate, []).append(values.read_loss(run.spec.key))
+    if any(values.is_missing(run.spec.key) for run in runs):
+        return None
+    means = {rate: float(np.mean(of_rate)) for rate, of_rate in losses.items() if not np.isnan(of_rate).any()}
+    return min(means, key=means.__getitem__, default=None)
 
 
 def _choose_layers(layer: pd.Series, layers: str, count: int) -> pd.Series:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.run_files import DIVERGED, MISSING
-from plumbline.results.small_models.run_values import NOT_READ, RunValues, Value
+from plumbline.results.runs.stated_values import NOT_READ, RunValues, Value, choose_rate
 from plumbline.specs.small_file import SmallFile, Statement
 from plumbline.specs.small_runs import StatedRun
 from plumbline.stats import stated_power, stated_tests
@@ -54,6 +54,11 @@ class ContrastGain:
         return self.statement.target_gain
 
     @property
+    def scale(self) -> tuple[float, float]:
+        """What must be exceeded, and the target; of signs it is even chances that must be."""
+        return (0.5 if self.statement.test == "sign" else self.statement.minimum_gain), self.target
+
+    @property
     def verdict(self) -> str:
         """The contrast's own verdict; `NOT_RUN` while runs are missing."""
         if self.word == MISSING:
@@ -91,21 +96,6 @@ def compute_gains(
     chosen = _choose_pilot(statement, mine, values) if pilot else [run for run in mine if not run.tuning]
     numbers = _read(statement, chosen, values)
     return [_test_contrast(statement, size, name, weights, numbers) for name, weights in statement.contrasts.items()]
-
-
-def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:
-    """The rate of the lowest mean loss over an arm's tuning runs at a size; a rate at which one diverges is none.
-
-    None while one is missing, or where no rate trains.
-    """
-    losses: dict[float, list[float]] = {}
-    for run in runs:
-        assert run.rate is not None
-        losses.setdefault(run.rate, []).append(values.read_loss(run.spec.key))
-    if any(values.is_missing(run.spec.key) for run in runs):
-        return None
-    means = {rate: float(np.mean(of_rate)) for rate, of_rate in losses.items() if not np.isnan(of_rate).any()}
-    return min(means, key=means.__getitem__, default=None)
 
 
 def _choose_pilot(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> list[StatedRun]:
@@ -176,7 +166,8 @@ def _test_order(
     own = _read(statement, [run for run in runs if run.tuning and run.rate == 1], values)
     tuned = _read(statement, [run for run in runs if not run.tuning], values)
     read = [value for numbers in (own, tuned) for of_arm in numbers.values() for value in of_arm.values()]
-    views, counts = [], []
+    views: list[list[float]] = []
+    counts = []
     for numbers in (own, tuned):
         means = {arm: [value.number for value in of_arm.values() if not value.word] for arm, of_arm in numbers.items()}
         counts.append(min(len(sample) for sample in means.values()))
@@ -187,7 +178,8 @@ def _test_order(
     sigma, level = (small.noise or {})[statement.noise[size]].sigma, statement.level_of_contrast
     n = (len(statement.tuning.seeds), len(statement.seeds))
     if len(views) == 2:
-        tested = stated_tests.compare_orders(*views, level, spread=statement.spread, sigma=sigma, n=n)
+        first, second = views
+        tested = stated_tests.compare_orders(first, second, level, spread=statement.spread, sigma=sigma, n=n)
     return ContrastGain(
         statement=statement,
         size=size,

@@ -5,15 +5,14 @@ A verdict's words are of this size alone, and never those of a claim.
 
 from __future__ import annotations
 
-from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
+from plumbline.results.runs.stated_values import RunValues
 from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_table, number_column, text_column
 from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.study_config import Study
+from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
 
 #: What stands below the table.
 NOTES = (
@@ -24,7 +23,8 @@ NOTES = (
     "seen (high lies below the target), not decided. A statement with several contrasts is seen if all are, else the "
     "first of reversed, not seen and not decided that one of them is.",
     "not run: a run is missing, and the others are not judged alone. A run that diverged, or of which the number was "
-    "not read, leaves a statement not decided; what its other seeds gained is shown.",
+    "not read, leaves a statement not decided; what its other seeds gained is shown. Where the best rate or the "
+    "largest that trains is asked for, a rate at which a run diverges is neither.",
     "Nothing here is evidence about a model of the paper's size.",
 )
 
@@ -35,6 +35,7 @@ COLUMNS = [
     Column(name="contrast", header="contrast", kind="label", narrow=True),
     text_column("verdict", "verdict", narrow=True),
     text_column("contrast_verdict", "of the contrast"),
+    text_column("below_target", "below the target"),
     text_column("lacking", "lacking"),
     text_column("test", "test"),
     number_column("gain", "gain", "+.4g", narrow=True),
@@ -53,7 +54,7 @@ COLUMNS = [
 ]
 
 
-def small(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
+def small(frames: RunFrames, study: Study, published: object) -> Table:
     """One row for each contrast of each statement at each size."""
     stated = small_file.load_small(study.name, study.root)
     runs = small_runs.list_stated_runs(study.definition, stated, study.root)
@@ -81,8 +82,9 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
     word = gain.word or "too few seeds"
     outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
 
-    def number(value: float | int | None) -> Cell:
-        return number_cell(value, word, keys)
+    def number(name: str, absent: str = "") -> Cell:
+        """A number of the test, with the word where there is none, or where the test has none (`absent`)."""
+        return number_cell(None if tested is None else getattr(tested, name), word if tested is None else absent, keys)
 
     return {
         "row": Cell(f"{statement.id}/{gain.size}/{gain.contrast}"),
@@ -90,19 +92,20 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
         "contrast": Cell(gain.contrast),
         "verdict": Cell(verdict, keys),
         "contrast_verdict": Cell(gain.verdict, keys),
+        "below_target": Cell("no number" if tested is None else "yes" if tested.high < gain.target else "no", keys),
         "lacking": Cell(gain.word or "nothing", keys),
         "test": Cell(statement.test),
-        "gain": number(tested and tested.gain),
-        "low": number(tested and tested.low),
-        "high": number(tested and tested.high),
+        "gain": number("gain"),
+        "low": number("low"),
+        "high": number("high"),
         "minimum": Cell(statement.minimum_gain),
         "target": Cell(statement.target_gain),
-        "p": number(tested and tested.p),
-        "p_reversed": number(tested and tested.p_reversed),
+        "p": number("p"),
+        "p_reversed": number("p_reversed"),
         "level": Cell(statement.level_of_contrast),
-        "sigma": number_cell(tested and tested.sigma, word if tested is None else "none", keys),
-        "df": number(tested and tested.df),
-        "power": number(gain.power),
+        "sigma": number("sigma", "none"),
+        "df": number("df"),
+        "power": number_cell(gain.power, word, keys),
         "seeds_stated": Cell(gain.stated),
         **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),

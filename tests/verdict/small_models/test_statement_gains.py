@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import (
-    NOT_RUN,
-    ContrastGain,
-    choose_rate,
-    compute_gains,
-    join_verdicts,
-)
+from plumbline.results.runs.stated_values import RunValues, choose_rate
 from plumbline.specs.small_file import Statement
 from plumbline.specs.small_runs import StatedRun
 from plumbline.stats.stated_tests import NOT_DECIDED, NOT_SEEN, REVERSED, SEEN
-from tests.results.small_worlds import World, draw, load
+from plumbline.verdict.small_models.statement_gains import (
+    NOT_RUN,
+    ContrastGain,
+    compute_gains,
+    join_verdicts,
+)
+from tests.verdict.small_models.small_worlds import World, draw, load
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
 STATEMENTS = [(study, statement) for study in STUDIES for statement in load(study)[0].statements]
@@ -106,8 +106,8 @@ def test_a_missing_run_is_said_and_nothing_is_judged(name: str) -> None:
     study, statement = BY_ID[name]
     world = draw_sided(study, statement, "with")
     gone = next(run for run in reversed(world.runs) if run.size == statement.sizes[0])
-    partial = World(study, statement, lambda run: 0.0, lambda run: "missing" if run is gone else "completed")
-    first, second = (judge(partial)[size] for size in statement.sizes[:2])
+    some = World(study, statement, lambda run: 0.0, lambda run: "missing" if run is gone else "completed")
+    first, second = (judge(some)[size] for size in statement.sizes[:2])
     assert join_verdicts(first) == NOT_RUN and "missing" in {gain.word for gain in first}
     assert join_verdicts(second) != NOT_RUN
 
@@ -140,6 +140,35 @@ def test_a_rate_at_which_a_run_diverges_did_not_train() -> None:
     world = World(study, statement, lambda run: 1.0, end)
     for (gain,) in judge(world).values():
         assert gain.verdict == SEEN and not gain.word and gain.tested is not None and gain.tested.gain == 1.0
+
+
+@pytest.mark.parametrize(("name", "word"), [("near_qk_norm", ""), ("the_rate_matters_less", "diverged")])
+def test_a_rate_that_diverges_is_not_the_lowest_and_leaves_no_range(name: str, word: str) -> None:
+    study, statement = BY_ID[name]
+    whole = draw(study, statement, statement.target_gain, 0.001)
+    lost = {run.spec.key for run in whole.runs if run.rate == 10 and run.spec.init_seed == 101}
+    frames = whole.load()
+    frames.runs.loc[list(lost), ["outcome", "validation_loss"]] = ["diverged", math.nan]
+    values = RunValues(frames)
+    for size in statement.sizes:
+        (gain,) = compute_gains(whole.small, statement, size, whole.runs, values)
+        assert (gain.word, gain.n) == (word, 7 if word else 8) and gain.tested is not None
+        assert gain.tested.gain == pytest.approx(statement.target_gain, abs=0.001)
+
+
+def test_the_pilot_of_a_tuned_statement_waits_for_the_choice() -> None:
+    """While one tuning run is missing no rate is chosen, and nothing is read at several."""
+    study, statement = BY_ID["gains_survive_tuning"]
+    for lost, word in ((4, "missing"), (None, "")):
+        ended = {run.spec.key: "missing" for run in load(study)[1] if run.rate == lost and run.tuning}
+        world = World(study, statement, lambda run: 0.01 * run.spec.init_seed, partial(_read_end, ended))
+        gains = compute_gains(world.small, statement, "base", world.runs, RunValues(world.load()), pilot=True)
+        assert [gain.word for gain in gains] == [word] * 3
+        assert [gain.tested is None for gain in gains] == [bool(word)] * 3
+
+
+def _read_end(ended: dict[str, str], run: StatedRun) -> str:
+    return ended.get(run.spec.key, "completed")
 
 
 def test_a_probe_that_was_not_read_is_said() -> None:

@@ -73,7 +73,8 @@ class World:
             self.outcomes[key] = {"interventions": [{"name": "slow", measure.column: value}]}
         elif measure.frame == "scores" and completed:
             for task, shift in (("first", 0.5), ("second", -0.5), (AVERAGE, 99.0)):
-                self.scores.append({"key": key, "task": task, "metric": measure.column, "value": value + shift})
+                row = {"key": key, "task": task, "metric": measure.column, "task_source": "proxy", "primary": False}
+                self.scores.append(row | {"value": value + shift})
         elif completed:
             self.probes += _list_probe_rows(measure, run, value)
         row = dict.fromkeys(_COLUMNS) | {"key": key, "run_id": run.spec.run_id, "outcome": ended}

@@ -7,15 +7,14 @@ small.yaml before the other runs are made, whatever these gained. So gains are n
 
 from __future__ import annotations
 
-from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.small_models.run_values import RunValues
-from plumbline.results.small_models.statement_gains import ContrastGain, compute_gains
+from plumbline.results.runs.stated_values import RunValues
 from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_table, number_column, text_column
 from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.study_config import Study
 from plumbline.stats import stated_power
+from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains
 
 POWER, MOST_SEEDS = 0.8, 200
 
@@ -44,7 +43,7 @@ COLUMNS = [
 ]
 
 
-def small_pilot(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
+def small_pilot(frames: RunFrames, study: Study, published: object) -> Table:
     """One row for each contrast of each statement whose test has a noise, at each size."""
     stated = small_file.load_small(study.name, study.root)
     runs = small_runs.list_stated_runs(study.definition, stated, study.root)
@@ -86,8 +85,8 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
         "statement": Cell(statement.id),
         "contrast": Cell(gain.contrast),
         "test": Cell(statement.test),
-        "sigma": number(tested and tested.sigma),
-        "df": number(tested and tested.df),
+        "sigma": number(None if tested is None else tested.sigma),
+        "df": number(None if tested is None else tested.df),
         "power": number(gain.power),
         "power_low": number(low, "no spread"),
         "power_high": number(high, "no spread"),
@@ -100,7 +99,8 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
 
 def _compute_power(gain: ContrastGain, sigma: float, n: int) -> float:
     statement = gain.statement
-    weights, arms = (1.0,), 1
+    weights: tuple[float, ...] = (1.0,)
+    arms = 1
     if statement.test == "t":
         weights, arms = tuple(statement.contrasts[gain.contrast].values()), len(statement.arms)
     above = statement.target_gain - statement.minimum_gain

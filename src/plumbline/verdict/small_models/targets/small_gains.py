@@ -1,0 +1,99 @@
+"""Draws what was stated of small models: each gain with its bounds, between the minimum and the target, by size.
+
+Statements have units of their own: 0 is what must be exceeded and 1 the target, of each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import StrMethodFormatter
+
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import BLUE, GREEN, GREY, ORANGE, RED, FigureWithData, with_house_style
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.runs.stated_values import RunValues
+from plumbline.specs import small_file, small_runs
+from plumbline.specs.study_config import Study
+from plumbline.stats.stated_tests import NOT_DECIDED, NOT_SEEN, REVERSED, SEEN
+from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains, join_verdicts
+
+#: Up to which gain, in units of the target, the axis is linear.
+LINEAR = 2.0
+#: Verdict -> the colour of its bounds.
+COLOURS = {SEEN: GREEN, REVERSED: RED, NOT_SEEN: ORANGE, NOT_DECIDED: GREY}
+#: The marks of the sizes, in their order.
+MARKS = ("o", "D", "s", "^")
+#: Letters of a row's label.
+LETTERS = 44
+
+
+@with_house_style
+def small_gains(frames: RunFrames, study: Study, published: object) -> FigureWithData:
+    """A row for each contrast and size, statement by statement from above."""
+    stated = small_file.load_small(study.name, study.root)
+    runs = small_runs.list_stated_runs(study.definition, stated, study.root)
+    values = RunValues(frames)
+    rows = []
+    for statement in stated.statements:
+        for size in statement.sizes:
+            gains = compute_gains(stated, statement, size, runs, values)
+            rows += [_make_row(gain, join_verdicts(gains), study) for gain in gains]
+    frame = pd.DataFrame(rows)
+    drawn = frame[frame["gain"].notna()].reset_index(drop=True)
+    figure, axes = figure_style.make_canvas(figure_style.PAGE, 1.3 + 0.19 * max(len(drawn), 8))
+    _draw(axes, drawn, list(stated.sizes))
+    axes.set_title(f"What was stated of small models\npreset {study.preset_named}", fontsize=8.5)
+    absent = frame[frame["gain"].isna()]
+    labels = absent["row"] + ", " + absent["label"] + " (" + absent["lacking"] + ")"
+    figure_style.note_absent(axes, labels if len(drawn) else [f"all {len(absent)} gains, whose runs are not there"])
+    return FigureWithData(figure, frame.assign(preset=study.preset_named))
+
+
+def _make_row(gain: ContrastGain, verdict: str, study: Study) -> dict[str, str | float]:
+    tested, (zero, one) = gain.tested, gain.scale
+
+    def to_scale(value: float) -> float:
+        return (value - zero) / (one - zero)
+
+    numbers = (math.nan,) * 3 if tested is None else (tested.gain, tested.low, tested.high)
+    label = gain.statement.id.replace("_", " ")
+    if len(gain.statement.contrasts) > 1 and gain.statement.test != "order":
+        label += f": {gain.contrast.replace('_', ' ')}"
+    return {
+        "row": label,
+        "size": gain.size,
+        "label": study.scale_label(gain.size),
+        "verdict": verdict,
+        "contrast_verdict": gain.verdict,
+        "lacking": gain.word or ("too few seeds" if tested is None else ""),
+        **dict(zip(("gain", "low", "high"), numbers, strict=True)),
+        **dict(zip(("drawn_gain", "drawn_low", "drawn_high"), map(to_scale, numbers), strict=True)),
+    }
+
+
+def _draw(axes: Axes, drawn: pd.DataFrame, sizes: list[str]) -> None:
+    y = -np.arange(len(drawn))
+    for place, row in zip(y, drawn.to_dict("records"), strict=True):
+        colour = COLOURS.get(row["contrast_verdict"], GREY)
+        axes.plot([row["drawn_low"], row["drawn_high"]], [place, place], color=colour, linewidth=1.4)
+        mark = MARKS[sizes.index(row["size"]) % len(MARKS)]
+        axes.scatter(row["drawn_gain"], place, marker=mark, s=20, facecolor="white", edgecolor=colour, zorder=4)
+    for at, style in ((0.0, "-"), (1.0, "--")):
+        axes.axvline(at, color=BLUE, linewidth=0.9, linestyle=style)
+    texts = [f"{row['row'][:LETTERS]}, {row['label']}" for row in drawn.to_dict("records")]
+    axes.set_yticks(y, texts, fontsize=figure_style.SMALL)
+    axes.set_ylim(-max(len(drawn), 8) + 0.3, 0.7)
+    axes.set_xscale("symlog", linthresh=LINEAR)
+    axes.set_xticks([-10, -2, -1, 0, 1, 2, 10])
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.minorticks_off()
+    edge = 1.2 * max(LINEAR, *drawn["drawn_low"].abs(), *drawn["drawn_high"].abs(), LINEAR)
+    axes.set_xlim(-edge, edge)
+    axes.set_xlabel(f"gain with one-sided bounds: 0 must be exceeded, 1 is the target (log beyond ±{LINEAR:g})")
+    for word, colour in COLOURS.items():
+        axes.plot([], [], color=colour, label=word)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(COLOURS), columnspacing=1, fontsize=7)

@@ -1,0 +1,194 @@
+"""The table, the pilot's table and the picture of what was stated of small models, of drawn runs and of none."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from plumbline.core import frames as schemas
+from plumbline.core.errors import PlumblineError
+from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.report import small_models, small_rates
+from plumbline.results.figures.figure_style import FigureWithData
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.table import Table
+from plumbline.specs import small_file, small_runs, study_config, study_parts
+from plumbline.specs.study_config import Study
+from tests.studies.run_files import make_run, write_run
+from tests.verdict.small_models.small_worlds import draw, load
+
+STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
+
+
+@cache
+def find_study(name: str) -> Study:
+    return study_config.load(name, "evening")
+
+
+def make(study: str, target: str, frames: RunFrames, kind: str = "tables") -> Table | FigureWithData:
+    return study_parts.function(study, kind, target)(frames, find_study(study), PrintedNumbers.of(study, reads=[]))
+
+
+@cache
+def draw_gains(study: str, identity: str, gain: float, sigma: float) -> RunFrames:
+    """The runs of one statement; those of the others are missing."""
+    small, runs = load(study)
+    statement = next(each for each in small.statements if each.id == identity)
+    frames = draw(study, statement, gain, sigma).load()
+    rest = {run.spec.key: run for run in runs if run.spec.key not in frames.runs.index}
+    rows = [
+        dict.fromkeys(frames.runs.columns)
+        | {"key": key, "scale": run.size, "method": run.spec.method, "seed": run.spec.init_seed}
+        | {"run_id": run.spec.run_id, "outcome": "missing", "validation_loss": math.nan}
+        for key, run in rest.items()
+    ]
+    return dataclasses.replace(frames, runs=pd.concat([frames.runs, pd.DataFrame(rows).set_index("key")]))
+
+
+def test_a_statement_is_judged_and_the_others_are_not_run() -> None:
+    table = make("premature", "small", draw_gains("premature", "upper_entropy_stays_high", 0.03, 0.001))
+    assert isinstance(table, Table)
+    rows = table.frame.set_index("statement")
+    own = rows.loc["upper_entropy_stays_high"]
+    assert list(own["verdict"]) == ["seen", "seen"] and list(own["size"]) == ["0.8M", "1.3M"]
+    assert list(own["gain"]) == pytest.approx([0.03, 0.03]) and list(own["below_target"]) == ["yes", "yes"]
+    assert (own["power"] == 1).all() and list(own["n_seeds"]) == [12, 12]
+    assert set(rows.loc["gated_blocks_gain_less", "verdict"]) == {"not run"}
+    cell = table.cell("gated_blocks_gain_less/deep/geglu", "gain")
+    assert cell.value is None and cell.word == "missing"
+    assert len(cell.runs) == 48 and all(key.startswith("premature/deep/") for key in cell.runs)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_statement_size_and_contrast_has_a_row(study: str) -> None:
+    small, _ = load(study)
+    frames = draw_gains(study, small.statements[-1].id, small.statements[-1].target_gain, 0.01)
+    table = make(study, "small", frames)
+    assert isinstance(table, Table)
+    expected = {
+        f"{each.id}/{size}/{contrast}"
+        for each in small.statements
+        for size in each.sizes
+        for contrast in (["order"] if each.test == "order" else each.contrasts)
+    }
+    assert set(table.frame["row"]) == expected and table.frame["row"].is_unique
+
+
+def test_the_pilot_tells_the_noise_and_how_many_seeds_it_needs() -> None:
+    """By scipy's power of the t test; gains are not shown."""
+    study, (small, _) = "query_free", load("query_free")
+    statement = small.statements[0]
+    frames = draw_gains(study, statement.id, 5.0, 0.02)
+    table = make(study, "small_pilot", frames)
+    assert isinstance(table, Table) and "gain" not in table.frame.columns
+    assert not any(cell.value == pytest.approx(5.0) for row in table.rows for cell in row.values() if cell.value)
+    row = table.frame.set_index("row").loc[f"{statement.id}/deep/query"]
+    keys = [[f"{study}/deep/{arm}/s{seed}" for seed in (101, 102, 103)] for arm in statement.arms]
+    own, other = (frames.runs.loc[of_arm, "validation_loss"].to_numpy(dtype=float) for of_arm in keys)
+    sigma = float(np.std(own - other, ddof=1))
+    assert row["sigma"] == pytest.approx(sigma) and (row["df"], row["n_seeds"]) == (2, 3)
+
+    def compute_power(n: int) -> float:
+        shift = 0.01 / (sigma / math.sqrt(n))
+        return float(stats.nct.sf(stats.t.isf(0.025, n - 1), n - 1, shift))
+
+    assert row["power"] == pytest.approx(compute_power(12), abs=0.02)
+    assert compute_power(int(row["seeds_needed"])) > 0.78 and compute_power(int(row["seeds_needed"]) - 1) < 0.82
+    assert row["power_low"] <= row["power"] <= row["power_high"]
+
+
+def test_the_picture_has_its_minimum_at_0_and_its_target_at_1() -> None:
+    frames = draw_gains("premature", "lower_routing_is_not_delayed", 0.0, 1e-4)
+    picture = make("premature", "small_gains", frames, "figures")
+    assert isinstance(picture, FigureWithData)
+    rows = picture.frame[picture.frame["row"] == "lower routing is not delayed"]
+    assert list(rows["size"]) == ["shallow", "deep"] and list(rows["gain"]) == pytest.approx([0, 0], abs=1e-9)
+    assert list(rows["drawn_gain"]) == pytest.approx([1.0, 1.0])
+    assert (rows["drawn_low"] < 1).all() and (rows["drawn_high"] > 1).all()
+    (axes,) = picture.figure.axes
+    assert sum("lower routing" in label.get_text() for label in axes.get_yticklabels()) == 2
+    assert any("missing" in text.get_text() for text in axes.texts), "what is not drawn is named"
+
+
+def test_before_any_run_a_table_says_so(tmp_path: Path) -> None:
+    """By the command that the rule calls."""
+    out = tmp_path / "small.csv"
+    command = [sys.executable, "-m", "plumbline.results"]
+    where = ["--preset", "evening", "--work", str(tmp_path / "none"), "--out", str(out)]
+    subprocess.run([*command, "table", "key_norms", "small", *where], check=True, capture_output=True)
+    rows = pd.read_csv(out)
+    assert set(rows["verdict"]) == {"not run"} and rows["gain"].isna().all() and len(rows) == 16
+    shown = subprocess.run([*command, "show", str(out)], check=True, capture_output=True, text=True)
+    assert "early_norms_fall" in shown.stdout
+
+
+def test_rates_are_chosen_of_finished_runs_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, runs = load("query_free")
+    losses = {0.5: 5.3, 1: 5.1, 2: 5.0, 4: 5.2}
+    tuning = {run.spec.key: run for run in runs if run.tuning}
+    nothing = pd.DataFrame(columns=schemas.SCHEMAS["metrics"].names)
+    for run in list(tuning.values())[1:]:
+        loss = losses[run.rate] + (0.5 if run.rate == 2 and run.arm == "baseline" else 0.0)
+        write_run(tmp_path, make_run(run.spec, nothing, step=1, loss=loss))
+    with pytest.raises(PlumblineError, match=r"1 tuning runs are missing.*s201.*small_pilot.csv"):
+        small_rates.describe_rates("query_free", tmp_path)
+    first = next(iter(tuning.values()))
+    write_run(tmp_path, make_run(first.spec, nothing, step=1, loss=losses[first.rate]))
+    text = small_rates.describe_rates("query_free", tmp_path)
+    path = tmp_path / "small_rates.yaml"
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(small_file, "rates_path_of", lambda study, root=None: path)
+    assert small_file.load_rates(small) == {
+        "shallow": {"baseline": 1, "wq_identity": 2},
+        "deep": {"baseline": 1, "wq_identity": 2},
+    }
+    chosen = small_runs.list_stated_runs(small_runs.load_definition(small), small)
+    methods = {
+        run.spec.method
+        for run in chosen
+        if run.statement == "queries_are_not_needed_when_both_are_tuned" and not run.tuning
+    }
+    assert methods == {"baseline", "wq_identity-rate_2"}
+    rates = {run.spec.optimizer.learning_rate for run in chosen if run.spec.method == "wq_identity-rate_2"}
+    own = {run.spec.optimizer.learning_rate for run in chosen if run.spec.method == "wq_identity"}
+    assert len(rates) == len(own) == 1 and rates == {2 * each for each in own}
+    for change, message in (
+        (("wq_identity: 2", "wq_identity: 3"), r"3 was not tried"),
+        (("baseline", "base"), r"tuned arms"),
+    ):
+        path.write_text(text.replace(*change), encoding="utf-8")
+        with pytest.raises(PlumblineError, match=message):
+            small_file.load_rates(small)
+
+
+def test_a_study_without_tuning_chooses_no_rate(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"key_norms/small.yaml: .*tuning"):
+        small_rates.describe_rates("key_norms", tmp_path)
+
+
+def test_the_page_has_a_kept_tables_verdicts_in_their_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make("premature", "small", draw_gains("premature", "upper_entropy_stays_high", 0.03, 0.001))
+    assert isinstance(table, Table)
+    small, _ = load("premature")
+    statement = next(each for each in small.statements if each.id == "upper_entropy_stays_high")
+    gated = next(each for each in small.statements if each.id == "gated_blocks_gain_less")
+    assert small_models.describe_verdicts(statement, small, small_models.ROOT) == "not run"
+    table.frame.to_csv(tmp_path / "small.csv", index=False)
+    monkeypatch.setattr(small_models.study_folders, "folder", lambda study, root: tmp_path)
+    text = small_models.describe_verdicts(statement, small, small_models.ROOT)
+    assert text.startswith("*seen at 0.8M* (+0.03, +0.0") and "below its target), *seen at 1.3M* (" in text
+    assert small_models.describe_verdicts(gated, small, small_models.ROOT) == "not run"
+    table.frame[table.frame["size"] == "0.8M"].to_csv(tmp_path / "small.csv", index=False)
+    with pytest.raises(PlumblineError, match=r"no row of .* at 1.3M"):
+        small_models.list_verdicts(small, small_models.ROOT)
