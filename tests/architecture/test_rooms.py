@@ -11,7 +11,7 @@ import pytest
 from tests.architecture import rooms
 
 #: As the script counts them. Fewer is fine; more is a decision, and is written down here.
-ROOMS, FLOORS, ARROWS = 23, 9, 108
+ROOMS, FLOORS, ARROWS = 23, 9, 109
 
 #: An import of what stands above, in each form that runs or is checked.
 UPWARD = {

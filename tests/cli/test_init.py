@@ -66,7 +66,7 @@ def test_an_upgrade_replaces_what_was_not_edited(project: Path, monkeypatch: pyt
     lines = init.upgrade(project)
     assert [line.partition(":")[0] for line in lines] == [
         "replaced Snakefile", machines, "left out docs/disk.md, which you removed", "added config/new.yaml",
-        "left examples/cosine.yaml",
+        "left examples/cosine.yaml, which the package no longer has",
     ]  # fmt: skip
     assert (project / "config/machines.yaml").read_text() == (project / "config/suites/climb12.yaml").read_text()
     assert (project / "Snakefile").read_text() == "newer\n" and (project / "examples/cosine.yaml").exists()
