@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ import pytest
 
 from plumbline.verdict.__main__ import main
 from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.picture import DecisionPicture, PicturedArm
 from plumbline.verdict.runs_picture import describe_order, picture_runs
 
 #: Seed, value of the baseline and of the candidate.
@@ -58,3 +60,17 @@ def test_a_picture_of_more_arms_than_are_drawn_says_so() -> None:
     evidence = Evidence(metric="loss", runs=runs)
     picture = picture_runs(evidence, ["m0"], list(runs)[1:], {}, title="t", higher=False, listed_by="rows")
     assert len(picture.arms) == 40 and describe_order(picture, 50).endswith("It has the first 40 of 50.")
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 2), (0, 15), (139, 24), (95, 10), (990, 30), (0, 200)])
+def test_numbers_of_runs_stand_apart(first: int, count: int) -> None:
+    values = [(str(number), 1 + number / 1000) for number in range(count)]
+    arm = PicturedArm(name="a", values=values, places=range(first, first + count))
+    root = ElementTree.fromstring(DecisionPicture(title="t", metric="loss", higher=False, arms=[arm]).svg())
+    texts = [each for each in root.iter() if each.tag.endswith("text")]
+    height = next(each.get("y") for each in texts if each.text == "run")
+    marks = [(float(each.get("x", "")), each.text or "") for each in texts if each.get("y") == height]
+    numbers = [(x, text) for x, text in marks if text.isdecimal()]
+    assert numbers and numbers[0][1] == str(first + 1)
+    for (left, text), (right, other) in pairwise(numbers):
+        assert right - left > 3.3 * (len(text) + len(other)) + 5, (text, other)

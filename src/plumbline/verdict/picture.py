@@ -36,6 +36,8 @@ from plumbline.verdict.picture_parts import (
 T = TypeVar("T")
 #: The heights of an arm's row, of the path of T, and of the values by time.
 ROW, PATH, TIME = 38, 190, 130
+#: The width of a digit below an axis.
+NUMBER = 7
 #: How far above and below the boundary T is drawn; beyond, its dot is at the edge, with the number.
 BEYOND = 1.5
 
@@ -209,7 +211,9 @@ class DecisionPicture:
             seed, value = arm.values[position]
             text = f"run {place + 1}: {arm.name}, seed {seed}: {label(value)}"
             elements.append(draw_dot(arm.mark, x[place], axis.y(value, top, bottom), text))
-        numbers = [draw_below(x[place], bottom, str(place + 1)) for place, _, _ in runs[:: max(1, len(runs) // 16)]]
+        longest = NUMBER * len(str(runs[-1][0] + 1)) + 2 * NUMBER  # with the room that keeps two apart
+        shown = runs[:: math.ceil(longest / width)]
+        numbers = [draw_below(x[place], bottom, str(place + 1)) for place, _, _ in shown]
         return [*elements, *numbers, "", draw_left(bottom + 15, "run")]
 
     def _draw_gains(self, top: int, bottom: int) -> list[str]:
