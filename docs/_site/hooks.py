@@ -2,13 +2,14 @@
 
 A link is written as the repository's own browser wants it (relative to the file that it stands in); here it becomes one
 of the site. A file that is no page, README.md too, travels along below ``source/``. A link that leads nowhere ends the
-build.
+build. A link to a script of `FINISHED` leads to the finished pages that it makes.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ ELSEWHERE = {
     "studies/README.md": "studies.md",
     "benchmarks/README.md": "benchmarks.md",
 }
+#: Scripts -> the folder of the pages that they make, which are built with the site.
+FINISHED = {"docs/_site/night.py": "workbench", "docs/_site/audits.py": "audits"}
 #: Where files lie that are no pages.
 SOURCE = "source"
 _LINK = re.compile(r"(?P<before>!?\[[^\]]*\]\()(?P<path>[^)#\s]*)(?P<rest>#[^)\s]*)?\)")
@@ -35,6 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from elsewhere, and every file that a page links to."""
     for origin, place in ELSEWHERE.items():
         files.append(File.generated(config, place, content=(ROOT / origin).read_text(encoding="utf-8")))
+    for place in FINISHED.values():  # for links to hold; the pages themselves come last
+        files.append(File.generated(config, f"{place}/index.html", content=""))
     there, waiting = {file.src_uri for file in files}, files.documentation_pages()
     while waiting:
         page = waiting.pop()
@@ -64,6 +69,13 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         fenced ^= bool(_FENCE.match(line))
         lines.append(line if fenced else _LINK.sub(rewritten, line))
     return "\n".join(lines)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the finished pages as they are made anywhere else."""
+    for script, place in FINISHED.items():
+        out = Path(config.site_dir, place)
+        runpy.run_path(str(ROOT / script))["build"](out)
 
 
 def _links(markdown: str) -> list[re.Match[str]]:
@@ -105,4 +117,6 @@ def _place(target: str) -> str:
     """Where a file of the repository is on the site."""
     if target in ELSEWHERE:
         return ELSEWHERE[target]
+    if target in FINISHED:
+        return f"{FINISHED[target]}/index.html"
     return target.removeprefix("docs/") if target.startswith("docs/") else f"{SOURCE}/{target}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.audit.audit_csv import as_markdown, build, choose_studies, summary
+from plumbline.verdict.own_trainer import trainer_file
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,13 @@ def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
         f"Of {rows} checks {mismatches} fail: {kinds.pop('contradiction')} contradictions, {kinds.total()} that rest"
     )
     assert arguments in " ".join(readme.split())
+
+
+def test_a_try_takes_the_runs_that_it_says(readme: str) -> None:
+    settings = trainer_file.DecidePart()
+    runs = f"takes {settings.baseline_runs} runs of the script as it is, which later tries use again, at most "
+    fresh = 2 * settings.baseline_runs
+    assert f"{runs}{settings.max_runs} with the change, and {fresh} more before a keep" in " ".join(readme.split())
 
 
 def test_every_paper_is_named_with_its_authors(readme: str) -> None:

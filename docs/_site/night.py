@@ -1,0 +1,199 @@
+"""Makes the finished workbench of these pages: a night of tries by `examples/loop`, in which nothing is trained.
+
+python docs/_site/night.py          # draws docs/_assets/night.svg and night_dark.svg from the kept night
+python docs/_site/night.py again    # first plays another night (minutes) and keeps it, in docs/_site/night.tar.xz
+
+Of the night is kept what `plumbline report` reads, so that the pages, which `make docs` builds, are the same bytes
+every time.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from plumbline.report.workbench.write_workbench import write_workbench
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOP = ROOT / "examples" / "loop"
+KEPT = ROOT / "docs" / "_site" / "night.tar.xz"
+#: Idea -> what it takes off val_bpb, or how it ends; where neither is said it does nothing.
+IDEAS: dict[str, float | str] = {
+    "warmup 200 steps": 0,
+    "weight decay 0.2": 0,
+    "beta2 0.95": 0,
+    "learning rate x0.7": 0.02,
+    "sequence length 8k": "RuntimeError('CUDA out of memory')",
+    "clip at 0.5": 0,
+    "init std 0.01": 0,
+    "learning rate x2": -0.03,
+    "rotary base 50k": 0,
+    "label smoothing 0.01": 0,
+    "warmdown 40 %": 0.03,
+    "momentum 0.85": 0,
+    "dropout 0.05": -0.02,
+    "RMSNorm eps 1e-6": 0,
+    "z-loss 1e-4": 0,
+    "EMA of weights": 0,
+    "logit soft cap 30": 0.025,
+    "layer scale 1e-4": 0,
+    "head in float16": "ZeroDivisionError('float division by zero')",
+    "beta1 0.8": 0,
+    "shuffle documents anew": 0,
+    "batch size 48": 0.02,
+    "tie embeddings": 0,
+    "longer warmdown 60 %": 0,
+}
+SETTINGS = """\
+[run]
+command = "python3 train.py {flags}"
+seed = "inject"
+[metric]
+pattern = '^val_bpb:\\s*(\\S+)'
+direction = "lower"
+"""
+#: Picture -> its colours.
+PICTURES = {
+    ROOT / "docs" / "_assets" / "night.svg": {
+        "paper": "#ffffff",
+        "ink": "#1c1f23",
+        "soft": "#565d66",
+        "line": "#d9d8d2",
+        "kept": "#1c7a3a",
+        "crash": "#a8321a",
+    },
+    ROOT / "docs" / "_assets" / "night_dark.svg": {
+        "paper": "#0d1117",
+        "ink": "#e6edf3",
+        "soft": "#9da7b3",
+        "line": "#30363d",
+        "kept": "#6fcf8d",
+        "crash": "#ff9a7d",
+    },
+}
+STYLE = (
+    "svg{background:$paper}text{font:12px system-ui,sans-serif;fill:$soft}.x{text-anchor:middle}.y{text-anchor:end}"
+    ".grid{stroke:$line}.base{stroke:$soft}.band{fill:$soft;opacity:.2}.line{fill:none}"
+    ".level{stroke:$kept;stroke-width:2.2}.best{stroke:$soft;stroke-dasharray:3 2.5}"
+    ".mark{fill:$paper;stroke:$soft;stroke-width:1.3}.kept .mark{fill:$kept;stroke:$kept}.crashed .mark{stroke:$crash}"
+    ".name{font-weight:600;fill:$ink;paint-order:stroke;stroke:$paper;stroke-width:3px}.said{font-size:14px;fill:$ink}"
+)
+KEY = (
+    '<g class="kept"><circle class="mark" cx="58" cy="-56" r="5"/></g><text class="said" x="70" y="-51">kept</text>'
+    '<circle class="mark" cx="128" cy="-56" r="4"/><text class="said" x="140" y="-51">discarded</text>'
+    '<g class="crashed"><path class="mark" d="M226 -60l8 8m0-8l-8 8"/></g>'
+    '<text class="said" x="242" y="-51">crashed</text>'
+    '<path class="band" d="M320 -63h26v14h-26z"/><text class="said" x="354" y="-51">what luck alone gives</text>'
+    '<path class="line level" d="M52 -31h26"/><text class="said" x="86" y="-26">what is kept</text>'
+    '<path class="line best" d="M320 -31h26"/><text class="said" x="354" y="-26">best so far, which greedy keeps</text>'
+    '<text x="8" y="-2">val_bpb, lower is better</text>'
+)
+#: Where there is room for a name to the left of a mark.
+WIDE = 150
+
+
+def play(folder: Path) -> None:
+    """Try every idea in a new folder, as a loop does that is a program."""
+    shutil.copy(LOOP / "train.py", folder)
+    folder.joinpath("plumbline.toml").write_text(SETTINGS, encoding="utf-8")
+    names = {"GIT_AUTHOR_NAME": "loop", "GIT_AUTHOR_EMAIL": "loop@example.org"}
+    names |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in names.items()}
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = os.environ | names | {"PATH": path, "XDG_STATE_HOME": str(folder.parent / "state")}
+
+    def call(*command: str) -> int:
+        return subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL).returncode
+
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "start"]):
+        call("git", *command)
+    for name, effect in IDEAS.items():
+        trainer = folder / "train.py"
+        before, changes, after = re.split(r"CHANGES = \[(.*)\].*", trainer.read_text(encoding="utf-8"))
+        changes += f"{effect}, " if isinstance(effect, float) else ""
+        text = f"{before}CHANGES = [{changes}]  # {name}{after}"
+        if isinstance(effect, str):
+            text = text.replace('print("---")', f"raise {effect}")
+        trainer.write_text(text, encoding="utf-8")
+        code = call(str(LOOP / "decide.sh"), name, "--trust")
+        print(f"{name}: {code}", flush=True)
+        if code not in (0, 10, 11, 12):
+            call("git", "restore", "--staged", "--worktree", ".")
+
+
+def keep(folder: Path) -> None:
+    """Pack what the pages are made from."""
+    own = folder / ".plumbline"
+    names = ["plumbline.toml", ".plumbline/decisions.jsonl", ".plumbline/runs.jsonl"]
+    for below in ("pages/*", "runs/*.result.json", "logs/*/*.log"):
+        names += [path.relative_to(folder).as_posix() for path in sorted(own.glob(below))]
+    with tarfile.open(KEPT, "w:xz", preset=9) as archive:
+        for name in names:
+            content = folder.joinpath(name).read_bytes().replace(os.fsencode(folder), b"/night")
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+def build(out: Path) -> None:
+    """Write the workbench of the kept night, the same bytes every time, without the numbers behind its pages: they are
+    a third of it.
+    """
+    with tempfile.TemporaryDirectory() as place, tarfile.open(KEPT) as archive:
+        folder = Path(place, "a night of tries")
+        for entry in archive:
+            path = folder / entry.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(archive.extractfile(entry).read())
+        write_workbench(folder, out / "index.html")
+    for page in out.glob("experiments/*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(re.sub(r'<a href="[^"]*">(?:md|json)</a>', "", text), encoding="utf-8")
+    for path in out.glob("files/*/*"):
+        if path.suffix != ".svg":
+            path.unlink()
+
+
+def draw(page: str, colours: dict[str, str]) -> str:
+    """The progress of a workbench's first page as a picture of its own, with its key above it."""
+    (drawn,) = re.findall(
+        r'<svg class="curve progress" viewBox="0 0 640 300" role="group" (.*?)</svg>', page, re.DOTALL
+    )
+    drawn = re.sub(r'<title>.*?</title>|<circle class="aim"[^>]*>', "", drawn)
+    drawn = re.sub(r'<a href="[^"]*" tabindex="-1"', "<g", drawn).replace("</a>", "</g>")
+    drawn = re.sub(r'class="name" text-anchor="(\w+)" x="([\d.]+)" y="([\d.]+)"', _place_name, drawn)
+    style = re.sub(r"\$(\w+)", lambda match: colours[match[1]], STYLE)
+    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -70 640 370" role="img"'
+    return f"{head} {drawn}<style>{style}</style>{KEY}</svg>\n"
+
+
+def _place_name(match: re.Match[str]) -> str:
+    """To the left of its mark and below it, where nothing is before a keep; the first has no room there."""
+    anchor, x, y = match[1], float(match[2]), float(match[3])
+    if x < WIDE:
+        return match[0]
+    return f'class="name" text-anchor="end" x="{x - 14 * (anchor == "start"):.1f}" y="{y + 20:.1f}"'
+
+
+def main() -> None:
+    """Draw the picture for light pages and for dark ones; with `again`, of another night."""
+    with tempfile.TemporaryDirectory() as place:
+        if sys.argv[1:] == ["again"]:
+            folder = Path(place, "night")
+            folder.mkdir()
+            play(folder)
+            keep(folder)
+        build(Path(place, "pages"))
+        page = Path(place, "pages", "index.html").read_text(encoding="utf-8")
+    for picture, colours in PICTURES.items():
+        picture.write_text(draw(page, colours), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
