@@ -59,7 +59,7 @@ def _all_runs() -> dict[str, Run]:
     """All runs of all studies at paper size; those of the transfer study's base scale by their method as well."""
     runs = {
         key: run
-        for study in study_folders.runnable(ROOT)
+        for study in study_folders.list_runnable_studies(ROOT)
         for key, run in study_config.load(study, "paper").runs.items()
     }
     base = {spec.method: runs[spec.key] for spec in base_scale_specs.runs("paper").values()}

@@ -175,7 +175,7 @@ def _write_side(
 
     In `folder` they stay until they are moved; the hashes of their texts go to `hashes`.
     """
-    path, before = out / f"{split}.jsonl", cache.before(split) if cache else None
+    path, before = out / f"{split}.jsonl", cache.find_earlier_documents(split) if cache else None
     if before is None:
         return shard_writer.write(shuffle, folder, path.name, hashes, workers)
     assert cache is not None

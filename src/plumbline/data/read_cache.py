@@ -194,7 +194,7 @@ class StreamCache:
         sha256 = sha256_text(canonical_json(json.loads(json.dumps(content))))
         atomic_write_json(self.folder / _CURSOR, content | {"sha256": sha256})
 
-    def before(self, split: str) -> Path | None:
+    def find_earlier_documents(self, split: str) -> Path | None:
         """The finished documents of one side from an earlier fetch, to which the new ones are added; None if there
         are none.
 

@@ -212,7 +212,7 @@ def layerscale_uniform(e: Evidence, claim: PaperClaim) -> Values:
     return {"loss": _middle(-e.task_deltas(method), MOST), "z": e.z(method)} | apart
 
 
-def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, tuple[float, float]]]:
+def _judge_breadth(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, tuple[float, float]]]:
     """Significantly below, below on nearly all tasks, and no task carries half of what is lost, so that it is not the
     failure of one skill; what is shown of it, and its limits."""
     deltas, z = e.task_deltas(method), e.z(method)
@@ -226,7 +226,7 @@ def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, 
 def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether hyper-connections lose broadly: significantly, on ten of twelve tasks, on none of them half of
     it."""
-    holds, numbers, limits = _broad(e, "hyper")
+    holds, numbers, limits = _judge_breadth(e, "hyper")
     return ComputedValues(holds=holds, shown=numbers, limits=limits)
 
 
@@ -234,7 +234,7 @@ def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
 def attnres_broad(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
     baseline's."""
-    broad, numbers, limits = _broad(e, "attnres")
+    broad, numbers, limits = _judge_breadth(e, "attnres")
     z = numbers.pop("z")
     return ComputedValues(
         values={"broad": broad, "z": z, "nats": _gap(e, "attnres")},

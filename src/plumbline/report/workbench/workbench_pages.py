@@ -147,7 +147,7 @@ class Workbench:
                 text_cell(run.why),
             ][: len(heads)]
             for arm, runs in ((change.title, change.runs), (change.baseline, change.baseline_runs))
-            for run in _distinct(runs)
+            for run in _drop_duplicates(runs)
         ]
         return PageTable(id="runs", title="Its runs, and the baseline's beside them.", heads=heads, rows=rows)
 
@@ -278,5 +278,5 @@ def link_to(change: TriedChange) -> str:
     return f"{EXPERIMENTS}s/{change.name}.html"
 
 
-def _distinct(runs: Sequence[ArmRun]) -> list[ArmRun]:
+def _drop_duplicates(runs: Sequence[ArmRun]) -> list[ArmRun]:
     return list({(run.run_id, run.seed): run for run in runs}.values())

@@ -185,7 +185,7 @@ class Experiment:
         baseline's runs has no value, nothing can be judged, and no more are made.
         """
         pairs = self._list_missing(number)
-        if not pairs or self._is_hopeless(number):
+        if not pairs or self._lacks_baseline_value(number):
             return
         for later in range(number + 1, len(self.plan.steps)):
             if len(pairs) % self.trainer.at_once == 0:
@@ -200,13 +200,13 @@ class Experiment:
             step, look = self.plan.steps[number]
             if (run.arm, run.seed) in (step[:-1] if look else step):  # the last one is told with what it says
                 self._report(run)
-            if self._is_hopeless(number):
+            if self._lacks_baseline_value(number):
                 return
         if missing := self._list_missing(number):
             arm, seed = missing[0]
             raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
 
-    def _is_hopeless(self, number: int) -> bool:
+    def _lacks_baseline_value(self, number: int) -> bool:
         """Whether a step has a run of the baseline without a value."""
         runs = (self.find_run(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
         return any(run is not None and not run.has_value for run in runs)
