@@ -91,7 +91,8 @@ def about_and_above(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdic
 @CHECKS.of(effect=statements("linear_is_worse"), compare=about_and_above)
 def mlp_transfer_cosdist(e: Evidence, claim: PaperClaim) -> Values:
     """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
-    return ComputedValues(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)} | _compare_with_linear(e, DISTANCE))
+    distances = {arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)}
+    return ComputedValues(values=distances | _compare_with_linear(e, DISTANCE))
 
 
 #: "A factor of 2": three quarters of it or more, and up to what the printed ranges of the two errors allow (14 / 4).

@@ -83,14 +83,14 @@ def _gap(e: Evidence, method: str) -> float:
     return e.loss(method) - e.loss(e.reference)
 
 
-def _percent(e: Evidence, method: str) -> float:
+def _compute_gap_percent(e: Evidence, method: str) -> float:
     return 100 * _gap(e, method) / e.loss(e.reference)
 
 
 @CHECKS.of(effect=signs("sigmoid_attn", "ssmax", "attnres"), near=GAP)
 def loss_gap_pct(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent three failures end above the baseline's validation loss."""
-    return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
+    return {method: _compute_gap_percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
 @CHECKS.of(effect=signs("attention", "attnres"), near=GAP)
@@ -120,7 +120,7 @@ def _both_fail(e: Evidence) -> bool:
 )
 def decoupling_band(e: Evidence, claim: PaperClaim) -> Values:
     """Compute, over the two replacements, the ranges of their loss gaps in percent and of their drops in points."""
-    gaps, points = [_percent(e, m) for m in REPLACEMENTS], [-100 * e.delta(m) for m in REPLACEMENTS]
+    gaps, points = [_compute_gap_percent(e, m) for m in REPLACEMENTS], [-100 * e.delta(m) for m in REPLACEMENTS]
     ranges = {"loss_pct": [min(gaps), max(gaps)], "points": [min(points), max(points)]}
     return ranges | {"both_fail": _both_fail(e)}
 
@@ -128,7 +128,7 @@ def decoupling_band(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(effect=statements("both_fail", "flagged"))
 def loss_ranking_misses(e: Evidence, claim: PaperClaim) -> Values:
     """Sort three failures by whether their loss is near the baseline's, above or below; the third is far above it."""
-    gaps = {method: _percent(e, method) for method in (*REPLACEMENTS, "attnres")}
+    gaps = {method: _compute_gap_percent(e, method) for method in (*REPLACEMENTS, "attnres")}
     near_it = [method for method, gap in gaps.items() if abs(gap) <= NEAR_BASELINE]
     far = [method for method in gaps if method not in near_it]
     flagged = gaps["attnres"] > NEAR_BASELINE

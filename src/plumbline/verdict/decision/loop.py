@@ -14,7 +14,7 @@ from scipy import special
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_seconds
 from plumbline.stats.after_stopping import GainAfterStopping, estimate, estimate_single_test
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
@@ -29,7 +29,7 @@ from plumbline.verdict.decision.decision_sentences import (
 )
 from plumbline.verdict.decision.experiment import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import format_seconds, format_value
+from plumbline.verdict.formatting import format_value
 from plumbline.verdict.outcome import Outcome
 
 
