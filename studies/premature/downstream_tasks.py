@@ -28,10 +28,10 @@ class PairedTaskScores:
 
     def scores(self, side: int) -> pd.DataFrame:
         """Tasks by seed, the primary metric of one side, 0 for the control; NaN if there is no score."""
-        return self._both[side]
+        return self._scores_by_side[side]
 
     @cached_property
-    def _both(self) -> list[pd.DataFrame]:
+    def _scores_by_side(self) -> list[pd.DataFrame]:
         return [
             pd.DataFrame(
                 {seed: self._scores(pair[side]) for seed, pair in self.pairs.items()}, index=self.tasks, dtype=float
@@ -64,7 +64,7 @@ class PairedTaskScores:
         """Intervention minus control over seeds, of a task or of their mean."""
         return compute_paired_difference(self.values(printed, 1), self.values(printed, 0))
 
-    def everything(self) -> PairedResult:
+    def compute_difference_over_all(self) -> PairedResult:
         """Intervention minus control over all pairs of a seed and a task."""
         sides = [pd.concat({seed: self.scores(side)[seed] for seed in self.pairs}) for side in (1, 0)]
         return compute_paired_difference(*sides)

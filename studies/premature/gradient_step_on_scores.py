@@ -77,12 +77,12 @@ class DirectedHead:
     def bound(self, query_rate: float, key_rate: float) -> float:
         """Theorem 1's bound on |dZ_P|_F, its second-order remainder included (Eqs. 19 and 20)."""
         rates = query_rate * self.landing(self.key_DW) + key_rate * self.landing(self.query_DW)
-        return self._common * frobenius(self.chosen_TR) * rates + self.remainder(query_rate, key_rate)
+        return self._common_factor * frobenius(self.chosen_TR) * rates + self.remainder(query_rate, key_rate)
 
     def unconditional_bound(self, query_rate: float, key_rate: float) -> float:
         """Corollary 1's bound on |dZ_P|_F (Eq. 32), which takes |X|_F |W|_op^2 as the upper limit of `landing`."""
         rates = query_rate * operator(self.key_DW) ** 2 + key_rate * operator(self.query_DW) ** 2
-        whole = self._common * frobenius(self.chosen_TR) * frobenius(self.x_TD) * rates
+        whole = self._common_factor * frobenius(self.chosen_TR) * frobenius(self.x_TD) * rates
         return whole + self.remainder(query_rate, key_rate)
 
     def bound_by_localisation(self, query_rate: float, key_rate: float) -> float:
@@ -97,11 +97,11 @@ class DirectedHead:
     def remainder(self, query_rate: float, key_rate: float) -> float:
         """Second-order remainder R_2 of the bounds (Eq. 20)."""
         products = frobenius(self.x_TD @ self.key_DW) * frobenius(self.x_TD @ self.query_DW)
-        together = query_rate * key_rate * self._common * operator(self.adjoint_TT) * self.energy
+        together = query_rate * key_rate * self._common_factor * operator(self.adjoint_TT) * self.energy
         return together * products / math.sqrt(self.width)
 
     @cached_property
-    def _common(self) -> float:
+    def _common_factor(self) -> float:
         """|X_P|_op^2 |E|_op / W."""
         return operator(self.chosen_TR) ** 2 * operator(self.adjoint_TT) / self.width
 

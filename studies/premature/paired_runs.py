@@ -89,7 +89,7 @@ class PairedRuns:
         ).dropna()
 
     @cached_property
-    def short(self) -> str:
+    def no_mean(self) -> str:
         """Words in place of a mean of tokens where some intervention never gets to its control's loss, though its runs
         are whole: a mean of the others alone would look like a saving where most lose. Empty if all get there."""
         whole = int((self.values("loss", 0) + self.values("loss", 1)).count())
@@ -117,9 +117,9 @@ class PairedRuns:
                 mean, sigma, n = self.moments(name, setting)
                 is_budget = name == "tokens_to_control_loss_b" and setting == "control"
                 no_spread = "one seed" if n == 1 else "not reached"
-                if name == "tokens_to_control_loss_b" and not is_budget and self.short:
-                    mean, sigma, no_spread = math.nan, math.nan, self.short
-                cells[name] = row.cell(mean, self.short or "not reached")
+                if name == "tokens_to_control_loss_b" and not is_budget and self.no_mean:
+                    mean, sigma, no_spread = math.nan, math.nan, self.no_mean
+                cells[name] = row.cell(mean, self.no_mean or "not reached")
                 cells[f"{name}_sd"] = Cell(None, word="given") if is_budget else row.cell(sigma, no_spread)
                 cells[f"{name}_published"] = make_printed_cell(read_printed(printed_table, setting, f"{source}_mean"))
                 cells[f"{name}_sd_published"] = make_printed_cell(read_printed(printed_table, setting, f"{source}_std"))

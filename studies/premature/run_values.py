@@ -160,7 +160,7 @@ class RunValues:
         whole, without = self.curve(key, "loss", "model"), self.curve(key, kind, "model")
         return without.map(math.exp) - whole.map(math.exp) if len(whole) and len(without) else whole
 
-    def sharp(self, key: str | None, threshold: float = SHARP) -> float:
+    def find_sharp_point(self, key: str | None, threshold: float = SHARP) -> float:
         """The first point at which upper attention is sharp (Figure 3A); NaN: none."""
         entropy = self.curve(key, "entropy")
         reached = entropy.index[entropy < threshold] if len(entropy) else []

@@ -85,12 +85,12 @@ def columns(names: dict[str, str], narrow: tuple[str, ...] = ()) -> list[Column]
     all_columns = label_columns("setting", "Setting")
     for name, source in names.items():
         quantity = QUANTITIES[name]
-        make = column_pair if source else _alone
+        make = column_pair if source else _make_single_column
         all_columns += make(name, quantity.header, quantity.format, narrow=name in narrow)
     return all_columns
 
 
-def _alone(name: str, header: str, number_format: str, *, narrow: bool) -> list[Column]:
+def _make_single_column(name: str, header: str, number_format: str, *, narrow: bool) -> list[Column]:
     return [number_column(name, header, number_format, narrow=narrow)]
 
 

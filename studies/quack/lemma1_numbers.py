@@ -50,7 +50,7 @@ def power_of_the_rest(study: str) -> float:
         for directions in ("random", "muon", "worst")
     ]
     rest = [
-        max(float(np.abs(step.exact(rate, rate) - step.first_order(rate, rate)).max()) for step in steps)
+        max(float(np.abs(step.exact_change(rate, rate) - step.first_order(rate, rate)).max()) for step in steps)
         for rate in SMALL
     ]
     return math.log(rest[0] / rest[1]) / math.log(SMALL[0] / SMALL[1])

@@ -92,7 +92,7 @@ class HeadUpdate:
         q_TW, k_SW, _, _ = self._projected
         return q_TW @ k_SW.T
 
-    def exact(self, query_rate: float, key_rate: float) -> np.ndarray:
+    def exact_change(self, query_rate: float, key_rate: float) -> np.ndarray:
         """Exact change of the logits (T, S): those after the step less those before."""
         q_TW, k_SW, moved_q_TW, moved_k_SW = self._projected
         return (q_TW - query_rate * moved_q_TW) @ (k_SW - key_rate * moved_k_SW).T - self.logits
@@ -214,7 +214,7 @@ def rows(sizes: HeadSizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[
 
 def _measure(now: HeadUpdate, step_rates: tuple[float, float]) -> dict[str, float]:
     parts = {
-        "exact": now.exact(*step_rates),
+        "exact": now.exact_change(*step_rates),
         "first_order": now.first_order(*step_rates),
         "second_order": now.second_order(*step_rates),
     }
@@ -234,7 +234,7 @@ def draw_head(sizes: HeadSizes, weights: Weights, directions: Directions, seed: 
             for full in (query_WD, key_WD)
         )
     if directions == "worst":
-        return worst(query_WD, key_WD, length=root)
+        return find_worst_update(query_WD, key_WD, length=root)
     updates = [draw.standard_normal(shape) for _ in range(2)]
     if directions == "muon":
         updates = [orthogonalise(torch.from_numpy(update), (QUINTIC,) * 5).numpy() for update in updates]
@@ -250,7 +250,7 @@ def draw_head(sizes: HeadSizes, weights: Weights, directions: Directions, seed: 
     )
 
 
-def worst(query_WD: np.ndarray, key_WD: np.ndarray, *, length: float) -> HeadUpdate:
+def find_worst_update(query_WD: np.ndarray, key_WD: np.ndarray, *, length: float) -> HeadUpdate:
     """The inputs of a `length`, and the updates of norm 1, that move a logit of these weights the furthest.
 
     x and y lie along what W_Q and W_K stretch most; U_Q takes x to the direction of W_K y, and U_K takes y to that of

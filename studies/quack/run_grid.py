@@ -92,7 +92,7 @@ class RunGrid:
         """The base rate in the middle, at which variants and the wider grid of tau are run."""
         return self.etas[len(self.etas) // 2]
 
-    def wide(self, scale: str) -> dict[float, str]:
+    def list_runs_by_tau(self, scale: str) -> dict[float, str]:
         """tau -> QuacK's run at the middle base rate, those of the wider grid among them."""
         runs = {tau: key for tau, key in self.keys(scale, QUACK, self.middle_eta).items() if tau is not None}
         for key, run in self.frames.select(scale).iterrows():
@@ -151,15 +151,15 @@ class RunGrid:
     def rise(self, key: str) -> float:
         """By how much a held-out loss after the warm-up is above the lowest before it, at most (nats); infinite if
         one is not finite, NaN if nothing was read after the warm-up."""
-        above = self._above(key)
+        above = self._compute_rises_above_lowest(key)
         return float(above.max()) if above.size else math.nan
 
     def spikes(self, key: str) -> int:
         """How often the held-out loss rose by more than SPIKE after the warm-up, and came down again or not."""
-        high = self._above(key) > SPIKE
+        high = self._compute_rises_above_lowest(key) > SPIKE
         return int((high[1:] & ~high[:-1]).sum()) + int(high[:1].sum())
 
-    def _above(self, key: str) -> np.ndarray:
+    def _compute_rises_above_lowest(self, key: str) -> np.ndarray:
         steps, losses = self.validation_curve(key)
         late = losses[steps >= self.spec(key).schedule.warmup_steps]
         late = np.where(np.isfinite(late), late, np.inf)
@@ -180,7 +180,7 @@ class RunGrid:
 
     # The best tau
 
-    def best(self, scale: str, method: str, eta: float) -> str | None:
+    def find_best_run(self, scale: str, method: str, eta: float) -> str | None:
         """The run of a method at a base rate that stands for it: that of the tau with the lowest final held-out loss
         among completed runs, of equal ones the smaller tau; where none completed, the first there is."""
         keys = list(self.keys(scale, method, eta).values())
@@ -194,7 +194,7 @@ class RunGrid:
 
     def at_best_rate(self, scale: str, methods: Iterable[str]) -> str | None:
         """The completed run with the lowest final held-out loss over base rates, taus and some methods."""
-        keys = [self.best(scale, method, eta) for method in methods for eta in self.etas]
+        keys = [self.find_best_run(scale, method, eta) for method in methods for eta in self.etas]
         done = [key for key in keys if key is not None and self.outcome(key) == COMPLETED]
         return min(done, key=self.loss) if done else None
 

@@ -34,7 +34,7 @@ def points(frames: RunFrames, key: str) -> list[ConcentrationPoint]:
     return [point for step, rows in _steps(frames, key) if (point := _at(step, rows))]
 
 
-def last(frames: RunFrames, key: str) -> ConcentrationPoint | None:
+def find_last_point(frames: RunFrames, key: str) -> ConcentrationPoint | None:
     """Where a run ended: its final weights, or the last finite ones."""
     return next((point for step, rows in reversed(_steps(frames, key)) if (point := _at(step, rows))), None)
 

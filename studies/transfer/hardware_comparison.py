@@ -40,7 +40,7 @@ def compare_hardware(frames: RunFrames, study: Study, first: str | None, second:
     if first is None or second is None or not {first, second} <= set(frames.manifests):
         return HardwareComparison(word=MISSING, why="one of the two runs is missing")
     first_devices, second_devices = (_devices(frames.manifests[key]) for key in (first, second))
-    same = [_same(*both) for both in product(first_devices, second_devices)]
+    same = [_is_same_device(*both) for both in product(first_devices, second_devices)]
     if True in same:
         on = " and ".join(dict.fromkeys((_spell(first_devices), _spell(second_devices))))
         return HardwareComparison(word=SAME, why=f"{first} and {second} were made on the same device ({on})")
@@ -78,7 +78,7 @@ def _devices(manifest: Mapping[str, Any]) -> list[_Device]:
     return list(dict.fromkeys(reversed(devices)))
 
 
-def _same(first: _Device, second: _Device) -> bool | None:
+def _is_same_device(first: _Device, second: _Device) -> bool | None:
     """Whether two devices are one by kind and name; None if that is not known. A host's name says nothing."""
     (kind, name), (other_kind, other_name) = first, second
     if kind is None or other_kind is None:

@@ -26,7 +26,7 @@ ASSUMED = (
 )
 
 
-def worth(statistic: str, correction: str, m: int, n: int) -> ErrorRates:
+def compute_error_rates(statistic: str, correction: str, m: int, n: int) -> ErrorRates:
     """Of `m` methods against `n` runs of the reference."""
     return simulate_protocol(statistic, correction, m=m, n=n, gains=GAINS)  # type: ignore[arg-type]
 
@@ -38,7 +38,10 @@ def find_threshold(statistic: Statistic, m: int, n: int) -> float:
 
 def sentence(m: int, n: int) -> str:
     """What stands under a table of z scores: the worth of the paper's protocol at this number of seeds."""
-    printed, paid = worth("normal", "bonferroni", m, n), worth("prediction", "bonferroni", m, n)
+    printed, paid = (
+        compute_error_rates("normal", "bonferroni", m, n),
+        compute_error_rates("prediction", "bonferroni", m, n),
+    )
     return (
         f"With {n} seeds of the reference, z under Bonferroni calls at least one of {m} methods different in "
         f"{printed.survivor:.0%} of worlds in which none does anything, and one of them better in "

@@ -1,10 +1,12 @@
 """Counts names that name nothing: ``python -m tests.architecture.names [--list] [PATH ...]``.
 
-Five kinds, of `src`, `studies`, `tests` and `benchmarks`, or of the paths that are named:
+Six kinds, of `src`, `studies`, `tests` and `benchmarks`, or of the paths that are named:
 
 - blank variables: what is bound (a variable, a parameter, a field) to a word that holds for anything (`found`, `one`);
 - participles: functions that are called by a participle alone (`named`), or by one before what it is of
   (`gated_overhead`); properties and fixtures are nouns, and may;
+- adjectives alone: functions that are called by an adjective or a preposition and no noun (`best`, `behind`), except
+  those that answer yes or no;
 - prepositions: parameters called `of`, `by`, `how`;
 - verbs that return something else: a function that counts and returns no number, or lists and returns one text;
 - odd words: places in comments, docstrings and messages of a turn that English has a plainer one for.
@@ -37,6 +39,17 @@ BLANK = _words(
     """
     found one given said words known judged asked told kept held named shown drawn made seen taken left meant wanted
     thing things what which
+    """
+)
+#: Adjectives and prepositions that name no thing.
+ADJECTIVES = _words(
+    """
+    above after against alone always before behind below best better beyond both common comparable distinct due each
+    earlier early elsewhere empty everything exact falling farther few finite generic high higher hybrid inside
+    invertible large larger largest last late latest likely local low lower lowest missing more most near nearest newest
+    next normal once orthogonal others plain positive present primary random readable relative right rising runnable
+    same shared sharp short singular small smallest together unknown unread unreadable unseen unusable usable visible
+    where whole why wide within without worst worth
     """
 )
 PREPOSITIONS = _words("but of by at how what beside")
@@ -129,6 +142,9 @@ class _Names(ast.NodeVisitor):
         first, *rest = node.name.strip("_").split("_")
         if is_participle(first) and not re.search(r"property|fixture|setter|overload", decorators):
             self.add("participles before a noun" if rest else "participles alone", node.lineno, node.name)
+        answers = node.returns is not None and ast.unparse(node.returns) in ("bool", "None")
+        if node.name.strip("_") in ADJECTIVES and not answers and not re.search("property|CHECKS", decorators):
+            self.add("adjectives alone", node.lineno, node.name)
         pattern = UNTRUE_RETURNS.get(first) if rest and node.returns is not None else None
         if pattern is not None and pattern.fullmatch(ast.unparse(node.returns).strip("'\"")):
             self.add("verbs that return something else", node.lineno, node.name)

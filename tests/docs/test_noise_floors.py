@@ -81,9 +81,7 @@ def find_power(gain: float, rule: str, n: int) -> float:
 CASES = [(rule, n) for rule in ("z", "t") for n in (3, 6, 10)]
 
 
-def test_the_tables_are_the_kept_ones_and_come_out_of_a_second_derivation(
-    page: str, shares: dict[str, dict[str, str]]
-) -> None:
+def test_the_tables_are_kept_ones_and_derived_a_second_time(page: str, shares: dict[str, dict[str, str]]) -> None:
     calls = read_rows(page, "one called different | one called better")
     powers = read_rows(page, "1 spread | 3 spreads | 5 spreads | 80 % from")
     assert list(calls) == list(powers) == CASES

@@ -107,9 +107,7 @@ def test_seconds_of_torchrun(start: Start, tmp_path: Path, monkeypatch: pytest.M
     job = start(0)
     error = job.communicate()[1]
     assert job.returncode == 1 and not (tmp_path / "seen").exists()
-    assert error.startswith(
-        f"error: TORCH_ELASTIC_SHUTDOWN_TIMEOUT={seconds} is not a whole number of seconds: unset it"
-    )
+    assert error.startswith(f"error: TORCH_ELASTIC_SHUTDOWN_TIMEOUT={seconds} ") and "unset it" in error
 
 
 def test_a_list_of_visible_devices_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -370,7 +370,7 @@ print(serve(pathlib.Path("place").absolute(), os.getpid(), ["asks"]), os.environ
         capture_output=True, text=True, timeout=10,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["imported with 1", "None None"], done.stderr
-    assert done.stderr == "jobs are not forked: imports loaded CUDA's driver, and a fork could not use a GPU\n"
+    assert done.stderr.startswith("jobs are not forked: ") and "CUDA's driver" in done.stderr
 
 
 def test_nothing_is_kept_for_a_snakemake_that_is_gone(tmp_path: Path) -> None:

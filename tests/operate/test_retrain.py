@@ -48,7 +48,7 @@ ELSEWHERE = OTHER_WEIGHTS | {"processor": "y"}
         (make_run(ELSEWHERE, validation_loss=5.02), "different", "validation_loss"),
         (make_run(ELSEWHERE, validation_loss=5.01), "near", "validation_loss"),
         (make_run(ELSEWHERE, validation_loss=None), "different", "validation_loss"),
-        (make_run(ELSEWHERE, outcome="diverged"), "different", "outcome is completed, here diverged"),
+        (make_run(ELSEWHERE, outcome="diverged"), "different", "completed, here diverged"),
         (make_run({"files": {}}), "different", "other weights"),
         (make_run(validation_loss=5.0 + 1e-9), "different", "validation_loss"),
         (make_run(losses=[6.0, 5.5 + 1e-9, 5.0]), "different", "metrics.parquet"),
@@ -60,11 +60,11 @@ def test_what_a_run_is_called(trained: RecordedRun, status: str, names: str) -> 
     assert compared.status == status and names in compared.why and compared.key == "s/base/m/s1"
 
 
-def test_a_record_that_names_no_processor_leaves_only_equal_or_near() -> None:
+def test_a_record_without_a_processor_is_equal_or_near() -> None:
     silent = make_run({"processor": None})
     assert retrain.compare(silent, make_run()).status == "equal"
     compared = retrain.compare(silent, make_run(OTHER_WEIGHTS, validation_loss=5.0 + 1e-6))
-    assert compared.status == "near" and "processor not recorded, here x" in compared.why
+    assert compared.status == "near" and "processor" in compared.why and "here x" in compared.why
 
 
 def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_relative_step_time_is_that_of_the_components_added_up(demo: Project) 
     machine = msgspec.structs.replace(machines.load("core"), relative_step_time=times)
     expected = {"baseline": 1.0, "softpick": 1.5, "qknorm_geglu": 1.1, "second_hardware": 2.0}
     for method, ratio in expected.items():
-        assert machine.relative(demo.runs[f"transfer/base/{method}/s42"]) == pytest.approx(ratio)
+        assert machine.compute_relative_time(demo.runs[f"transfer/base/{method}/s42"]) == pytest.approx(ratio)
     finish(demo, demo.runs["transfer/base/softpick/s42"], seconds=30.0)
     assert estimator(demo, machine).pretrain_seconds(demo.runs[BASELINE]) == pytest.approx(10 + 20, rel=1e-2)
 

@@ -114,10 +114,10 @@ def test_a_damaged_file_is_named_not_used_and_written_anew(
 ) -> None:
     path, run = Path(demo.paths.counts), demo.runs[BASELINE]
     path.write_text(text)
-    assert not estimator(demo).exact([run])
+    assert not estimator(demo).is_exact([run])
     assert f"{path} does not hold counts" in capsys.readouterr().err
     model_counts.update(path, [run])
-    assert estimator(demo).exact([run])
+    assert estimator(demo).is_exact([run])
 
 
 def test_a_file_that_cannot_be_written_stops_nothing(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +148,7 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
         "from plumbline.project import load;"
         f"whole = load(load_config() | {{'preset': 'paper', 'studies': ['quack'], 'work': {str(tmp_path)!r}}});"
         "priced = estimator(whole); [priced.pretrain_minutes(run) for run in whole.runs.values()];"
-        "print(priced.exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"
+        "print(priced.is_exact(whole.runs.values()), sorted({'torch', 'pandas'} & set(sys.modules)))"
     )
 
     def run_code() -> str:

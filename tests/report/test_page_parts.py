@@ -70,11 +70,11 @@ def test_runs_on_other_texts_are_not_judged() -> None:
 
 
 def test_spreads_together_weigh_by_their_seeds() -> None:
-    both = agreement_with_print.SeedSpread.together(
+    both = agreement_with_print.SeedSpread.pool(
         [agreement_with_print.SeedSpread(0.01, 2), agreement_with_print.SeedSpread(0.03, 4)]
     )
     assert both is not None and both.freedom == 6 and both.sigma == pytest.approx(math.sqrt((2 + 4 * 9) / 6) / 100)
-    assert agreement_with_print.SeedSpread.together([]) is None
+    assert agreement_with_print.SeedSpread.pool([]) is None
 
 
 def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:

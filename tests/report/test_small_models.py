@@ -80,7 +80,7 @@ def read_order() -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(content)).set_index("method")
 
 
-def test_the_methods_that_are_tuned_are_the_resolved_ones_and_five_others() -> None:
+def test_tuned_methods_are_the_resolved_and_five_others() -> None:
     small = small_file.load_small("transfer")
     methods = set(small.statements[0].contrasts)
     resolved = read_order()["resolved_base"].isin(["lower", "higher"])

@@ -85,7 +85,7 @@ def test_what_was_tried_last_stands_first_with_its_sentence(read: dict[str, Read
     assert places == sorted(places) and sentence.replace("`", "").split(":")[0] in first[: places[3]]
 
 
-def test_every_try_is_a_mark_with_its_name_that_leads_to_its_page(read: dict[str, Read]) -> None:
+def test_every_try_is_a_mark_that_leads_to_its_page(read: dict[str, Read]) -> None:
     picture = re.search(r"<svg class=\"curve progress.*?</svg>", read["index.html"].text, flags=re.S)
     assert picture is not None
     marks = re.findall(r'<a href="(experiments/[^"]+)"[^>]*class="try (\w+)[^"]*"><title>(.*?)</title>', picture[0])
@@ -118,7 +118,7 @@ def test_a_try_and_its_runs_lead_to_each_other(read: dict[str, Read]) -> None:
     assert runs <= {f"../{link}" for link in read["runs.html"].links}
 
 
-def test_curves_of_a_try_lie_over_its_baselines_also_without_a_script(read: dict[str, Read]) -> None:
+def test_curves_lie_over_the_baselines_without_a_script_too(read: dict[str, Read]) -> None:
     (page,) = [name for name in read if name.startswith("experiments/worse")]
     (figure,) = re.findall(r'<figure class="drawn chart">.*?</figure>', read[page].text, flags=re.S)
     assert 'class="band"' in figure and 'class="line c0"' in figure and 'class="grid"' in figure
@@ -128,7 +128,7 @@ def test_curves_of_a_try_lie_over_its_baselines_also_without_a_script(read: dict
     assert all(low < high for low, high in zip(numbers["band"]["low"], numbers["band"]["high"]))
 
 
-def test_no_name_becomes_a_part_of_a_page_and_every_page_forbids_others_scripts(read: dict[str, Read]) -> None:
+def test_names_are_escaped_and_pages_forbid_foreign_scripts(read: dict[str, Read]) -> None:
     for name, page in read.items():
         (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page.text)
         assert (
@@ -142,7 +142,7 @@ def test_no_name_becomes_a_part_of_a_page_and_every_page_forbids_others_scripts(
     assert "&lt;i&gt;&amp;" in read["index.html"].text and any("alert(3)" in page.text for page in read.values())
 
 
-def test_a_page_that_cannot_be_read_is_named_and_the_others_are_there(folder: Path, tmp_path: Path) -> None:
+def test_an_unreadable_page_is_named_and_others_are_there(folder: Path, tmp_path: Path) -> None:
     own = shutil.copytree(folder, tmp_path / "own")
     (numbers,) = own.glob(".plumbline/pages/worse*.json")
     numbers.write_text("half a fi")
@@ -161,7 +161,7 @@ def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) ->
     assert "plumbline try -m" in (tmp_path / ".plumbline/report/index.html").read_text()
 
 
-def test_a_folder_of_audits_and_verdicts_is_listed_with_their_pages(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_audits_and_verdicts_lists_their_pages(folder: Path, tmp_path: Path) -> None:
     papers = tmp_path / "papers"
     for name in ("first", "second"):
         (papers / name / "audit").mkdir(parents=True)
@@ -263,9 +263,7 @@ def test_a_keep_moves_the_line_in_a_folder_alone(spread: float) -> None:
         assert [each.title for each in tries.beyond] == (["kept", "last"] if spread else [])
 
 
-def test_runs_of_a_projects_tries_are_found_by_their_ids_with_their_curves(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_of_a_projects_tries_have_their_curves(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     folder = Path("work/paper/runs/transfer/base")
     ids = {

@@ -37,7 +37,7 @@ def levels_of(study: str) -> dict[str, tuple[str, ...]]:
     return combined_methods.find_levels(specs_of(study), BASELINES[study])
 
 
-def test_the_factors_of_transfer_are_its_slots_with_every_change_once() -> None:
+def test_transfers_factors_are_slots_with_every_change_once() -> None:
     assert levels_of("transfer") == {
         "query_key": ("baseline", "qknorm"),
         "values": ("baseline", "value_residual"),

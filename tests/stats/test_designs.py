@@ -37,14 +37,14 @@ def signs(space: FactorSpace, levels_NF: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", list_orders(128))
-def test_designs_of_plackett_and_burman_are_orthogonal_and_balanced(order: int) -> None:
+def test_plackett_burman_designs_are_orthogonal_and_balanced(order: int) -> None:
     levels_NF = make_burman(order)
     assert levels_NF.shape == (order, order - 1) and set(np.unique(levels_NF)) == {-1, 1}
     assert (levels_NF.T @ levels_NF == order * np.eye(order - 1)).all() and not levels_NF.sum(axis=0).any()
 
 
 @pytest.mark.parametrize("factors", [2, 3, 4, 5, 6, 8, 11])
-def test_fractions_are_clear_of_interactions_and_so_are_interactions_of_each_other(factors: int) -> None:
+def test_fractions_and_interactions_are_clear_of_interactions(factors: int) -> None:
     levels_NF = make_fraction(factors)
     twos = [levels_NF[:, one] * levels_NF[:, two] for one in range(factors) for two in range(one)]
     every = np.column_stack([np.ones(len(levels_NF)), levels_NF, *twos])
@@ -62,7 +62,7 @@ def test_a_folded_design_is_clear_of_interactions(factors: int, runs: int) -> No
 
 
 @pytest.mark.parametrize("runs", LARGEST)
-def test_exchange_reaches_the_largest_determinant_of_saturated_designs(runs: int) -> None:
+def test_exchange_reaches_the_largest_saturated_determinant(runs: int) -> None:
     space = FactorSpace((2,) * (runs - 1))
     levels_NF = make_d_optimal(space, runs, np.random.default_rng(0))
     assert abs(np.linalg.det(signs(space, levels_NF))) == pytest.approx(LARGEST[runs], rel=1e-9)
@@ -78,14 +78,14 @@ def test_exchange_reaches_the_largest_determinant_of_saturated_designs(runs: int
         (7, 15, 16.0**7 * (16 - 8)),
     ],
 )
-def test_exchange_reaches_optima_of_runs_that_are_no_multiple_of_four(factors: int, runs: int, expected: float) -> None:
+def test_exchange_reaches_optima_of_runs_not_in_fours(factors: int, runs: int, expected: float) -> None:
     space = FactorSpace((2,) * factors)
     starts = [(cut_larger_design(factors, runs, np.random.default_rng(2)) + 1) // 2]
     x_NP = signs(space, make_d_optimal(space, runs, np.random.default_rng(0), starts=starts))
     assert np.linalg.det(x_NP.T @ x_NP) >= expected * (0.93 if runs % 4 == 2 else 1 - 1e-9)
 
 
-def test_efficiency_is_one_of_an_orthogonal_balanced_design_alone() -> None:
+def test_only_orthogonal_balanced_designs_have_efficiency_one() -> None:
     every = FactorSpace((2, 3))
     full = np.array([(one, two) for one in range(2) for two in range(3)] * 2)
     assert d_efficiency(every, full) == pytest.approx(1.0)
@@ -95,7 +95,7 @@ def test_efficiency_is_one_of_an_orthogonal_balanced_design_alone() -> None:
     assert d_efficiency(FactorSpace((2,) * 11), (make_burman(12) + 1) // 2) == pytest.approx(1.0)
 
 
-def test_the_slots_of_the_transfer_study_are_estimated_nearly_as_by_an_orthogonal_design() -> None:
+def test_transfers_slots_are_estimated_nearly_orthogonally() -> None:
     space = FactorSpace((7, 2, 2, 2, 3, 3, 5))
     levels_NF = make_d_optimal(space, 72, np.random.default_rng(0))
     x_NP = space.model_matrix(levels_NF)
@@ -117,7 +117,7 @@ def spaces(draw: st.DrawFn) -> FactorSpace:
 
 @settings(max_examples=12, deadline=None)
 @given(spaces(), st.integers(0, 5), st.integers(0, 99))
-def test_no_row_has_a_forbidden_pair_and_every_effect_is_estimated(space: FactorSpace, more: int, seed: int) -> None:
+def test_forbidden_pairs_are_avoided_and_effects_estimated(space: FactorSpace, more: int, seed: int) -> None:
     levels_NF = make_d_optimal(space, space.parameters + 2 + more, np.random.default_rng(seed))
     assert space.allows(levels_NF).all() and levels_NF.shape == (space.parameters + 2 + more, len(space.sizes))
     assert (levels_NF >= 0).all() and (levels_NF < space.sizes).all()

@@ -59,7 +59,7 @@ def test_an_interaction_is_tested_as_one_more_column() -> None:
         assert got == pytest.approx((expected.params[-1], expected.bse[-1], expected.pvalues[-1]), rel=1e-6)
 
 
-def test_in_an_orthogonal_design_an_effect_is_a_difference_of_two_means_of_half_of_the_runs() -> None:
+def test_an_orthogonal_effect_is_the_difference_of_two_halves() -> None:
     levels_NF, values_N = (make_burman(12) + 1) // 2, np.random.default_rng(1).normal(size=12)
     fit = fit_effects(FactorSpace((2,) * 11).model_matrix(levels_NF), values_N)
     means = [
@@ -72,7 +72,7 @@ def test_in_an_orthogonal_design_an_effect_is_a_difference_of_two_means_of_half_
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 29), max_size=9, unique=True), st.integers(0, 3))
-def test_lost_runs_leave_the_model_and_do_not_shift_what_the_others_say(lost: list[int], world: int) -> None:
+def test_lost_runs_leave_the_model_and_shift_no_effect(lost: list[int], world: int) -> None:
     there = [place for place in range(30) if place not in lost]
     x_NP = SPACE.model_matrix(ROWS)
     truth = np.arange(x_NP.shape[1], dtype=float)

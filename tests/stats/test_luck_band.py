@@ -39,7 +39,7 @@ def test_one_try_is_the_law_of_a_difference_of_two_means() -> None:
     assert bounds == pytest.approx((-exact, exact), abs=0.03)
 
 
-def test_tries_of_nothing_that_the_rule_itself_ends_lie_within_as_often() -> None:
+def test_tries_of_nothing_that_the_rule_ends_lie_within() -> None:
     design = SequentialDesign(bank=12, most=6)
     edges, rng, tries, worlds, fresh = boundary(design), np.random.default_rng(5), 4, 800, 5
     best = []
@@ -62,7 +62,7 @@ def test_tries_of_nothing_that_the_rule_itself_ends_lie_within_as_often() -> Non
     assert np.mean(np.asarray(best) <= low) == pytest.approx(LOW, abs=0.03)
 
 
-def test_a_rule_that_stops_bad_tries_early_leaves_luck_less_than_their_few_runs_would() -> None:
+def test_stopping_bad_tries_early_leaves_less_luck() -> None:
     edges = boundary(SequentialDesign(bank=5, most=8))
     *_, (_, ruled) = draw_bands([StoppingRule(edges.keep, edges.discard, 5)] * 30, 5)
     *_, (_, single) = draw_bands([StoppingRule.of_runs(1)] * 30, 5)

@@ -56,7 +56,7 @@ def test_two_arms_are_scipys_test_of_two_samples() -> None:
 @pytest.mark.parametrize(
     ("wins", "ties", "n"), [(12, 0, 12), (10, 2, 12), (7, 1, 12), (0, 0, 12), (0, 12, 12), (2, 1, 8)]
 )
-def test_a_sign_test_is_scipys_and_its_bounds_are_clopper_and_pearsons(wins: int, ties: int, n: int) -> None:
+def test_a_sign_test_is_scipys_with_clopper_pearson_bounds(wins: int, ties: int, n: int) -> None:
     """Equal seeds are no wins; nor do they speak for the opposite."""
     gains = [1.0] * wins + [0.0] * ties + [-1.0] * (n - wins - ties)
     tested = stated_tests.count_signs(gains, 0.0, LEVEL)

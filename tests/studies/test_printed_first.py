@@ -215,7 +215,7 @@ def test_a_page_shows_sentences_of_ours_on_request() -> None:
     assert heads["Run"].short
 
 
-def test_ours_begin_behind_a_line_whether_few_columns_are_shown_or_all() -> None:
+def test_ours_begin_behind_a_line_with_few_or_all_columns() -> None:
     heads = on_page(make_table("transfer", "table1")[0]).heads
     lines = [(head.text, head.short) for head in heads if head.first_of_ours]
     assert lines == [("id", False), ("soft/hard", True)]

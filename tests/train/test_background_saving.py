@@ -152,7 +152,7 @@ def test_a_stop_waits_for_the_writer(
     before_step(ask)
     chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
-    newest = RollingCheckpoints(chosen.state, keep=3).newest()
+    newest = RollingCheckpoints(chosen.state, keep=3).find_newest()
     assert newest is not None and newest.step == last and gate.begun == last - 3
     before_step(lambda step: None)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
@@ -217,7 +217,7 @@ def test_sharded_checkpoint_gets_its_name(tmp_path: Path, gate) -> None:
     saving.let_end()
     saving.note_progress(16)
     assert sums[3:] == [[0.0]] and events == [("checkpoint", 16, 7)] and not saving.under_way
-    whole = checkpoints.newest()
+    whole = checkpoints.find_newest()
     assert whole is not None and whole.step == 7
     shard = (whole.path / "shards/rank-00000.safetensors").read_bytes()
     assert shard.endswith(torch.arange(6.0).numpy().tobytes())

@@ -23,10 +23,10 @@ def write(checkpoints: RollingCheckpoints, step: int, *, finite: bool = True) ->
 
 def test_a_checkpoint_is_found_again(tmp_path: Path) -> None:
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
-    assert checkpoints.newest() is None and not checkpoints.has_any()
+    assert checkpoints.find_newest() is None and not checkpoints.has_any()
     write(checkpoints, 5)
     path = write(checkpoints, 12)
-    checkpoint = checkpoints.newest()
+    checkpoint = checkpoints.find_newest()
     assert checkpoint is not None and (checkpoint.path, checkpoint.step) == (path, 12)
     assert sorted(checkpoint.metadata["files"]) == ["model.safetensors", "shards/rank-00000.safetensors"]
 
@@ -35,7 +35,7 @@ def test_beyond_seven_digits_the_newest_is_still_the_newest(tmp_path: Path) -> N
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     for step in (9_999_999, 10_000_000):
         write(checkpoints, step)
-    assert checkpoints.newest().step == 10_000_000  # type: ignore[union-attr]
+    assert checkpoints.find_newest().step == 10_000_000  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_damage_is_named_and_an_earlier_checkpoint_used(tmp_path: Path, name, ha
     else:
         (path / name).write_bytes(changed)
     assert message in (damage(path) or "")
-    assert checkpoints.newest().step == 3  # type: ignore[union-attr]
+    assert checkpoints.find_newest().step == 3  # type: ignore[union-attr]
     assert message in capfd.readouterr().err and (tmp_path / "step-0000009.damaged").is_dir()
     write(checkpoints, 9)  # the place is free again
-    assert checkpoints.newest().step == 9  # type: ignore[union-attr]
+    assert checkpoints.find_newest().step == 9  # type: ignore[union-attr]
 
 
 def test_the_newest_are_kept_and_the_newest_finite_one_always(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_newest_are_kept_and_the_newest_finite_one_always(tmp_path: Path) ->
 def test_leftovers_of_a_killed_trainer_are_not_checkpoints(tmp_path: Path) -> None:
     checkpoints = RollingCheckpoints(tmp_path, keep=2)
     (checkpoints.begin(7) / "model.safetensors").write_bytes(b"half")
-    assert checkpoints.newest() is None and not checkpoints.has_any()
+    assert checkpoints.find_newest() is None and not checkpoints.has_any()
     write(checkpoints, 8)
     assert [path.name for path in tmp_path.iterdir()] == ["step-0000008"]
 

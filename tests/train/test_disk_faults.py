@@ -83,18 +83,18 @@ def test_a_file_that_cannot_be_read_is_not_damaged(tmp_path: Path, number: int, 
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     paths = [write(checkpoints, step) for step in (3, 9)]
     patch = broken(number, f"step-0000009/{name}")
-    assert checkpoints.newest().step == 3  # type: ignore[union-attr]
+    assert checkpoints.find_newest().step == 3  # type: ignore[union-attr]
     assert f"step-0000009 cannot be read ([Errno {number}]" in capfd.readouterr().err
     every = broken(number, f"/{name}")
     says = r"2 checkpoint\(s\), the newest step-0000009, cannot be read.*not damage"
     if number == errno.EACCES:
         says = rf"step-0000009/{name} cannot be read or changed by .*: it belongs to .*chmod -R g\+rwX"
     with pytest.raises(PlumblineError, match=says):
-        RollingCheckpoints(tmp_path, keep=3).newest()
+        RollingCheckpoints(tmp_path, keep=3).find_newest()
     assert checkpoints.newest_finite() is None
     every.undo(), patch.undo()
     assert sorted(tmp_path.iterdir()) == paths, "nothing was renamed"
-    assert RollingCheckpoints(tmp_path, keep=3).newest().step == 9  # type: ignore[union-attr]
+    assert RollingCheckpoints(tmp_path, keep=3).find_newest().step == 9  # type: ignore[union-attr]
 
 
 def test_what_could_not_be_read_is_made_again_and_kept(tmp_path: Path, broken) -> None:
@@ -103,13 +103,13 @@ def test_what_could_not_be_read_is_made_again_and_kept(tmp_path: Path, broken) -
         checkpoints.keep = None
         write(checkpoints, step)
     patch = broken(errno.ESTALE, "step-0000009/metadata.json")
-    assert checkpoints.newest().step == 3 and not checkpoints.has(9)  # type: ignore[union-attr]
+    assert checkpoints.find_newest().step == 3 and not checkpoints.has(9)  # type: ignore[union-attr]
     checkpoints.keep = 1
     write(checkpoints, 5)
     assert (tmp_path / "step-0000009").is_dir(), "nobody knows what it is, so it is not rotated away"
     patch.undo()
     write(checkpoints, 9)
-    assert checkpoints.has(9) and checkpoints.newest().step == 9  # type: ignore[union-attr]
+    assert checkpoints.has(9) and checkpoints.find_newest().step == 9  # type: ignore[union-attr]
     assert (tmp_path / "step-0000009.unreadable" / "metadata.json").exists()
 
 
@@ -117,7 +117,7 @@ def test_what_was_set_aside_before_stays(tmp_path: Path) -> None:
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     for _ in range(3):
         (write(checkpoints, 4) / "model.safetensors").unlink()
-        assert checkpoints.newest() is None
+        assert checkpoints.find_newest() is None
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
         "step-0000004.damaged", "step-0000004.damaged-2", "step-0000004.damaged-3",
     ]  # fmt: skip

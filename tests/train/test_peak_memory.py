@@ -24,7 +24,7 @@ PROCESS = "resident, beside its packages"
 def test_the_manifest_has_the_largest(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = iter([300_000_000, 200_000_000])
     monkeypatch.setattr(peak_memory, "count_resident_bytes", lambda: 50_000_000)
-    monkeypatch.setattr(peak_memory, "resident", lambda: 50_000_000 + next(sizes))
+    monkeypatch.setattr(peak_memory, "read_peak_resident_bytes", lambda: 50_000_000 + next(sizes))
     assert train(run_spec(), settings(packs, tmp_path), StopAt(12)) == EXIT_RUN_AGAIN
     assert train(run_spec(), settings(packs, tmp_path)) == 0
     manifest = read(tmp_path / "out/manifest.json")
@@ -44,9 +44,16 @@ def test_starts_that_said_nothing_are_not_taken_for_small_ones() -> None:
 def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
     memory = bytearray(300_000_000)
     memory[::4096] = b"1" * len(memory[::4096])
-    command = "from plumbline.train.monitoring import peak_memory; print(peak_memory.resident())"
+    command = "from plumbline.train.monitoring import peak_memory; print(peak_memory.read_peak_resident_bytes())"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert 5e6 < int(done.stdout) < 1e8 < len(memory) <= peak_memory.count_resident_bytes() <= peak_memory.resident()
+    assert (
+        5e6
+        < int(done.stdout)
+        < 1e8
+        < len(memory)
+        <= peak_memory.count_resident_bytes()
+        <= peak_memory.read_peak_resident_bytes()
+    )
 
 
 def test_gpu_memory_is_what_torch_allocated_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +70,7 @@ def test_gpu_memory_is_what_torch_allocated_in_training(monkeypatch: pytest.Monk
 
 
 def test_the_largest_of_the_ranks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peak_memory, "resident", lambda: 5)
+    monkeypatch.setattr(peak_memory, "read_peak_resident_bytes", lambda: 5)
     monkeypatch.setattr(RankGroup, "max", lambda self, values: [max(value, 9.0) for value in values])
     first = RankGroup(rank=0, world=2, device=torch.device("cpu"))
     assert peak_memory.report_peak(first, 0)["peak_memory_bytes"] == 9

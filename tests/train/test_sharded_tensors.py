@@ -50,7 +50,7 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
     for first in range(8):
         for last in range(first, 8):
             assert torch.equal(shards.read("model.a", first, last), ROWS[first:last])
-    assert torch.equal(shards.whole("model.a"), ROWS) and shards.whole("optimizer.a.step").item() == 5
+    assert torch.equal(shards.read_whole("model.a"), ROWS) and shards.read_whole("optimizer.a.step").item() == 5
     value = torch.zeros(7, 3)
     shards.fill("model.a", value)
     assert torch.equal(value, ROWS)

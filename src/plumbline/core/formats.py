@@ -61,6 +61,22 @@ def format_clock(seconds: float | None) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}"
 
 
+def format_seconds(value: float, unit: str = "s") -> str:
+    """Write a time with two digits where it is short: ``0.42 s``, ``7.3 s``, ``1,204 s``; `unit`: "s" or "second"."""
+    short = f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
+    return f"{short} {unit if unit == 's' or short == '1' else unit + 's'}"
+
+
+def format_percent(share: float) -> str:
+    """Write a share between 0 and 1 as a percentage, with a decimal only near 0 and 100 %."""
+    return f"{100 * share:.0f} %" if 0.005 < share < 0.995 else f"{100 * share:.1f} %"
+
+
+def format_megabytes(size: float) -> str:
+    """Write a number of bytes as megabytes, where amounts are compared: ``3.4 MB``, ``1,204.0 MB``."""
+    return f"{size / 1e6:,.1f} MB"
+
+
 def format_bytes(size: float) -> str:
     """Write a number of bytes with three digits: ``12 B``, ``3.4 kB``, ``71.2 GB``."""
     for unit in ("B", "kB", "MB", "GB"):

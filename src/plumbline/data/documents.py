@@ -30,6 +30,7 @@ from plumbline.core import fingerprint_file, locks
 from plumbline.core.command_line import HIDDEN, Parser, positive, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import open_atomically, path_or_none, sha256_file
+from plumbline.core.formats import format_megabytes
 from plumbline.data import copies, hub_read_budget, hub_reading, shard_writer, token_files
 from plumbline.data.cut_documents import CutBatch, CutRule, DocumentSplitter, make_batches
 from plumbline.data.document import Document, Row, name_key
@@ -152,8 +153,8 @@ def _read(
     except BaseException:
         if cache and whole and cache.keep_partial(splitter.shuffles):
             print(
-                f"{cache.folder}: {splitter.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: "
-                "the same command continues",
+                f"{cache.folder}: {format_megabytes(splitter.tally.bytes)} of text were read so far and are kept "
+                "there: the same command continues",
                 file=sys.stderr,
             )
         raise
@@ -175,7 +176,7 @@ def _write_side(
 
     In `folder` they stay until they are moved; the hashes of their texts go to `hashes`.
     """
-    path, before = out / f"{split}.jsonl", cache.before(split) if cache else None
+    path, before = out / f"{split}.jsonl", cache.find_earlier_documents(split) if cache else None
     if before is None:
         return shard_writer.write(shuffle, folder, path.name, hashes, workers)
     assert cache is not None

@@ -20,6 +20,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text
+from plumbline.core.formats import format_megabytes
 from plumbline.data.document import name_key
 
 SHORT = "hub.short"
@@ -117,7 +118,7 @@ def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
         PlumblineError: it ended with so few tokens that no pack of the size requested could be filled, even if there
             were as many more as the margin allows for.
     """
-    read = f"{spent['read_bytes'] / 1e6:,.1f} MB of text were read"
+    read = f"{format_megabytes(spent['read_bytes'])} of text were read"
     if not spent["stream_ended"]:
         return f"{name_key(corpus, 'hub')}: {read}, as budgeted"
     there = spent["read_bytes"] / spent["bytes_per_token"]
@@ -128,7 +129,9 @@ def describe_spent(corpus: str, spent: dict[str, Any]) -> str:
             f"which are about {there:,.0f} tokens where {spent['tokens']:,} are wanted: what was read is kept; ask for "
             "fewer sequences, or `all`, under `packs`, or name a larger data set"
         )
-    message = f"{name_key(corpus, 'hub')}: the data set ended early: {read} of {spent['bytes'] / 1e6:,.1f} MB, {enough}"
+    message = (
+        f"{name_key(corpus, 'hub')}: the data set ended early: {read} of {format_megabytes(spent['bytes'])}, {enough}"
+    )
     if there * (100 + MARGIN_PERCENT) / 100 < spent["tokens"]:
         raise PlumblineError(message)
     return message
@@ -169,7 +172,7 @@ def record_shortfall(documents: Path, about: dict[str, Any], wanted_tokens: int,
     if not spent:
         return ""
     if spent["stream_ended"]:
-        return f"; the data set ended after {spent['read_bytes'] / 1e6:,.1f} MB of text, which is all of it"
+        return f"; the data set ended after {format_megabytes(spent['read_bytes'])} of text, which is all of it"
     (collection,) = about["collections"]
     previous = read_short(documents.parent)
     enough = math.ceil(spent["read_bytes"] * wanted_tokens / max(read_tokens, 1))
@@ -178,9 +181,9 @@ def record_shortfall(documents: Path, about: dict[str, Any], wanted_tokens: int,
         path, {"data_set": data_set(collection), "bytes": max(enough, previous["bytes"] if previous else 0)}
     )
     return (
-        f"; the fetch stopped at its budget of {spent['bytes'] / 1e6:,.1f} MB of text, estimated at "
-        f"{spent['bytes_per_token']:.3f} bytes a token on the data set's beginning, and {enough / 1e6:,.1f} MB would "
-        f"have been enough, which {path} now records: the same command again continues the fetch from where it "
+        f"; the fetch stopped at its budget of {format_megabytes(spent['bytes'])} of text, estimated at "
+        f"{spent['bytes_per_token']:.3f} bytes a token on the data set's beginning, and {format_megabytes(enough)} "
+        f"would have been enough, which {path} now records: the same command again continues the fetch from where it "
         "stopped"
     )
 

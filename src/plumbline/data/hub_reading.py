@@ -11,6 +11,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
+from plumbline.core.formats import format_megabytes
 from plumbline.data import hub_read_budget
 from plumbline.data.document import Document, name_key
 from plumbline.data.read_cache import StreamCache
@@ -118,8 +119,8 @@ def _read_budget(
     budget = hub_read_budget.set_budget(options.token_budget, measured, options.out, data_set)
     print(
         f"{name_key(options.corpus, 'packs')}: {budget['tokens']:,} tokens at {budget['bytes_per_token']:.3f} bytes "
-        f"(measured on the first {budget['sample_bytes'] / 1e6:,.1f} MB) and {budget['margin_percent']} % more: "
-        f"{budget['bytes'] / 1e6:,.1f} MB of text are read",
+        f"(measured on the first {format_megabytes(budget['sample_bytes'])}) and {budget['margin_percent']} % more: "
+        f"{format_megabytes(budget['bytes'])} of text are read",
         file=sys.stderr,
     )
     return budget

@@ -33,6 +33,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
+from plumbline.core.formats import format_megabytes
 from plumbline.data.document import START, StreamPosition, name_key
 from plumbline.data.split import DocumentShuffle, Sizes
 
@@ -121,7 +122,7 @@ class StreamCache:
             ) from error
         self._saved = self.tally.bytes
         print(
-            f"{self.folder}: {self.tally.bytes / 1e6:,.1f} MB of text ({self.at.number:,} rows) were read before; "
+            f"{self.folder}: {format_megabytes(self.tally.bytes)} of text ({self.at.number:,} rows) were read before; "
             "reading continues from there",
             file=sys.stderr,
         )
@@ -146,9 +147,9 @@ class StreamCache:
         aside = free_name(self.folder, "larger")
         os.replace(self.folder, aside)
         print(
-            f"{name_key(self.corpus, 'packs')}: {limit / 1e6:,.1f} MB of text are needed now, and "
-            f"{self.tally.bytes / 1e6:,.1f} MB were read before, which is another corpus: reading starts again, and "
-            f"the old text is kept as {aside}, until you delete it",
+            f"{name_key(self.corpus, 'packs')}: {format_megabytes(limit)} of text are needed now, and "
+            f"{format_megabytes(self.tally.bytes)} were read before, which is another corpus: reading starts again, "
+            f"and the old text is kept as {aside}, until you delete it",
             file=sys.stderr,
         )
         measured = self.measured
@@ -194,7 +195,7 @@ class StreamCache:
         sha256 = sha256_text(canonical_json(json.loads(json.dumps(content))))
         atomic_write_json(self.folder / _CURSOR, content | {"sha256": sha256})
 
-    def before(self, split: str) -> Path | None:
+    def find_earlier_documents(self, split: str) -> Path | None:
         """The finished documents of one side from an earlier fetch, to which the new ones are added; None if there
         are none.
 
@@ -264,7 +265,7 @@ def _describe_unused(folder: Path) -> str:
     return (
         f"{folder}: was read from other data, or in another way, than is asked for now ({text}), so it is not "
         "used; it "
-        f"takes {size / 1e6:,.1f} MB until you delete it"
+        f"takes {format_megabytes(size)} until you delete it"
     )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from plumbline.core.files import atomic_write_json, fsync_directory, name_in_errors
+from plumbline.core.formats import format_megabytes
 from plumbline.data import read_cache
 from plumbline.data.split import DocumentShuffle, LineBlock, hash_text, read_lines
 from plumbline.data.workers import Workers
@@ -48,7 +49,7 @@ class _ShardWriter:
         self.bytes = self._saved = size
         self.digest = digest
         print(
-            f"{self.part}: {size / 1e6:,.1f} MB ({self.documents:,} documents) were written before and have their "
+            f"{self.part}: {format_megabytes(size)} ({self.documents:,} documents) were written before and have their "
             "sha256; writing continues from there",
             file=sys.stderr,
         )

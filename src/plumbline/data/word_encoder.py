@@ -67,7 +67,7 @@ class WordEncoder:
     def encode(self, texts: Sequence[str]) -> list[bytes]:
         """Encode each text to its ids, as consecutive numbers of the encoder's type."""
         if not self._exact:
-            return self._whole(texts)
+            return self._encode_whole(texts)
         pieces = [None if _has_other_whitespace(text) else _WORD.findall(text) for text in texts]
         looked_up = [words for words in pieces if words is not None]
         new = set(filterfalse(self._known.__contains__, chain.from_iterable(looked_up)))
@@ -76,7 +76,7 @@ class WordEncoder:
             new = set(chain.from_iterable(looked_up))
         self._learn(new)
         look_up = self._known.__getitem__
-        whole = iter(self._whole([text for text, words in zip(texts, pieces) if words is None]))
+        whole = iter(self._encode_whole([text for text, words in zip(texts, pieces) if words is None]))
         encoded = [next(whole) if words is None else b"".join(map(look_up, words)) for words in pieces]
         for word in new:
             if len(word) > LONGEST:
@@ -92,7 +92,7 @@ class WordEncoder:
             between, ids = [], []
         others = list(new.difference(between))
         self._known.update(zip(between, ids, strict=True))
-        self._known.update(zip(others, self._whole(others), strict=True))
+        self._known.update(zip(others, self._encode_whole(others), strict=True))
 
     def _side_by_side(self, words: list[str]) -> list[bytes] | None:
         """The ids of each word, from all of them as texts; None if the tokens are not of the words' bytes, of a
@@ -105,7 +105,7 @@ class WordEncoder:
         counts_W = np.searchsorted(ends_N, ends_W) + 1
         if not np.isin(ends_W, ends_N).all() or ends_N[-1] != ends_W[-1]:
             return None
-        return _cut(ids_N.astype(self._dtype), counts_W)
+        return _split_bytes(ids_N.astype(self._dtype), counts_W)
 
     @functools.cached_property
     def _lengths(self) -> np.ndarray:
@@ -115,15 +115,15 @@ class WordEncoder:
         lengths_V[list(entries.values())] = [len(entry) for entry in entries]
         return lengths_V
 
-    def _whole(self, texts: Sequence[str]) -> list[bytes]:
+    def _encode_whole(self, texts: Sequence[str]) -> list[bytes]:
         if not texts:
             return []
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids_N = np.array([token for encoding in encodings for token in encoding.ids], dtype=self._dtype)
-        return _cut(ids_N, np.cumsum([len(encoding) for encoding in encodings]))
+        return _split_bytes(ids_N, np.cumsum([len(encoding) for encoding in encodings]))
 
 
-def _cut(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
+def _split_bytes(ids_N: np.ndarray, stops: np.ndarray) -> list[bytes]:
     """The bytes of consecutive ids up to each of `stops`, in turn."""
     content = ids_N.tobytes()
     places = [0, *(stops * ids_N.itemsize).tolist()]

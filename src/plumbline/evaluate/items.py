@@ -65,7 +65,7 @@ class TaskItems:
     lines: list[int] = field(default_factory=list)
     shown_lines: list[int] = field(default_factory=list)
 
-    def where(self, index: int) -> str:
+    def describe_place(self, index: int) -> str:
         """An item's place, for a message."""
         return f"{self.file} line {self.lines[index]}" if self.file else f"{self.origin} item {index + 1}"
 
@@ -155,7 +155,7 @@ def write(folder: Path, contents: list[TaskItems]) -> dict[str, TaskEntry]:
     for content in contents:
         task = content.task
         for index, item in enumerate(content.items):
-            item_fields.require(task, item, content.where(index))
+            item_fields.require(task, item, content.describe_place(index))
         check_items.items(task, content.items, content.where)
         path = folder / f"{task.name}.jsonl"
         atomic_write_text(path, item_fields.dump(content.items))

@@ -96,7 +96,7 @@ class ProxyMaterial:
                 spots.append(SentenceInContext(document, index, " ".join(sentences[start:index]), sentences[index]))
         return spots
 
-    def others(self, spot: SentenceInContext, count: int, rng: random.Random, *, near: bool) -> list[str] | None:
+    def draw_others(self, spot: SentenceInContext, count: int, rng: random.Random, *, near: bool) -> list[str] | None:
         """`count` sentences that do not follow `spot`, of nearly its length: of the same document if `near`, else of
         other documents. None if there are too few."""
         pool = [
@@ -153,7 +153,7 @@ def reading_problem(spot: SentenceInContext, documents: ProxyMaterial, rng: rand
 def two_true_answers(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> ItemParts | None:
     """Five sentences, of which the next one and the one after it are true; `truths` has a 1 for each true one."""
     following = documents.sentences[spot.document][spot.sentence + 1 : spot.sentence + 2]
-    false = documents.others(spot, 3, rng, near=False)
+    false = documents.draw_others(spot, 3, rng, near=False)
     if false is None or not following or following[0] in false or len(following[0]) > SENTENCE[1]:
         return None
     return {"context": spot.context, "answers": [spot.text, following[0], *false], "truths": [1, 1, 0, 0, 0]}
@@ -163,7 +163,7 @@ def blank(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random)
     """Which of two words stands in the blank of a sentence."""
     sentence_words = spot.text.split(" ")
     places = [place for place in range(2, len(sentence_words) - 3) if _is_content_word(sentence_words[place])]
-    false = documents.others(spot, 1, rng, near=False)
+    false = documents.draw_others(spot, 1, rng, near=False)
     if not places or false is None or "_" in spot.text:
         return None
     place = rng.choice(places)
@@ -207,7 +207,7 @@ def _choose_answers(
     skip: int = 0,
 ) -> tuple[list[str], int] | None:
     """`count` shuffled answers and the index of the true one, each without its first `skip` words."""
-    false = documents.others(spot, count - 1, rng, near=near)
+    false = documents.draw_others(spot, count - 1, rng, near=near)
     if false is None:
         return None
     answers = [_skip_words(text, skip) for text in (spot.text, *false)]

@@ -144,7 +144,7 @@ def estimate_time(project: Project, study: Study, runs: Sequence[Run]) -> Expect
     training = sum(max(seconds[first : first + at_once]) for first in range(0, len(to_do), at_once))
     stage = data_stage.seconds(project, to_do)
     data = "; the data before them take a time that is not known" if stage is None else ""
-    about, are = "" if prices.exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
+    about, are = "" if prices.is_exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
     there, whole = f"{len(runs) - len(to_do)} of {len(runs)} are there", training + (stage or 0.0)
     message = (
         f"At most {len(to_do)} run{are} to be trained ({there}): {about}{format_duration(whole)} "
@@ -171,12 +171,12 @@ def _price(prices: RunEstimator, study: Study, method: str, against: str, scale:
     """A run's seconds grow with its steps along a line, by the plan's model: two points of it are enough."""
     project = prices.project
 
-    def each(steps: int) -> tuple[Run, ...]:
+    def load_runs(steps: int) -> tuple[Run, ...]:
         experiment = {"scale": scale, "method": method, "against": against, "baseline_seeds": [0], "seeds": [0]}
         experiment |= _budget(project, study, scale, steps)
         return tuple(load(experiment, study, project.root, project.config["data"]["source"]).runs.values())
 
-    low, high = each(10 * FEWEST_STEPS), each(20 * FEWEST_STEPS)
+    low, high = load_runs(10 * FEWEST_STEPS), load_runs(20 * FEWEST_STEPS)
     first, second = ([prices.pretrain_seconds(run) for run in runs] for runs in (low, high))
     slopes = [(more - less) / (10 * FEWEST_STEPS) for less, more in zip(first, second, strict=True)]
     return _Price(

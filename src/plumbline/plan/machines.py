@@ -135,7 +135,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         slots = [*self.relative_step_time, *(slot for slot in measured if slot not in self.relative_step_time)]
         return {slot: self.relative_step_time.get(slot, {}) | measured.get(slot, {}) for slot in slots}
 
-    def relative(self, run: Run) -> float:
+    def compute_relative_time(self, run: Run) -> float:
         """Estimate the time of a run's step relative to a step of the baseline with as many operations.
 
         What each component and the precision add is stated in config/machines.yaml, and is added up.
@@ -145,7 +145,7 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         chosen["precision"] = (run.spec.train.precision, {})
         return 1.0 + sum(_find_stated(times, *chosen[slot]) - 1.0 for slot, times in step_times.items())
 
-    def updating(self, devices: int) -> int:
+    def count_updating_devices(self, devices: int) -> int:
         """Give the number of devices, of so many, whose updates count in addition to the tokens that are read.
 
         None of processors: their stated speed is of whole steps, and Muon's products are done at twice that there.
@@ -284,7 +284,9 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
             continue
         seconds, size = manifest["wall_seconds"], sizes(run.spec.model)
         if manifest["tokens"] == run.spec.train.steps * run.spec.train.batch_tokens:
-            effort = training_operations(run, size, machine.updating(manifest["world_size"])) * machine.relative(run)
+            effort = training_operations(
+                run, size, machine.count_updating_devices(manifest["world_size"])
+            ) * machine.compute_relative_time(run)
             speeds.setdefault(group(run), []).append(effort / (seconds * manifest["world_size"]))
         job, evaluation = (job_seconds(work, rule, run) for rule in ("pretrain", "evaluate"))
         if job is not None and manifest["attempts"] == 1:

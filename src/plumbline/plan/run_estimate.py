@@ -60,19 +60,21 @@ class RunEstimator:
         """Look up the operations a token and the parameters of the run's model."""
         return self.sizes(run.spec.model)
 
-    def exact(self, runs: Iterable[Run]) -> bool:
+    def is_exact(self, runs: Iterable[Run]) -> bool:
         """Whether the operations of all these runs are counted; if one is estimated, a page prints *about*."""
         return all(self.size(run).exact for run in runs)
 
     def training_flops(self, run: Run) -> float:
         """Estimate the floating-point operations of a run's training, its validations and updates included."""
-        return training_operations(run, self.size(run), self.machine.updating(self.machine.devices_of(run)))
+        return training_operations(
+            run, self.size(run), self.machine.count_updating_devices(self.machine.devices_of(run))
+        )
 
     def pretrain_seconds(self, run: Run) -> float:
         """Estimate the wall seconds of a run's training, as if it were one job."""
         start = self.calibration.pretrain_start
         start = self.machine.start_seconds.pretrain if start is None else start
-        effort = self.training_flops(run) * self.machine.relative(run)
+        effort = self.training_flops(run) * self.machine.compute_relative_time(run)
         return start + effort / (self.speed(run) * self.machine.devices_of(run))
 
     def evaluate_seconds(self, run: Run) -> float | None:

@@ -31,13 +31,14 @@ class UserTokenFiles:
         """
         return self._token_files[name]
 
-    def _mixes(self, name: str) -> bool:
+    def _is_mixed(self, name: str) -> bool:
         return len({path.suffix for path in self._folder_files.get(name, [])}) > 1
 
     @cached_property
     def _token_files(self) -> dict[str, list[str]]:  # every job of every run asks
         unmixed = {
-            name: [] if self._mixes(name) else self._folder_files.get(name, []) for name in self.configuration.corpora
+            name: [] if self._is_mixed(name) else self._folder_files.get(name, [])
+            for name in self.configuration.corpora
         }
         return {
             name: [path.as_posix() for path in files if path.suffix in token_files.SUFFIXES]
@@ -76,7 +77,7 @@ class UserTokenFiles:
             PlumblineError: naming the key and what to write there.
         """
         for name, read in self.configuration.corpora.items():
-            if self._mixes(name):
+            if self._is_mixed(name):
                 continue  # whose files they are, texts or tokens, cannot be known
             if read.source == "local" and read.folder:
                 token_files.require(

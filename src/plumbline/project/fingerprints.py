@@ -103,7 +103,7 @@ class Fingerprints:
         if kind != "interpretations":
             definition.pop("measurements", None)
         definition["scales"] = {
-            scale: {preset: _without(entry, "size") for preset, entry in presets.items()}
+            scale: {preset: _drop_keys(entry, "size") for preset, entry in presets.items()}
             for scale, presets in definition["scales"].items()
         }
         if "suite" in definition:
@@ -165,7 +165,7 @@ class Fingerprints:
     def _describe_corpus(self, name: str) -> dict[str, Any]:
         """What is requested of a corpus; without the rule for copies if it keeps all, as earlier versions did."""
         read: dict[str, Any] = msgspec.to_builtins(self.configuration.corpora[name])
-        return read if read["copies"] != "keep" else _without(read, "copies")
+        return read if read["copies"] != "keep" else _drop_keys(read, "copies")
 
     def _describe_hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
@@ -205,7 +205,7 @@ class Fingerprints:
         which are for plans, and how a release is converted, which is done by hand."""
         suite = suites.suite(name, self.configuration.root)
         left_out = ("workload", "released") if sources else ("workload", "released", "hub", "packaged", "proxy")
-        return [suite.name, suite.average, [_without(task.to_plain(), *left_out) for task in suite.tasks]]
+        return [suite.name, suite.average, [_drop_keys(task.to_plain(), *left_out) for task in suite.tasks]]
 
     def measurement(self, measurement: Measurement) -> str:
         """Fingerprint a measurement: its code, its options, and the specs of the runs that it names."""
@@ -306,5 +306,5 @@ def _list_sizes(files: list[str]) -> list[list[Any]]:
     return [[os.path.relpath(path, folder), os.path.getsize(path)] for path in files]
 
 
-def _without(entry: dict[str, Any], *keys: str) -> dict[str, Any]:
+def _drop_keys(entry: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in keys}

@@ -65,7 +65,7 @@ class PlannedMeasurements:
         self.one(study, name.partition(".")[0])
         raise PlumblineError(f"nothing makes {self.paths.work}/{path}")
 
-    def unknown(self) -> str:
+    def make_unknown_pattern(self) -> str:
         """Make a regular expression of the paths below work/<preset>/measured/ that are of no measurement."""
         pattern = "|".join(sorted(re.escape(key.partition("/")[2]) for key in self.all)) or "(?!)"
         return rf"measured/(?!(?:{pattern})\.(?:parquet|json)$).+"

@@ -92,7 +92,7 @@ class UnknownPaths:
             "|".join(map(re.escape, names)) or "(?!)" for names in (self._packages, sorted(self.configuration.corpora))
         )
         of_data = rf"packages/(?!(?:{packages})$)[^/]+|corpora/(?!(?:{corpora})/).+"
-        return rf"{of_runs}|{of_data}|{self.measurements.unknown()}"
+        return rf"{of_runs}|{of_data}|{self.measurements.make_unknown_pattern()}"
 
     def results(self) -> str:
         """Make a regular expression of the paths below results/ that nothing makes."""

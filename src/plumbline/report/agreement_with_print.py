@@ -46,7 +46,7 @@ class SeedSpread:
     freedom: int
 
     @classmethod
-    def together(cls, spreads: Sequence[SeedSpread]) -> SeedSpread | None:
+    def pool(cls, spreads: Sequence[SeedSpread]) -> SeedSpread | None:
         """Pool the spreads of several rows, as if the same noise were behind all; None if there are none."""
         freedom = sum(spread.freedom for spread in spreads)
         if not freedom:

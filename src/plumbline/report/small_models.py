@@ -282,9 +282,9 @@ def _describe_power(statement: Statement, small: SmallFile) -> str:
         least = find_least_gain(statement)
         return f"noise not known, 80 % power from {least:.1f} standard deviations of {of} above the minimum"
     cells = []
-    for power, low, high in (compute_power(statement, small, size) or (0.0, 0.0, 0.0) for size in statement.sizes):
-        interval = "" if _percent(low) == _percent(high) else f" ({_percent(low)} to {_percent(high)})"
-        cells.append(f"{_percent(power)} %{interval}")
+    for shares in (compute_power(statement, small, size) or (0.0, 0.0, 0.0) for size in statement.sizes):
+        power, low, high = (f"{100 * share:.0f}" for share in shares)
+        cells.append(f"{power} %" if low == high else f"{power} % ({low} to {high})")
     return f"power {', '.join(dict.fromkeys(cells))}"
 
 
@@ -295,10 +295,6 @@ def _wrap(text: str) -> str:
 
 def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}"
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def _find_spread(table: Table, column: Column, row: dict[str, Cell]) -> agreemen
     spreads = read_spreads(row[column.noise]) or [
         spread for other in table.rows for spread in read_spreads(other[column.noise])
     ]
-    return agreement_with_print.SeedSpread.together(spreads)
+    return agreement_with_print.SeedSpread.pool(spreads)
 
 
 def _count_seeds(cell: Cell) -> int:

@@ -31,7 +31,7 @@ def studies(**_: Any) -> Iterable[str]:
     from plumbline.specs import study_folders
     from plumbline.specs.yaml_files import ROOT
 
-    return study_folders.runnable(ROOT)
+    return study_folders.list_runnable_studies(ROOT)
 
 
 def suites(**_: Any) -> Iterable[str]:

@@ -82,7 +82,7 @@ def folder(study: str, root: Path) -> Path:
     return by_name[study]
 
 
-def runnable(root: Path) -> list[str]:
+def list_runnable_studies(root: Path) -> list[str]:
     """Names of the studies that can be run: those with a study.yaml."""
     return [name for name, path in folders(root).items() if (path / YAML).is_file()]
 

@@ -252,7 +252,7 @@ def papers(root: Path = ROOT) -> list[str]:
 
 def studies(root: Path = ROOT) -> list[str]:
     """Names of the studies that can be run: those with a study.yaml, of the project and of installed packages."""
-    return study_folders.runnable(root)
+    return study_folders.list_runnable_studies(root)
 
 
 def load_study(name: str, root: Path = ROOT) -> dict[str, Any]:

@@ -67,11 +67,11 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
     last = _check_looks(design, looks, edges, stopped_by)
     heeded = all(not look.t <= edges.discard[look.k - 1] for look in looks[:-1])
 
-    def farther(gain: float) -> float:
+    def chance_at(gain: float) -> float:
         return float(chance_farther(design, gain, last.k, np.array([last.t]), heeded=heeded)[0])
 
     root = math.sqrt(last.information)
-    standard = _find_crossing(farther, last.t / root, 1 / root)
+    standard = _find_crossing(chance_at, last.t / root, 1 / root)
     upper = boundary(replace(design, first_keep=1, target_gain_sigmas=None)).keep[last.k - 1]
     low = last.gain - _nan_to_infinite(edges.keep[last.k - 1]) * last.standard_error
     high = last.gain + _nan_to_infinite(upper) * last.standard_error
@@ -145,22 +145,22 @@ def _nan_to_infinite(bound: float) -> float:
     return math.inf if math.isnan(bound) else bound
 
 
-def _find_crossing(farther: Callable[[float], float], start: float, step: float) -> float:
+def _find_crossing(chance_at: Callable[[float], float], start: float, step: float) -> float:
     """Find the gain at which a chance that grows with it is 1/2, to 1e-4 of a step; else the end of the search."""
     low, high = start - step, start + step
-    at_low, at_high = farther(low) - 0.5, farther(high) - 0.5
+    at_low, at_high = chance_at(low) - 0.5, chance_at(high) - 0.5
     for _ in range(50):
         if at_low > 0:
             low, high, at_high = low - step, low, at_low
-            at_low = farther(low) - 0.5
+            at_low = chance_at(low) - 0.5
         elif at_high < 0:
             low, high, at_low = high, high + step, at_high
-            at_high = farther(high) - 0.5
+            at_high = chance_at(high) - 0.5
     if at_low > 0 or at_high < 0:
         return low if at_low > 0 else high
     for _ in range(40):  # the Illinois rule: a false position that never keeps one end
         middle = (low * at_high - high * at_low) / (at_high - at_low)
-        excess = farther(middle) - 0.5
+        excess = chance_at(middle) - 0.5
         if abs(excess) < 1e-6 or high - low < 1e-4 * step:
             return middle
         if excess > 0:

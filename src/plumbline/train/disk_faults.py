@@ -57,7 +57,7 @@ def require_writable(directory: Path) -> None:
         UnreadableFile: its file system is mounted for reading alone.
     """
     if os.statvfs(find_nearest(directory)).f_flag & os.ST_RDONLY:
-        raise _unreadable(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
+        raise _make_unreadable_file(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
 
 
 def describe_disk_error(error: BaseException, directory: Path) -> DiskFull | UnreadableFile | None:
@@ -75,7 +75,7 @@ def describe_disk_error(error: BaseException, directory: Path) -> DiskFull | Unr
         intact = f"; earlier checkpoints there are intact, up to {checkpoints[-1]}" if checkpoints else ""
         remedy = "Free space and start the run again" + (": it resumes from them" if checkpoints else "")
         return DiskFull(f"no disk space to save under {directory} ({cause}){intact}. {remedy}")
-    return _unreadable(cause, directory)
+    return _make_unreadable_file(cause, directory)
 
 
 def is_full(error: BaseException | None) -> bool:
@@ -104,7 +104,7 @@ def explain_read_errors(directory: Path) -> Iterator[None]:
     except OSError as error:
         if is_full(error):
             raise
-        raise _unreadable(error, directory) from error
+        raise _make_unreadable_file(error, directory) from error
 
 
 def _disk_error(error: BaseException) -> OSError | None:
@@ -119,7 +119,7 @@ def _disk_error(error: BaseException) -> OSError | None:
     return None
 
 
-def _unreadable(error: OSError, directory: Path) -> UnreadableFile:
+def _make_unreadable_file(error: OSError, directory: Path) -> UnreadableFile:
     if isinstance(error, PermissionError):
         return UnreadableFile(explain_denial(error.filename or directory))
     read_only = error.errno == errno.EROFS

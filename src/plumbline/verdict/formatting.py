@@ -51,17 +51,6 @@ def format_p(value: float) -> str:
     return f"{value:.2g}" if value >= 1e-12 else "below 1e-12"
 
 
-def format_percent(share: float) -> str:
-    """Write a share between 0 and 1 as a percentage, with a decimal only near 0 and 100 %."""
-    return f"{100 * share:.0f} %" if 0.005 < share < 0.995 else f"{100 * share:.1f} %"
-
-
-def format_seconds(value: float, unit: str = "s") -> str:
-    """Write a time with two digits where it is short: ``0.42 s``, ``7.3 s``, ``1,204 s``; `unit`: "s" or "second"."""
-    short = f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
-    return f"{short} {unit if unit == 's' or short == '1' else unit + 's'}"
-
-
 def name_some(names: Collection[str], most: int = 5) -> str:
     """Name the first few of several, and count the others."""
     listed = list(names)[:most]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from plumbline.core.formats import format_percent
 from plumbline.verdict.evidence import Evidence, RunEvidence, read_places
-from plumbline.verdict.formatting import format_percent
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 

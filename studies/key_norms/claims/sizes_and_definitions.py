@@ -68,7 +68,7 @@ def init_norm(e: Evidence, claim: PaperClaim) -> Values:
 def norm_equals_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Keys of any length have the initial norm at a gain of 1, and c times that at a gain of c."""
     model = _paper(e).model
-    transform, k_BGTW = _transform(model), _random(0, 1, model.key_value_heads, 32, model.head_width)
+    transform, k_BGTW = _transform(model), _draw_normal(0, 1, model.key_value_heads, 32, model.head_width)
     k_BGTW *= torch.logspace(-2, 2, 32, dtype=k_BGTW.dtype)[:, None]
     ratios = []
     with torch.no_grad():
@@ -107,7 +107,9 @@ def _scores(e: Evidence) -> dict[float, torch.Tensor]:
     """Scores (B, H, Q, K) of random queries with random keys times each of SCALES."""
     model = _paper(e).model
     mixer = Softmax(model, 0)
-    q_BHQW, k_BGKW = (_random(heads, 1, heads, 64, model.head_width) for heads in (model.heads, model.key_value_heads))
+    q_BHQW, k_BGKW = (
+        _draw_normal(heads, 1, heads, 64, model.head_width) for heads in (model.heads, model.key_value_heads)
+    )
     return {scale: mixer.scores(q_BHQW, scale * k_BGKW) for scale in SCALES}
 
 
@@ -124,7 +126,7 @@ def _transform(model: ModelSpec) -> QKNorm:
     return transform
 
 
-def _random(seed: int, *shape: int) -> torch.Tensor:
+def _draw_normal(seed: int, *shape: int) -> torch.Tensor:
     """Standard normal numbers, the same ones every time."""
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape))
 
@@ -154,7 +156,7 @@ def size(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def dot_sqrt_d(e: Evidence, claim: PaperClaim) -> Values:
     """The exponent of the mean |a . b| of random vectors in their width, fitted on logarithms."""
-    sizes = [float(dots(_random(0, 2000, width), _random(1, 2000, width)).abs().mean()) for width in WIDTHS]
+    sizes = [float(dots(_draw_normal(0, 2000, width), _draw_normal(1, 2000, width)).abs().mean()) for width in WIDTHS]
     exponent = float(np.polyfit(np.log(WIDTHS), np.log(sizes), 1)[0])
     apart = abs(exponent - ROOT)
     limits = {"apart from the root": (apart, EXPONENT)}

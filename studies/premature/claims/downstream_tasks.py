@@ -93,7 +93,7 @@ def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(near=WINS)
 def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
     """Count the pairs of a seed and a task that the intervention wins, with the sign test's p next to them."""
-    contests = _require_scores(e).everything()
+    contests = _require_scores(e).compute_difference_over_all()
     p = sign_test(contests.wins, count_losses(contests))
     return ComputedValues(
         values={"wins": contests.wins}, shown={"out_of": contests.n, "ties": contests.ties, "p_sign_test": p}

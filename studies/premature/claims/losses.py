@@ -79,7 +79,7 @@ def tokens_saved_270m(e: Evidence, claim: PaperClaim) -> Values:
     tokens, tokens_sd = e.moments(e.base, "tokens_to_control_loss_b", "intervention")
     saved = e.base.saved
     # No mean of those pairs alone whose intervention gets there.
-    percent, spread = (-math.inf, math.nan) if e.base.short else (float(saved.mean()), sample_deviation(saved))
+    percent, spread = (-math.inf, math.nan) if e.base.no_mean else (float(saved.mean()), sample_deviation(saved))
     values = {"tokens_b": tokens, "tokens_b_std": tokens_sd, "saved_pct": percent}
     values |= {"saved_m": percent / 100 * e.base.budget / 1e6, "saved_pct_std": spread}
     gains = {"gains": -e.moments(e.base, "loss", "difference")[0] > MEAN_LOSS_GAIN}
@@ -104,7 +104,7 @@ def gain_every_paired_difference(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=means, shown={"pairs": len(e.base.pairs)})
 
 
-def _large(e: Evidence) -> PairedRuns:
+def _pair_large_runs(e: Evidence) -> PairedRuns:
     return PairedRuns(e.run_values, LARGE)
 
 
@@ -113,7 +113,7 @@ def _large(e: Evidence) -> PairedRuns:
 )
 def ppl_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 0.7B."""
-    mean, sigma = e.moments(_large(e), "ppl", "difference")
+    mean, sigma = e.moments(_pair_large_runs(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
@@ -123,7 +123,7 @@ def ppl_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
 )
 def loss_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 0.7B."""
-    mean, sigma = e.moments(_large(e), "loss", "difference")
+    mean, sigma = e.moments(_pair_large_runs(e), "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
@@ -134,7 +134,7 @@ def levels_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     values, close = {}, {}
     for side in ("control", "intervention"):
         for name, level in (("loss", LOSS_LEVEL), ("ppl", LEVEL)):
-            values[f"{side}_{name}"] = e.moments(_large(e), name, side)[0]
+            values[f"{side}_{name}"] = e.moments(_pair_large_runs(e), name, side)[0]
             close[f"{side}_{name}"] = level
     lower = values["control_loss"] - values["intervention_loss"] > MEAN_LOSS_GAIN_0P7B
     return ComputedValues(values=values | {"intervention_lower": lower}, near=close)
@@ -147,9 +147,9 @@ def levels_0p7b(e: Evidence, claim: PaperClaim) -> Values:
 def tokens_saved_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute after how many billions of tokens the intervention reaches its control's final loss at 0.7B, and the
     billions saved, where it ends below it by more than noise."""
-    tokens, sigma = e.moments(_large(e), "tokens_to_control_loss_b", "intervention")
-    saved = -e.moments(_large(e), "tokens_to_control_loss_b", "difference")[0]
-    gains = {"gains": -e.moments(_large(e), "loss", "difference")[0] > MEAN_LOSS_GAIN_0P7B}
+    tokens, sigma = e.moments(_pair_large_runs(e), "tokens_to_control_loss_b", "intervention")
+    saved = -e.moments(_pair_large_runs(e), "tokens_to_control_loss_b", "difference")[0]
+    gains = {"gains": -e.moments(_pair_large_runs(e), "loss", "difference")[0] > MEAN_LOSS_GAIN_0P7B}
     return {"tokens_b": tokens, "std_b": sigma, "saved_b": saved} | gains
 
 

@@ -36,16 +36,16 @@ SAME = 0.01
 def _curve(e: Evidence, method: str, probe: str) -> pd.Series:
     """A readout of the first seed over training, from 3 % on."""
     key = e.key(method)
-    return _late(e, key, e.run_values.curve(key, probe))
+    return _take_late_points(e, key, e.run_values.curve(key, probe))
 
 
 def _read_ablation_cost(e: Evidence, method: str) -> pd.Series:
     """Perplexity lost by the ablation, from 3 % on."""
     key = e.key(method)
-    return _late(e, key, e.run_values.ablation(key, "loss_neither"))
+    return _take_late_points(e, key, e.run_values.ablation(key, "loss_neither"))
 
 
-def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
+def _take_late_points(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
     late_points = curve[curve.index >= EARLY]
     for fraction in (EARLY, END):
         e.require_number(float(late_points.get(fraction, math.nan)), key)
@@ -114,7 +114,7 @@ def lower_routing_same(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(effect=statements("later"), near=AT)
 def sharp_crossing(e: Evidence, claim: PaperClaim) -> Values:
     """Find the share of training at which upper attention is first sharp, in control and, later, in intervention."""
-    crossings = {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
+    crossings = {f"{side}_pct": 100 * e.run_values.find_sharp_point(_read(e, method)) for side, method in SIDES.items()}
     return crossings | {"later": above(AT, *crossings.values())}
 
 

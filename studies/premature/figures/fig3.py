@@ -91,7 +91,7 @@ def _tabulate_runs(run_values: RunValues) -> pd.DataFrame:
                 rows += [
                     run | {"panel": panel, "training_pct": 100 * at, "value": value} for at, value in curve.items()
                 ]
-            for panel, at in (("matured", find_maturity(run_values, key)), ("sharp", run_values.sharp(key))):
+            for panel, at in (("matured", find_maturity(run_values, key)), ("sharp", run_values.find_sharp_point(key))):
                 rows.append(run | {"panel": panel, "training_pct": 100 * at, "value": math.nan})
     columns = ["panel", "arm", "seed", "training_pct", "value", "run", "missing_reason"]
     return pd.DataFrame(rows, columns=columns)

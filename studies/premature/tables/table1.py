@@ -56,8 +56,8 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def _make_saving_cells(paired: PairedRuns) -> dict[str, Cell]:
     percent, row = paired.saved, paired.row("difference")
-    if paired.short:
-        return {name: row.cell(None, paired.short) for name in SAVED}
+    if paired.no_mean:
+        return {name: row.cell(None, paired.no_mean) for name in SAVED}
     return {
         "tokens_saved_m": row.cell(float((percent / 100 * paired.budget / 1e6).mean())),
         "tokens_saved_pct": row.cell(float(percent.mean())),

@@ -44,8 +44,8 @@ def table11(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         setting = str(cells["setting"].value)
         row = paired.row(setting)
         for name, (probe, part) in EARLY_READ.items():
-            cells[name] = row.cell(_early(paired, setting, probe, part))
-        null = _early(paired, setting, "lower_copy", "model", "null")
+            cells[name] = row.cell(_average_early_readout(paired, setting, probe, part))
+        null = _average_early_readout(paired, setting, "lower_copy", "model", "null")
         cells["lower_copy_score_chance"] = Cell(None, word="see above") if setting == "difference" else row.cell(null)
     early = [
         number_column("upper_entropy_3pct", "upper entropy @3%", ".3f"),
@@ -65,9 +65,11 @@ def table11(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
     )
 
 
-def _early(paired: PairedRuns, setting: str, probe: str, part: Part, column: str = "value") -> float:
+def _average_early_readout(paired: PairedRuns, setting: str, probe: str, part: Part, column: str = "value") -> float:
     """Mean over seeds of a readout at 3 %, or the difference of two means."""
     if setting == "difference":
-        return _early(paired, "intervention", probe, part, column) - _early(paired, "control", probe, part, column)
+        return _average_early_readout(paired, "intervention", probe, part, column) - _average_early_readout(
+            paired, "control", probe, part, column
+        )
     values = [paired.run_values.value(key, probe, EARLY, part, column) for key in paired.keys(setting)]
     return sum(values) / len(values)

@@ -67,7 +67,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         mean = task == "mean"
         sides = [comparison.values(str(task), side) for side in (0, 1)]
         delta = comparison.difference(str(task))
-        contests = comparison.everything() if mean else delta
+        contests = comparison.compute_difference_over_all() if mean else delta
         lost, few = count_losses(contests), "one seed" if delta.n == 1 else "no score"
         cells = {
             "task": Cell(task),

@@ -48,7 +48,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "intervention_ppl": row.cell(run_values.perplexity(slow), keys=(slow,)),
                 "ppl_reduction": row.cell(run_values.gain(control, slow)),
                 "upper_entropy_3pct": row.cell(run_values.value(control, "entropy", EARLY), keys=alone),
-                "parameters": row.cell(_whole(parameters), keys=alone),
+                "parameters": row.cell(_to_int(parameters), keys=alone),
             }
             | list_published_cells(print4, architecture, PRINTED)
             | row.facts()
@@ -67,5 +67,5 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     )
 
 
-def _whole(value: float | None) -> int | None:
+def _to_int(value: float | None) -> int | None:
     return None if value is None or value != value else int(value)

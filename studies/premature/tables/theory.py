@@ -104,8 +104,10 @@ def check_theorems(study: str, published: PrintedNumbers) -> list[TheoremRow]:
         TheoremRow(
             "theorem_1_sharp", "the same at an aligned head of rank one", "Eqs. 19-20", sharp, abs(sharp - 1) < 1e-3
         ),
-        TheoremRow("corollary_1", f"Corollary 1, {share}", "Eq. 32", *_within(shares["unconditional_bound"])),
-        TheoremRow("corollary_2", f"Corollary 2, {share}", "Eqs. 34-35", *_within(shares["bound_by_localisation"])),
+        TheoremRow("corollary_1", f"Corollary 1, {share}", "Eq. 32", *_compare_with_one(shares["unconditional_bound"])),
+        TheoremRow(
+            "corollary_2", f"Corollary 2, {share}", "Eqs. 34-35", *_compare_with_one(shares["bound_by_localisation"])
+        ),
         TheoremRow(
             "corollary_3",
             "Corollary 3, what a multiplier leaves of a step",
@@ -151,5 +153,5 @@ def check_theorems(study: str, published: PrintedNumbers) -> list[TheoremRow]:
     return rows
 
 
-def _within(share: float) -> tuple[float, bool]:
+def _compare_with_one(share: float) -> tuple[float, bool]:
     return share, share <= 1

@@ -36,45 +36,45 @@ class Evidence(claim_registry.ClaimEvidence):
         self.used.add(key)
         return key
 
-    def best(self, scale: str, method: str, eta: float) -> str:
+    def require_best_run(self, scale: str, method: str, eta: float) -> str:
         """The run that stands for a method at a base rate; every tau of it must be there."""
         for key in self.grid.keys(scale, method, eta).values():
             self.require_run(key)
-        return self.require_run(self.grid.best(scale, method, eta), f"{scale}/{method} at {eta:g}")
+        return self.require_run(self.grid.find_best_run(scale, method, eta), f"{scale}/{method} at {eta:g}")
 
     def loss_at(self, scale: str, method: str, eta: float) -> float:
         """Its final held-out loss; infinite if it diverged."""
-        return self.loss(self.best(scale, method, eta))
+        return self.loss(self.require_best_run(scale, method, eta))
 
     def loss(self, key: str) -> float:
         """A run's final held-out loss; infinite if it diverged."""
         value = self.grid.loss(self.require_run(key))
         return math.inf if math.isnan(value) else value
 
-    def lowest(self, scale: str, methods: Iterable[str]) -> float:
+    def lowest_loss(self, scale: str, methods: Iterable[str]) -> float:
         """The lowest final held-out loss over base rates, taus and some methods; infinite if all diverged."""
         return min(self.loss_at(scale, method, eta) for method in methods for eta in self.grid.etas)
 
     def stable(self, scale: str, method: str, eta: float) -> bool:
         """Whether the run that stands for a method at a base rate is stable."""
-        return self.grid.stable(self.best(scale, method, eta))
+        return self.grid.stable(self.require_best_run(scale, method, eta))
 
-    def usable(self, scale: str, method: str, eta: float) -> bool:
+    def is_usable(self, scale: str, method: str, eta: float) -> bool:
         """Whether a base rate is usable (interpretation `usable`)."""
-        return not self.unusable(scale, method, eta)
+        return not self.explain_unusable(scale, method, eta)
 
-    def unusable(self, scale: str, method: str, eta: float) -> str:
+    def explain_unusable(self, scale: str, method: str, eta: float) -> str:
         """Why a base rate is not usable: the run is not stable, or worse than at the rate below by a difference; empty
         where it is usable."""
         if not self.stable(scale, method, eta):
-            return self.grid.trouble(self.best(scale, method, eta))
+            return self.grid.trouble(self.require_best_run(scale, method, eta))
         below = [other for other in self.grid.etas if other < eta]
         worse = self.loss_at(scale, method, eta) - self.loss_at(scale, method, below[-1]) if below else 0.0
         return f"{worse:.3g} nats above the loss at {below[-1]:g}" if worse > DIFFERENT else ""
 
     def highest_usable(self, scale: str, method: str) -> float:
         """The highest usable base rate; 0 where none is."""
-        return max((eta for eta in self.grid.etas if self.usable(scale, method, eta)), default=0.0)
+        return max((eta for eta in self.grid.etas if self.is_usable(scale, method, eta)), default=0.0)
 
     def largest_logits(self, key: str) -> tuple[float, float]:
         """The largest logit of all heads before the first step, and the largest ever after."""

@@ -23,16 +23,16 @@ CHECKS = ClaimChecks()
 def stable_lr(e: Evidence, claim: PaperClaim) -> Values:
     """The highest base rate that QuacK can use in both kinds of attention; 0 where there is none. The same word decides
     that another method fails."""
-    usable = [eta for eta in e.grid.etas if all(e.usable(scale, QUACK, eta) for scale in BOTH)]
+    usable = [eta for eta in e.grid.etas if all(e.is_usable(scale, QUACK, eta) for scale in BOTH)]
     eta = float(claim.values["lr"])
-    reasons = {f"{scale} at {eta:g}": e.unusable(scale, QUACK, eta) or "usable" for scale in BOTH}
+    reasons = {f"{scale} at {eta:g}": e.explain_unusable(scale, QUACK, eta) or "usable" for scale in BOTH}
     return ComputedValues(values={"lr": max(usable, default=0.0)}, shown=reasons)
 
 
 @CHECKS.of(compare=slightly_worse)
 def competitive_mha(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how far QuacK's lowest loss lies above QK norm's in MHA, each over its base rates and taus."""
-    losses = {"qk_norm": e.lowest("mha", [QK_NORM]), "quack": e.lowest("mha", [QUACK])}
+    losses = {"qk_norm": e.lowest_loss("mha", [QK_NORM]), "quack": e.lowest_loss("mha", [QUACK])}
     above = gap(losses["qk_norm"], losses["quack"])
     return ComputedValues(values={"gap": above}, shown=losses, limits={"gap": (above, COMPETITIVE)})
 
@@ -40,7 +40,7 @@ def competitive_mha(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(compare=lower)
 def beats_qk_clip_mla(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how far QK clip's lowest loss lies above QuacK's in MLA, each over base rates and taus or limits."""
-    losses = {"quack": e.lowest("mla", [QUACK]), "qk_clip": e.lowest("mla", QK_CLIPS)}
+    losses = {"quack": e.lowest_loss("mla", [QUACK]), "qk_clip": e.lowest_loss("mla", QK_CLIPS)}
     above = gap(losses["quack"], losses["qk_clip"])
     return ComputedValues(values={"gap": [above]}, shown=losses, limits={"gap": (above, DIFFERENT)})
 
@@ -49,7 +49,7 @@ def beats_qk_clip_mla(e: Evidence, claim: PaperClaim) -> Values:
 def qk_clip_fails(e: Evidence, claim: PaperClaim) -> Values:
     """At the printed rate no threshold is usable: it diverges, has a spike, or is worse than at the rate below."""
     eta = float(claim.values["lr"])
-    usable = {method: e.usable("mla", method, eta) for method in QK_CLIPS}
+    usable = {method: e.is_usable("mla", method, eta) for method in QK_CLIPS}
     losses = {f"{method} at {at:g}": e.loss_at("mla", method, at) for method in QK_CLIPS for at in e.grid.etas}
     return ComputedValues(holds=not any(usable.values()), shown=losses)
 
@@ -79,7 +79,7 @@ def no_magnitude_constraint(e: Evidence, claim: PaperClaim) -> Values:
     holds, starts, most = [], [], []
     for scale in BOTH:
         for eta in e.grid.etas:
-            e.best(scale, QUACK, eta)
+            e.require_best_run(scale, QUACK, eta)
         key = e.grid.at_best_rate(scale, [QUACK])
         if key is None:
             holds.append(False)
@@ -114,7 +114,7 @@ def tau_too_high(e: Evidence, claim: PaperClaim) -> Values:
 def _breaks(e: Evidence, scale: str, eta: float) -> bool:
     keys = e.grid.keys(scale, QUACK, eta)
     if eta == e.grid.middle_eta:
-        keys = {**keys, **e.grid.wide(scale)}
+        keys = {**keys, **e.grid.list_runs_by_tau(scale)}
     stable = [e.grid.stable(e.require_run(keys[tau])) for tau in sorted(keys, key=lambda tau: tau or 0.0)]
     return any(stable) and not stable[-1]
 

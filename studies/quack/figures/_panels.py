@@ -87,7 +87,7 @@ def best_taus(grid: RunGrid, scale: str, eta: float) -> list[str]:
     """As ``QuacK 0.1``: which tau stands for each method that has one."""
     labels = []
     for method in grid.methods(scale):
-        tau = grid.tau(grid.best(scale, method, eta))
+        tau = grid.tau(grid.find_best_run(scale, method, eta))
         if not math.isnan(tau):
             labels.append(f"{grid.study.definition['methods'][method]['label']} {tau:g}")
     return labels
@@ -137,7 +137,7 @@ def list_absent(grid: RunGrid, scale: str, eta: float, *, drawn_methods: Iterabl
     have = set(drawn_methods)
     lines = []
     for method in grid.methods(scale):
-        key = grid.best(scale, method, eta)
+        key = grid.find_best_run(scale, method, eta)
         if method not in have:
             lines.append(f"{grid.study.definition['methods'][method]['label']}: {grid.outcome(key)}")
     return lines

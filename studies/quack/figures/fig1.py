@@ -56,7 +56,7 @@ def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float) -> tuple[list[dict
     rows, late = [], []
     curves: dict[str, pd.Series] = {}
     for method in grid.methods(scale):
-        key = grid.best(scale, method, eta)
+        key = grid.find_best_run(scale, method, eta)
         steps, losses = grid.validation_curve(key)
         steps, losses = steps[np.isfinite(losses)], losses[np.isfinite(losses)]
         if key is None or not steps.size:

@@ -84,7 +84,7 @@ def _panel(axes: Axes, grid: RunGrid, scale: str) -> list[dict[str, object]]:
         shift = 10 ** (APART * (number - (len(methods) - 1) / 2))
         line = []
         for eta in grid.etas:
-            best = grid.best(scale, method, eta)
+            best = grid.find_best_run(scale, method, eta)
             for tau, key in grid.keys(scale, method, eta).items():
                 outcome, loss, x = grid.outcome(key), grid.loss(key), eta * shift
                 missing += outcome not in (COMPLETED, DIVERGED)

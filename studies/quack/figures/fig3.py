@@ -69,11 +69,11 @@ def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float, probe: str) -> lis
     rows, gaps = [], []
     curves: dict[str, pd.Series] = {}
     for method in grid.methods(scale):
-        key = grid.best(scale, method, eta)
+        key = grid.find_best_run(scale, method, eta)
         read = grid.curve(key, probe)
         read = read[np.isfinite(read)]
         if key is None or read.empty:
-            gaps.append(f"{grid.study.definition['methods'][method]['label']}: {_why(grid, key)}")
+            gaps.append(f"{grid.study.definition['methods'][method]['label']}: {_describe_outcome(grid, key)}")
             continue
         curves[method] = read
         axes.plot(read.index, read, **curve(method, len(read)))
@@ -85,6 +85,6 @@ def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float, probe: str) -> lis
     return rows
 
 
-def _why(grid: RunGrid, key: str | None) -> str:
+def _describe_outcome(grid: RunGrid, key: str | None) -> str:
     outcome = grid.outcome(key)
     return "not read" if outcome == "completed" else outcome

@@ -61,7 +61,7 @@ def _tau_column(tau: float) -> str:
 
 
 def _row(grid: RunGrid, scale: str, method: str, eta: float) -> dict[str, Cell]:
-    keys, best = grid.keys(scale, method, eta), grid.best(scale, method, eta)
+    keys, best = grid.keys(scale, method, eta), grid.find_best_run(scale, method, eta)
     tuned = None not in grid.taus_of(method)
     behind, mine = tuple(keys.values()), () if best is None else (best,)
     rise = math.nan if best is None else grid.rise(best)
@@ -110,7 +110,7 @@ def _place(grid: RunGrid, key: str | None) -> str:
 def _at_an_end(grid: RunGrid) -> list[str]:
     """How many best taus are at an end of their grid."""
     chosen = [
-        _place(grid, grid.best(scale, method, eta))
+        _place(grid, grid.find_best_run(scale, method, eta))
         for scale in grid.scales
         for method in grid.methods(scale)
         for eta in grid.etas

@@ -37,7 +37,11 @@ COLUMNS = [
 def tau(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each attention and tau, rising."""
     grid = RunGrid(frames, study)
-    rows = [_row(grid, scale, value, key) for scale in grid.scales for value, key in sorted(grid.wide(scale).items())]
+    rows = [
+        _row(grid, scale, value, key)
+        for scale in grid.scales
+        for value, key in sorted(grid.list_runs_by_tau(scale).items())
+    ]
     return make_table(
         "tau",
         f"QuacK at a base rate of {grid.middle_eta:g}, by tau.",

@@ -54,7 +54,7 @@ def within(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     return ("partly" if len(apart) == 1 else "not reproduced"), f"outside its range: {', '.join(apart)}"
 
 
-def _beaten(e: Evidence, quantity: str) -> dict[str, bool]:
+def _compare_with_linear(e: Evidence, quantity: str) -> dict[str, bool]:
     """Whether the linear map is the worse one at every width, which is what the comparison is about."""
     pairs = zip(_values(e, MLP, quantity), _values(e, LINEAR, quantity), strict=True)
     return {"linear_is_worse": all(mlp < linear for mlp, linear in pairs)}
@@ -64,7 +64,7 @@ def _beaten(e: Evidence, quantity: str) -> dict[str, bool]:
 def mlp_transfer_error(e: Evidence, claim: PaperClaim) -> Values:
     """Read the relative L2 error in percent at every width, of the MLP with a skip and of the linear map."""
     errors = {arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)}
-    return ComputedValues(values=errors | _beaten(e, ERROR))
+    return ComputedValues(values=errors | _compare_with_linear(e, ERROR))
 
 
 #: A mean cosine to half a unit of the printed digit; an angle, of which "about" is printed, within a quarter.
@@ -91,7 +91,8 @@ def about_and_above(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdic
 @CHECKS.of(effect=statements("linear_is_worse"), compare=about_and_above)
 def mlp_transfer_cosdist(e: Evidence, claim: PaperClaim) -> Values:
     """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
-    return ComputedValues(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)} | _beaten(e, DISTANCE))
+    distances = {arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)}
+    return ComputedValues(values=distances | _compare_with_linear(e, DISTANCE))
 
 
 #: "A factor of 2": three quarters of it or more, and up to what the printed ranges of the two errors allow (14 / 4).

@@ -26,7 +26,7 @@ SEARCHED = {
 }
 
 
-def best(e: Evidence, architecture: str) -> float:
+def find_best_relative_rate(e: Evidence, architecture: str) -> float:
     """The best peak rate of an architecture's runs over the standard one.
 
     Raises:
@@ -51,13 +51,13 @@ def _loss(e: Evidence, method: str) -> float:
 @CHECKS.of()
 def lr_ratio(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the best peak rate over the standard one: of the reduced model, and of that with the large MLP."""
-    return {"lo": best(e, IDENTITY), "hi": best(e, LARGE_MLP)}
+    return {"lo": find_best_relative_rate(e, IDENTITY), "hi": find_best_relative_rate(e, LARGE_MLP)}
 
 
 @CHECKS.of()
 def higher_lr_admitted(e: Evidence, claim: PaperClaim) -> Values:
     """Of the same three rates, a higher one is best for the reduced model than for the baseline."""
-    reduced, baseline = best(e, IDENTITY), best(e, BASELINE)
+    reduced, baseline = find_best_relative_rate(e, IDENTITY), find_best_relative_rate(e, BASELINE)
     return ComputedValues(holds=reduced > baseline, shown={"best reduced": reduced, "best baseline": baseline})
 
 

@@ -90,16 +90,16 @@ def absorb_one_head(parts: DecoderWeights, layers: list[int]) -> None:
     values make up for that.
     """
     for layer in layers:
-        query_DD, key_DD, value_DD = (_present(parts.weight(role, layer)) for role in ("query", "key", "value"))
+        query_DD, key_DD, value_DD = (_require_tensor(parts.weight(role, layer)) for role in ("query", "key", "value"))
         merged_DD = key_DD @ query_DD.T
         parts.put("key", layer, merged_DD)
         key_bias_D = parts.bias("key", layer)
         if key_bias_D is not None:
             key_bias_D.copy_(query_DD @ key_bias_D)
         if parts.layers_with_query_bias([layer]):
-            shift_D = torch.linalg.solve(query_DD.T, _present(parts.bias("query", layer)))
-            _present(parts.norm_bias(layer)).add_(shift_D)
-            _unseen(parts, layer, shift_D, merged_DD, value_DD)
+            shift_D = torch.linalg.solve(query_DD.T, _require_tensor(parts.bias("query", layer)))
+            _require_tensor(parts.norm_bias(layer)).add_(shift_D)
+            _restore_keys_and_values(parts, layer, shift_D, merged_DD, value_DD)
 
 
 def change_bases(parts: DecoderWeights, layers: list[int]) -> None:
@@ -111,7 +111,7 @@ def change_bases(parts: DecoderWeights, layers: list[int]) -> None:
     """
     spec = parts.spec
     unchanged = torch.eye(spec.width, dtype=torch.float64)
-    queries = {layer: _present(parts.weight("query", layer)) for layer in layers}
+    queries = {layer: _require_tensor(parts.weight("query", layer)) for layer in layers}
     embedding = parts.values["embedding"]
     if spec.slot("residual").name == "attention_skip":
         thetas = [queries.get(layer, unchanged) for layer in range(spec.layers)]
@@ -119,7 +119,7 @@ def change_bases(parts: DecoderWeights, layers: list[int]) -> None:
     else:
         [theta] = queries.values()
         thetas, last = [theta] * spec.layers, theta
-        head_DV = embedding.T if spec.tied_embeddings else _present(parts.weight("head", None))
+        head_DV = embedding.T if spec.tied_embeddings else _require_tensor(parts.weight("head", None))
         parts.values["head.weight"] = torch.linalg.solve(theta, head_DV).T
     parts.values["embedding"] = embedding @ thetas[0]
     if spec.slot("positions").name == "learned":
@@ -130,7 +130,7 @@ def change_bases(parts: DecoderWeights, layers: list[int]) -> None:
             if weight is not None:
                 parts.put(role, layer, torch.linalg.solve(before, weight))
         for role, basis in (("output", before), ("down", after)):
-            parts.put(role, layer, _present(parts.weight(role, layer)) @ basis)
+            parts.put(role, layer, _require_tensor(parts.weight(role, layer)) @ basis)
             bias_D = parts.bias(role, layer)
             if bias_D is not None:
                 bias_D.copy_(bias_D @ basis)
@@ -140,23 +140,25 @@ def change_bases(parts: DecoderWeights, layers: list[int]) -> None:
 
 def _move_stream(parts: DecoderWeights, layer: int) -> None:
     """The query bias of a layer, in the basis of its queries, brought to attention's reading and taken away again."""
-    shift_D = _present(parts.bias("query", layer))
+    shift_D = _require_tensor(parts.bias("query", layer))
     if layer > 0:
-        _present(parts.bias("down", layer - 1)).add_(shift_D)
+        _require_tensor(parts.bias("down", layer - 1)).add_(shift_D)
     else:
         learned = parts.spec.slot("positions").name == "learned"
         parts.values["positions.embedding" if learned else "embedding"] += shift_D
-    key, value = (_present(parts.weight(role, layer)) for role in ("key", "value"))
-    _unseen(parts, layer, shift_D, key, value)
-    _present(parts.bias("output", layer)).sub_(shift_D)
+    key, value = (_require_tensor(parts.weight(role, layer)) for role in ("key", "value"))
+    _restore_keys_and_values(parts, layer, shift_D, key, value)
+    _require_tensor(parts.bias("output", layer)).sub_(shift_D)
 
 
-def _unseen(parts: DecoderWeights, layer: int, shift_D: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+def _restore_keys_and_values(
+    parts: DecoderWeights, layer: int, shift_D: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+) -> None:
     """Keys and values as they were before attention's reading was moved."""
-    _present(parts.bias("key", layer)).sub_(shift_D @ key)
-    _present(parts.bias("value", layer)).sub_(shift_D @ value)
+    _require_tensor(parts.bias("key", layer)).sub_(shift_D @ key)
+    _require_tensor(parts.bias("value", layer)).sub_(shift_D @ value)
 
 
-def _present(value: torch.Tensor | None) -> torch.Tensor:
+def _require_tensor(value: torch.Tensor | None) -> torch.Tensor:
     assert value is not None, "the rules leave no model without it"
     return value

@@ -70,7 +70,7 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         for check in mine:
             rows += _rows(check, covers)
         if not mine:
-            rows.append(_elsewhere(str(section), row["result_type"], covers))
+            rows.append(_make_row_of_other_target(str(section), row["result_type"], covers))
     for check in checks:
         if check.section not in printed.index:
             rows += _rows(check, dict.fromkeys(PREMISES, NO_ROW))
@@ -123,7 +123,7 @@ def _row(
     return cells | {f"covers_{premise}_published": Cell(covers[premise]) for premise in PREMISES}
 
 
-def _elsewhere(section: str, kind: str, covers: dict[str, str]) -> dict[str, Cell]:
+def _make_row_of_other_target(section: str, kind: str, covers: dict[str, str]) -> dict[str, Cell]:
     """A printed row of an experiment, which another target is about."""
     where = ELSEWHERE.get(section, "not checked")
     cells = {"check": Cell(f"section_{section.replace('.', '_')}"), "label": Cell(f"{kind}, see {where}")}

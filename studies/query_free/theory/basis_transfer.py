@@ -59,7 +59,7 @@ class TargetFunction:
 def draw_target(width: int, seed: int, device: torch.device, *, subtracts_input: bool = True) -> TargetFunction:
     """Draw the target's weights in float32, the same on every device and with X subtracted or not."""
     into_FD, out_DF = _mlp(width, _generator(torch.device("cpu"), seed, width, "target"))
-    skip_DD = _normal(width, width, width, _generator(torch.device("cpu"), seed, width, "skip"))
+    skip_DD = _draw_normal(width, width, width, _generator(torch.device("cpu"), seed, width, "skip"))
     return TargetFunction(
         into_FD=into_FD.to(device),
         out_DF=out_DF.to(device),
@@ -299,8 +299,8 @@ def _generator(device: torch.device, seed: int, width: int, purpose: str) -> tor
 
 def _mlp(width: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """W1 (4h, h) and W2 (h, 4h) of entries N(0, 1 / 4h)."""
-    return _normal(4 * width, width, 4 * width, generator), _normal(width, 4 * width, 4 * width, generator)
+    return _draw_normal(4 * width, width, 4 * width, generator), _draw_normal(width, 4 * width, 4 * width, generator)
 
 
-def _normal(rows: int, columns: int, fan: int, generator: torch.Generator) -> torch.Tensor:
+def _draw_normal(rows: int, columns: int, fan: int, generator: torch.Generator) -> torch.Tensor:
     return torch.randn(rows, columns, generator=generator) / math.sqrt(fan)

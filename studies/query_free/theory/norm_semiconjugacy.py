@@ -154,7 +154,7 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             source="Lemma 8.2, App 8.3",
             section="8.3",
             residual=max(value for value, _ in lemma),
-            broken=_smallest([broken for _, broken in lemma]),
+            broken=_smallest_residuals([broken for _, broken in lemma]),
             tried=tried,
         ),
         TheoremCheck(
@@ -163,7 +163,7 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             source="Thm 8.3, App 8.3",
             section="8.3",
             residual=max(value for value, _ in theorem),
-            broken=_smallest([broken for _, broken in theorem]),
+            broken=_smallest_residuals([broken for _, broken in theorem]),
             tried=tried,
         ),
         TheoremCheck(
@@ -172,7 +172,7 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             source="against Thm 8.3 as worded, App 8.3",
             section="8.3",
             residual=max(value for value, _ in halved),
-            broken=_smallest([broken for _, broken in halved])[1:],
+            broken=_smallest_residuals([broken for _, broken in halved])[1:],
             tried=tried,
         ),
     ]
@@ -218,7 +218,7 @@ def _theorem(width: int, seed: int, eps: float, share: float = 1.0) -> tuple[flo
     }
 
 
-def _smallest(residuals: list[dict[str, float]]) -> tuple[ResidualWithoutPremise, ...]:
+def _smallest_residuals(residuals: list[dict[str, float]]) -> tuple[ResidualWithoutPremise, ...]:
     """For each premise the smallest residual without it."""
     return tuple(
         ResidualWithoutPremise(premise=name, residual=min(draw[name] for draw in residuals)) for name in residuals[0]

@@ -70,12 +70,12 @@ class WeightChange:
 
 def query_elimination_checks() -> list[TheoremCheck]:
     """Check each statement of section 4, and what section 6 says that they extend to; one row for each."""
-    return [*_local(), *_one_basis(), *_many_bases(), *_other_weights(), *_extensions()]
+    return [*_check_within_attention(), *_one_basis(), *_many_bases(), *_other_weights(), *_check_extensions()]
 
 
-def _local() -> Iterator[TheoremCheck]:
+def _check_within_attention() -> Iterator[TheoremCheck]:
     """Within attention: section 4.1."""
-    alone = WeightChange(change=_always(eliminate.single_head), form={"norm": True}, one_head=True)
+    alone = WeightChange(change=_ignore_form(eliminate.single_head), form={"norm": True}, one_head=True)
     yield _row(
         "prop_4_1",
         "one head: W_Q and W_O go into W_K W_Q^t and W_V W_O",
@@ -115,7 +115,7 @@ def _one_basis() -> Iterator[TheoremCheck]:
         untied,
         {
             "LayerNorm": replace(untied, form={"norm": True}),
-            "W_Q singular": replace(untied, change=_middle_by_least_squares, before=_singular),
+            "W_Q singular": replace(untied, change=_middle_by_least_squares, before=_make_queries_singular),
             "head tied, and kept tied": replace(untied, change=_middle_kept_tied, tied=True),
         },
     )
@@ -125,10 +125,10 @@ def _one_basis() -> Iterator[TheoremCheck]:
         "the same with a tied head kept tied, W_Q orthogonal",
         "Remark 4",
         "4.2",
-        replace(tied, before=_orthogonal),
+        replace(tied, before=_make_queries_orthogonal),
         {"W_Q not orthogonal": tied},
     )
-    shared = WeightChange(change=_always(eliminate.weight_shared), form={}, shared=True)
+    shared = WeightChange(change=_ignore_form(eliminate.weight_shared), form={}, shared=True)
     yield _row(
         "thm_4_3",
         "the W_Q that all layers share becomes I; skips around both",
@@ -138,18 +138,22 @@ def _one_basis() -> Iterator[TheoremCheck]:
         {
             "layers not shared": replace(shared, before=_own_queries),
             "LayerNorm": replace(shared, form={"norm": True}),
-            "W_Q singular": replace(shared, change=_by_least_squares(eliminate.weight_shared), before=_singular),
+            "W_Q singular": replace(
+                shared, change=_by_least_squares(eliminate.weight_shared), before=_make_queries_singular
+            ),
         },
     )
 
 
 def _many_bases() -> Iterator[TheoremCheck]:
     """A basis for each layer: section 4.3."""
-    every = WeightChange(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False})
+    every = WeightChange(change=_ignore_form(eliminate.attention_skip_only), form={"ffn_skip": False})
     broken = {
         "a skip around the MLP (Remark 1)": replace(every, form={}),
         "LayerNorm": replace(every, form={"ffn_skip": False, "norm": True}),
-        "W_Q singular": replace(every, change=_by_least_squares(eliminate.attention_skip_only), before=_singular),
+        "W_Q singular": replace(
+            every, change=_by_least_squares(eliminate.attention_skip_only), before=_make_queries_singular
+        ),
     }
     for head, tied in (("untied", False), ("tied", True)):
         yield _row(
@@ -166,36 +170,36 @@ def _other_weights() -> Iterator[TheoremCheck]:
     """The abstract: one of the query, key or value weights; the theorems speak of the query's alone."""
     for name, eliminated in ANY_OF_THREE.items():
         letter = name[0].upper()
-        change = _eliminating(eliminated)
+        change = _make_elimination(eliminated)
         intact = WeightChange(change=change, form={"ffn_skip": False}, tied=True)
         broken = {
             "a skip around the MLP": replace(intact, form={}),
             "LayerNorm": replace(intact, form={"ffn_skip": False, "norm": True}),
             f"W_{letter} singular": replace(
-                intact, change=_eliminating(eliminated, eliminate.least_squares), before=_singular_in(eliminated)
+                intact, change=_make_elimination(eliminated, eliminate.least_squares), before=_make_singular(eliminated)
             ),
         }
         statement = f"every W_{letter} becomes I, as W_Q in Theorem 4.2; skip around attention only, head tied"
         yield _row(f"abstract_{name}", statement, "abstract, sec 4.3", "", intact, broken)
 
 
-def _eliminating(eliminated: eliminate.Eliminated, divide: eliminate.Divide = np.linalg.solve) -> Change:
+def _make_elimination(eliminated: eliminate.Eliminated, divide: eliminate.Divide = np.linalg.solve) -> Change:
     return lambda weights, form: eliminate.attention_skip_only(weights, divide, eliminated)
 
 
-def _singular_in(eliminated: eliminate.Eliminated) -> Change:
-    def without(weights: ModelWeights, form: Architecture) -> ModelWeights:
+def _make_singular(eliminated: eliminate.Eliminated) -> Change:
+    def remove_direction(weights: ModelWeights, form: Architecture) -> ModelWeights:
         layers = [
             replace(layer, **{eliminated: _without_a_direction(getattr(layer, eliminated))}) for layer in weights.layers
         ]
         return replace(weights, layers=tuple(layers))
 
-    return without
+    return remove_direction
 
 
-def _extensions() -> Iterator[TheoremCheck]:
+def _check_extensions() -> Iterator[TheoremCheck]:
     """Section 6: attention may do what it likes with X W_Q, X W_K and X W_V. None of these breaks a premise."""
-    every = WeightChange(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False}, tied=True)
+    every = WeightChange(change=_ignore_form(eliminate.attention_skip_only), form={"ffn_skip": False}, tied=True)
     kinds = {
         "rotary": ("rotary positions", replace(every, form={"ffn_skip": False, "rotary": True})),
         "grouped": ("keys and values shared by two heads", replace(every, grouped=True)),
@@ -223,7 +227,7 @@ def _row(
     )
 
 
-def _always(construction: Callable[[ModelWeights], ModelWeights]) -> Change:
+def _ignore_form(construction: Callable[[ModelWeights], ModelWeights]) -> Change:
     return lambda weights, form: construction(weights)
 
 
@@ -242,11 +246,11 @@ def _by_singular_head(weights: ModelWeights, form: Architecture) -> ModelWeights
 
 
 def _across_heads(weights: ModelWeights, form: Architecture) -> ModelWeights:
-    return eliminate.query_key_basis(weights, _invertible(weights.width, 0))
+    return eliminate.query_key_basis(weights, _draw_invertible(weights.width, 0))
 
 
 def _blocks(weights: ModelWeights, form: Architecture) -> list[np.ndarray]:
-    return [_invertible(weights.width // form.heads, head) for head in range(form.heads)]
+    return [_draw_invertible(weights.width // form.heads, head) for head in range(form.heads)]
 
 
 def _middle(weights: ModelWeights, form: Architecture, divide: eliminate.Divide = np.linalg.solve) -> ModelWeights:
@@ -261,11 +265,11 @@ def _middle_kept_tied(weights: ModelWeights, form: Architecture) -> ModelWeights
     return replace(_middle(weights, form), head_DV=None)
 
 
-def _singular(weights: ModelWeights, form: Architecture) -> ModelWeights:
+def _make_queries_singular(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return with_query(weights, [_without_a_direction(layer.query_DD) for layer in weights.layers])
 
 
-def _orthogonal(weights: ModelWeights, form: Architecture) -> ModelWeights:
+def _make_queries_orthogonal(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return with_query(weights, [np.linalg.qr(layer.query_DD)[0] for layer in weights.layers])
 
 
@@ -275,7 +279,7 @@ def _own_queries(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return with_query(weights, queries)
 
 
-def _invertible(size: int, part: int) -> np.ndarray:
+def _draw_invertible(size: int, part: int) -> np.ndarray:
     """A random matrix, singular values from 1/2 to 2."""
     left_vectors, _, right_vectors = np.linalg.svd(np.random.default_rng([size, part]).standard_normal((size, size)))
     return (left_vectors * np.geomspace(0.5, 2.0, size)) @ right_vectors

@@ -104,7 +104,7 @@ def find_absorbing_set(w1: np.ndarray, w2: np.ndarray) -> tuple[int, ...] | None
     return None
 
 
-def nearest(w1: np.ndarray, w2: np.ndarray) -> tuple[tuple[int, ...], float]:
+def find_nearest_set(w1: np.ndarray, w2: np.ndarray) -> tuple[tuple[int, ...], float]:
     """Of all 2^m sets the one with the least |W2[:, J] W1[J, :] + I|_F, and that norm divided by |I|_F.
 
     Raises:
@@ -184,7 +184,7 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
     both = list(itertools.product(widths, seeds))
     tried = f"{len({width for width, _ in both})} widths x {len({seed for _, seed in both})} seeds, m = 4h, float64"
     planted = [_residuals_with_set(width, seed) for width, seed in both]
-    generic = [_generic(width, seed) for width, seed in both if width <= SMALL]
+    generic = [_residual_of_random_weights(width, seed) for width, seed in both if width <= SMALL]
     moved = [_skip_residuals(width, seed) for width, seed in both]
     return [
         TheoremCheck(
@@ -268,12 +268,12 @@ def _residuals_with_set(width: int, seed: int) -> tuple[float, float, float]:
     )
 
 
-def _generic(width: int, seed: int) -> float:
+def _residual_of_random_weights(width: int, seed: int) -> float:
     """What the nearest set of random weights leaves of the statement; 0 if one is found."""
     w1, w2 = draw_weights(width, 4 * width, seed)
     if find_absorbing_set(w1, w2) is not None:
         return 0.0
-    units, _ = nearest(w1, w2)
+    units, _ = find_nearest_set(w1, w2)
     x_Nh = np.random.default_rng([width, seed, 2]).standard_normal((POINTS, width))
     return residual(w1, w2, *absorb(w1, w2, units), x_Nh)
 
@@ -282,4 +282,4 @@ def _collinear(width: int, seed: int) -> float:
     """How far the nearest set stays from -I where the skip is absorbed all the same; no number where it is not."""
     w1, w2, v1, v2 = collinear(width, seed)
     x_Nh = np.random.default_rng(seed).standard_normal((POINTS, width))
-    return nearest(w1, w2)[1] if residual(w1, w2, v1, v2, x_Nh) <= ROUNDING else float("nan")
+    return find_nearest_set(w1, w2)[1] if residual(w1, w2, v1, v2, x_Nh) <= ROUNDING else float("nan")

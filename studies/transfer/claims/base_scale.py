@@ -41,7 +41,7 @@ CLIMB = near(0.0042)
 SIGMA = factor(2)
 
 
-def beyond(e: Evidence, methods: list[str]) -> tuple[int, int]:
+def count_beyond_noise(e: Evidence, methods: list[str]) -> tuple[int, int]:
     """How many methods are above and below the noise."""
     z = [e.z(method) for method in methods]
     return sum(value > SIGNIFICANT_Z for value in z), sum(value < -SIGNIFICANT_Z for value in z)
@@ -64,7 +64,7 @@ CHANCE_COUNT = 1
 @CHECKS.of(effect=signs("improvers", "degraders", beyond=CHANCE_COUNT))
 def counts_by_z(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above, below and inside two sigmas of the baseline's noise floor; the baseline is inside."""
-    up, down = beyond(e, e.methods)
+    up, down = count_beyond_noise(e, e.methods)
     values = {"inside": len(e.methods) - up - down, "improvers": up, "degraders": down}
     limits = e.nearest_to_the_noise(e.methods)
     return ComputedValues(values=values, shown={"total": len(e.methods)}, limits=limits)
@@ -294,7 +294,7 @@ def stouffer_of(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(effect=statements("divides"), near={"gain": SIGMA, "sigma": SIGMA})
 def gain_floor(e: Evidence, claim: PaperClaim) -> Values:
     """The gain that counts begins at the line |z| = 2, beyond which are more methods than by chance, on either side."""
-    up, down = beyond(e, e.methods)
+    up, down = count_beyond_noise(e, e.methods)
     values = {"gain": SIGNIFICANT_Z * e.floor.sigma, "sigma": e.floor.sigma, "divides": min(up, down) > CHANCE_COUNT}
     values |= {"n_inside": len(e.methods) - up - down}
     return ComputedValues(values=values, limits=e.nearest_to_the_noise(e.methods))

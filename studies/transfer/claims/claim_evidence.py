@@ -19,7 +19,7 @@ from plumbline.results.tables.table import Table, require_reference
 from plumbline.specs.study_config import Study
 from plumbline.stats.noise_floor import NoiseFloor, compute_verdicts, noise_floor, two_sided_normal
 
-from ..attention_concentration import ConcentrationPoint, last
+from ..attention_concentration import ConcentrationPoint, find_last_point
 from ..divergence_pattern import PAPER_STEPS, Divergence, read_divergence
 from ..headline_runs import BASE, LARGE
 from ..tables.noise_floor import noise_floor as noise_floor_table
@@ -51,7 +51,7 @@ class Evidence(claim_registry.ClaimEvidence):
         """A method's runs at a scale, by seed; no rows where none is expected."""
         return self._runs.get((method, scale), self._none)
 
-    def behind(self, method: str, scale: str = BASE) -> list[str]:
+    def list_runs_behind(self, method: str, scale: str = BASE) -> list[str]:
         """The runs behind a table's value: at the base scale all of the baseline's seeds, else the first seed."""
         keys = self._by_seed.get((method, scale))
         if not keys:
@@ -82,7 +82,7 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def climb(self, method: str, scale: str = BASE) -> float:
         """Table 2's or Table 3's value: the baseline's mean at the base scale, else the first seed."""
-        values = [self.value(key, "average") for key in self.behind(method, scale)]
+        values = [self.value(key, "average") for key in self.list_runs_behind(method, scale)]
         return sum(values) / len(values)
 
     def delta(self, method: str, scale: str = BASE) -> float:
@@ -141,14 +141,14 @@ class Evidence(claim_registry.ClaimEvidence):
 
     def loss(self, method: str, scale: str = BASE) -> float:
         """Final validation loss, as `climb`."""
-        values = [self.value(key, "validation_loss") for key in self.behind(method, scale)]
+        values = [self.value(key, "validation_loss") for key in self.list_runs_behind(method, scale)]
         return sum(values) / len(values)
 
     def tasks(self, method: str) -> pd.Series:
         """Accuracy per task at the base scale: the baseline's mean over seeds, else the first seed."""
         self.climb(method)
         if method not in self._tasks:
-            seeds = [self.frames.task_scores(key) for key in self.behind(method)]
+            seeds = [self.frames.task_scores(key) for key in self.list_runs_behind(method)]
             self._tasks[method] = pd.concat(seeds, axis=1).mean(axis=1)
         return self._tasks[method]
 
@@ -175,7 +175,7 @@ class Evidence(claim_registry.ClaimEvidence):
     def read_concentration(self, key: str) -> ConcentrationPoint | None:
         """What the probe of attention weights says of the end of a run; does not record the runs that it reads."""
         if key not in self._probed:
-            self._probed[key] = last(self.frames, key)
+            self._probed[key] = find_last_point(self.frames, key)
         return self._probed[key]
 
     def on_paper(self, step: float, key: str) -> float:

@@ -21,7 +21,7 @@ from plumbline.results.claims.claim_checkers import (
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import near
 
-from .base_scale import CHANCE_COUNT, CLIMB, beyond, interval, side
+from .base_scale import CHANCE_COUNT, CLIMB, count_beyond_noise, interval, side
 from .claim_evidence import LEVEL, SIGNIFICANT_Z, Evidence
 from .large_scale import ONE_RUN_EACH
 
@@ -61,7 +61,7 @@ def attention_span_ratio(e: Evidence, claim: PaperClaim) -> Values:
 def attention_six_of_eight(e: Evidence, claim: PaperClaim) -> Values:
     """As printed it cannot be: three up and five down are eight."""
     methods = _single_attention(e)
-    up, down = beyond(e, methods)
+    up, down = count_beyond_noise(e, methods)
     values = {"distinguishable": up + down, "up": up, "down": down}
     return ComputedValues(values=values, shown={"out_of": len(methods)}, limits=e.nearest_to_the_noise(methods))
 

@@ -68,7 +68,7 @@ def _ranks(e: Evidence, method: str) -> tuple[float, float]:
     """Among all methods at the base scale, and among those that completed the large one."""
     for name in e.methods:
         e.climb(name)
-    e.behind(method, "large")  # where a preset has it at one scale alone, it is missing
+    e.list_runs_behind(method, "large")  # where a preset has it at one scale alone, it is missing
     return float(e.two_scales.loc[method, "rank_base"]), float(e.two_scales.loc[method, "rank_large"])
 
 
@@ -185,7 +185,7 @@ def _report_completed() -> ComputedValues:
     return ComputedValues(holds=False, shown={"completed": 1})
 
 
-def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
+def _list_hybrid_divergences(e: Evidence) -> list[tuple[float, Divergence]] | None:
     """HybridNorm's divergences; None if a seed completed, which speaks against every claim about them."""
     divergences = [e.divergence("hybrid_norm", seed) for seed in HYBRID_SEEDS]
     return None if None in divergences else [divergence for divergence in divergences if divergence is not None]
@@ -194,14 +194,14 @@ def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
 @CHECKS.of(near=STEPS)
 def hybrid_nan_steps(e: Evidence, claim: PaperClaim) -> Values:
     """Read the steps at which HybridNorm's three seeds diverged, on the paper's length of training."""
-    divergences = _hybrid(e)
+    divergences = _list_hybrid_divergences(e)
     return {"nan_step": [step for step, _ in divergences]} if divergences else _report_completed()
 
 
 @CHECKS.of(near=STEPS, compare=in_turn(statements("after_the_peak"), number))
 def hybrid_window(e: Evidence, claim: PaperClaim) -> Values:
     """Shortly after the peak: after it, and at most as long after it as the warm-up took."""
-    divergences = _hybrid(e)
+    divergences = _list_hybrid_divergences(e)
     if not divergences:
         return _report_completed()
     steps = [step for step, _ in divergences]
@@ -227,7 +227,7 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
 @CHECKS.of(near=STABLE, compare=in_turn(statements("sudden"), number, statements("as_the_baseline")))
 def hybrid_pre_nan_grad(e: Evidence, claim: PaperClaim) -> Values:
     """The last norm before the divergence, or before the spike that is its last step; and where the baseline's are."""
-    divergences = _hybrid(e)
+    divergences = _list_hybrid_divergences(e)
     if not divergences:
         return _report_completed()
     before = [history.before for _, history in divergences]

@@ -83,14 +83,14 @@ def _gap(e: Evidence, method: str) -> float:
     return e.loss(method) - e.loss(e.reference)
 
 
-def _percent(e: Evidence, method: str) -> float:
+def _compute_gap_percent(e: Evidence, method: str) -> float:
     return 100 * _gap(e, method) / e.loss(e.reference)
 
 
 @CHECKS.of(effect=signs("sigmoid_attn", "ssmax", "attnres"), near=GAP)
 def loss_gap_pct(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent three failures end above the baseline's validation loss."""
-    return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
+    return {method: _compute_gap_percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
 @CHECKS.of(effect=signs("attention", "attnres"), near=GAP)
@@ -120,7 +120,7 @@ def _both_fail(e: Evidence) -> bool:
 )
 def decoupling_band(e: Evidence, claim: PaperClaim) -> Values:
     """Compute, over the two replacements, the ranges of their loss gaps in percent and of their drops in points."""
-    gaps, points = [_percent(e, m) for m in REPLACEMENTS], [-100 * e.delta(m) for m in REPLACEMENTS]
+    gaps, points = [_compute_gap_percent(e, m) for m in REPLACEMENTS], [-100 * e.delta(m) for m in REPLACEMENTS]
     ranges = {"loss_pct": [min(gaps), max(gaps)], "points": [min(points), max(points)]}
     return ranges | {"both_fail": _both_fail(e)}
 
@@ -128,7 +128,7 @@ def decoupling_band(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(effect=statements("both_fail", "flagged"))
 def loss_ranking_misses(e: Evidence, claim: PaperClaim) -> Values:
     """Sort three failures by whether their loss is near the baseline's, above or below; the third is far above it."""
-    gaps = {method: _percent(e, method) for method in (*REPLACEMENTS, "attnres")}
+    gaps = {method: _compute_gap_percent(e, method) for method in (*REPLACEMENTS, "attnres")}
     near_it = [method for method, gap in gaps.items() if abs(gap) <= NEAR_BASELINE]
     far = [method for method in gaps if method not in near_it]
     flagged = gaps["attnres"] > NEAR_BASELINE
@@ -212,7 +212,7 @@ def layerscale_uniform(e: Evidence, claim: PaperClaim) -> Values:
     return {"loss": _middle(-e.task_deltas(method), MOST), "z": e.z(method)} | apart
 
 
-def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, tuple[float, float]]]:
+def _judge_breadth(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, tuple[float, float]]]:
     """Significantly below, below on nearly all tasks, and no task carries half of what is lost, so that it is not the
     failure of one skill; what is shown of it, and its limits."""
     deltas, z = e.task_deltas(method), e.z(method)
@@ -226,7 +226,7 @@ def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, 
 def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether hyper-connections lose broadly: significantly, on ten of twelve tasks, on none of them half of
     it."""
-    holds, numbers, limits = _broad(e, "hyper")
+    holds, numbers, limits = _judge_breadth(e, "hyper")
     return ComputedValues(holds=holds, shown=numbers, limits=limits)
 
 
@@ -234,7 +234,7 @@ def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
 def attnres_broad(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
     baseline's."""
-    broad, numbers, limits = _broad(e, "attnres")
+    broad, numbers, limits = _judge_breadth(e, "attnres")
     z = numbers.pop("z")
     return ComputedValues(
         values={"broad": broad, "z": z, "nats": _gap(e, "attnres")},

@@ -254,7 +254,7 @@ def attnres_init(e: Evidence, claim: PaperClaim) -> Values:
     return {"std": start.std, "eps": model.norm_eps}
 
 
-def _smallest(e: Evidence, method: str) -> ModelSpec:
+def _build_smallest_model(e: Evidence, method: str) -> ModelSpec:
     """A method's model at the size of tests."""
     return study_config.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/{method}/s42"].spec.model
 
@@ -267,7 +267,7 @@ def softpick_zeros(e: Evidence, claim: PaperClaim) -> Values:
     from plumbline.model.attention_mask import AttentionMask
     from plumbline.model.decoder import create
 
-    model = _smallest(e, "softpick")
+    model = _build_smallest_model(e, "softpick")
     mixer = create(model, init_seed=0).blocks[0].attention.mixer
     generator, time = torch.Generator().manual_seed(0), model.context
     q_BHQW = 4 * torch.randn(1, model.heads, time, model.head_width, generator=generator)
@@ -301,7 +301,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
 
     from plumbline.model.decoder import create
 
-    model = _smallest(e, method)
+    model = _build_smallest_model(e, method)
     residual = create(model, init_seed=0).residual
     generator = torch.Generator().manual_seed(0)
     x_BTD, *branches = torch.randn(2 * model.layers + 1, 1, 3, model.width, generator=generator)

@@ -18,7 +18,7 @@ from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import ALPHA
 
 from ..headline_runs import BASE
-from ..protocol_error import CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
+from ..protocol_error import CORRECTIONS, COUNTS, GAINS, STATISTICS, compute_error_rates
 
 COLOURS = {"normal": figure_style.RED, "prediction": figure_style.BLUE}
 LINES: dict[str, tuple[str | tuple[int, tuple[int, ...]], str]] = {
@@ -68,7 +68,7 @@ def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     rows = []
     for statistic in STATISTICS:
         for correction, (line, mark) in LINES.items():
-            shares = [worth(statistic, correction, study.m, n).survivor for n in COUNTS]
+            shares = [compute_error_rates(statistic, correction, study.m, n).survivor for n in COUNTS]
             axes.plot(COUNTS, shares, color=COLOURS[statistic], linestyle=line, marker=mark, markersize=3.5)
             entry = {"panel": "survivor", "statistic": statistic, "correction": correction}
             rows += [
@@ -89,7 +89,7 @@ def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     ends = []
     for statistic in STATISTICS:
         for n in DRAWN:
-            shares = worth(statistic, "bonferroni", study.m, n).power
+            shares = compute_error_rates(statistic, "bonferroni", study.m, n).power
             width = 0.9 if n == min(DRAWN) else 2.0
             axes.plot(GAINS, [shares[gain] for gain in GAINS], color=COLOURS[statistic], linewidth=width, marker=".")
             ends.append((shares[GAINS[-1]], f"{n} seeds", COLOURS[statistic]))

@@ -187,7 +187,7 @@ def agreement(
     study: Study, base: ScaleDifferences, large: ScaleDifferences, published: PrintedNumbers
 ) -> dict[str, OrderAgreement]:
     """How alike the smaller scale orders methods as the larger one does, and as the printed accuracies do."""
-    lower, larger = _better(base), _better(large)
+    lower, larger = _negate_means(base), _negate_means(large)
     both = [method for method in lower if math.isfinite(lower[method]) and math.isfinite(larger.get(method, math.nan))]
     z = {method: read_printed_value(published.table("table2"), method, "z") for method in study.methods}
     delta = {method: read_printed_value(published.table("table3"), method, "delta_3b") for method in study.methods}
@@ -207,7 +207,7 @@ def list_printed_divergences(published: PrintedNumbers) -> list[str]:
     return sorted(set(published.table("table6").index))
 
 
-def _better(differences: ScaleDifferences) -> Mapping[str, float]:
+def _negate_means(differences: ScaleDifferences) -> Mapping[str, float]:
     """Method -> minus its mean loss, so that larger is better."""
     return {str(method): -float(value) for method, value in differences.means.items()}
 

@@ -13,7 +13,7 @@ from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import WORLDS, list_protocols, standard_error
 
-from ..protocol_error import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
+from ..protocol_error import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, compute_error_rates
 
 #: Where the numbers are from.
 SOURCE = "plumbline.stats.protocol_error"
@@ -36,7 +36,7 @@ def protocol_error(frames: RunFrames, study: Study, published: PrintedNumbers) -
     """One row for each number of reference seeds, statistic and correction."""
     rows = []
     for n, statistic, correction in list_protocols(COUNTS):
-        rates = worth(statistic, correction, study.m, n)
+        rates = compute_error_rates(statistic, correction, study.m, n)
         row = {
             "protocol": Cell(f"{statistic}_{correction}_{n}"),
             "label": Cell(f"{STATISTICS[statistic]}, {CORRECTIONS[correction]}"),

@@ -81,15 +81,16 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "climb_avg_base": number_cell(float(value["base"]), base_word, base_own),
                 "climb_avg_large": number_cell(float(value["large"]), word, own),
                 "climb_avg_delta_base": number_cell(
-                    float(value["climb_avg_delta_base"]), base_word, _both(base_own, floor_base)
+                    float(value["climb_avg_delta_base"]), base_word, _join_keys(base_own, floor_base)
                 ),
                 "climb_avg_delta_large": number_cell(
-                    float(value["climb_avg_delta_large"]), word, _both(own, floor_large)
+                    float(value["climb_avg_delta_large"]), word, _join_keys(own, floor_large)
                 ),
                 "rank_base": _rank(value["rank_base"], base_word, base_runs.index),
                 "rank_large": _rank(value["rank_large"], word, large_runs.index),
                 "sign_preserved": Cell(
-                    _sign(value, method == reference, word, base_word), _both(base_own, own, floor_base, floor_large)
+                    _sign(value, method == reference, word, base_word),
+                    _join_keys(base_own, own, floor_base, floor_large),
                 ),
                 "outcome": Cell(summarize_outcomes(all_large["outcome"]), tuple(all_large.index)),
                 "n_seeds_large": Cell(int((all_large["outcome"] == "completed").sum()), tuple(all_large.index)),
@@ -132,7 +133,7 @@ def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
     return sentences
 
 
-def _both(*keys: tuple[str, ...]) -> tuple[str, ...]:
+def _join_keys(*keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for part in keys for key in part))
 
 

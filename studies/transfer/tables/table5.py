@@ -112,7 +112,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         )
     return make_table(
         "table5",
-        f"The baseline at {study.scale_label(BASE)} {_on(compared)}.",
+        f"The baseline at {study.scale_label(BASE)} {_describe_devices(compared)}.",
         study,
         key="task",
         columns=COLUMNS,
@@ -128,7 +128,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     )
 
 
-def _on(compared: HardwareComparison) -> str:
+def _describe_devices(compared: HardwareComparison) -> str:
     """What the title says that the two runs were made on."""
     if compared.word == SAME:
         return "twice on the same device"

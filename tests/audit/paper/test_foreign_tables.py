@@ -400,11 +400,9 @@ def test_a_relation_that_all_rows_but_one_hold_is_likely(tmp_path: Path, capsys:
     assert run_audit(argparse.Namespace(**options, json=True)) == ANSWERS["likely"]
     report = json.loads(capsys.readouterr().out)
     assert report["answer"] == "likely" and report["contradictions"] == report["likely"] == []
-    assert report["doubted"] == [
-        "table1: Abs. gain is Ours less Base: 3 of 4 agree, which can be chance; not: Average (printed 1.7, gives 2.7)",
-        "table1: Average is the mean of the rows Reading, Logic, Sums: 2 of 3 agree, which can be chance; "
-        "not: Ours (printed 51.0, gives 50.0)",
-    ]
+    gain, average = report["doubted"]
+    assert gain.startswith("table1: Abs. gain ") and "3 of 4" in gain and "Average (printed 1.7, gives 2.7)" in gain
+    assert "Reading, Logic, Sums" in average and "2 of 3" in average and "Ours (printed 51.0, gives 50.0)" in average
     run_audit(argparse.Namespace(**options, json=False))
     console, page = capsys.readouterr().out, (tmp_path / "review/audit/audit.md").read_text()
     assert all("in most rows" in text and "Nothing c" not in text for text in (console, page))
@@ -442,7 +440,7 @@ S & own & \B{36.2} & 40.5 & 52.6 & \B{2.2}
 
 
 @pytest.mark.parametrize(("best", "other"), [("67.6", "45.2"), ("2.2", "1.6"), ("36.2", "17.5")])
-def test_a_bold_number_that_breaks_the_rule_of_its_blocks_is_likely(tmp_path: Path, best: str, other: str) -> None:
+def test_a_bold_number_against_its_blocks_rule_is_likely(tmp_path: Path, best: str, other: str) -> None:
     """Also at the other end of its block, where the other blocks show which end is better."""
     (tmp_path / "sound").mkdir()
     assert audit_table(tmp_path / "sound", BLOCKS).likely == []
@@ -515,7 +513,7 @@ def test_coco_is_no_unit_of_time(tmp_path: Path) -> None:
     assert len(audit.likely) == 1
 
 
-def test_the_second_value_is_second_to_several_that_are_best_alike(tmp_path: Path) -> None:
+def test_a_second_value_follows_several_equal_best_ones(tmp_path: Path) -> None:
     under = [("86.1", "95.1"), ("45.2", "67.6"), ("40.5", "64.4"), ("90.7", "97.6")]
     body = BLOCKS
     for second, _ in under:

@@ -94,7 +94,7 @@ def test_stars_are_those_that_the_caption_states(tmp_path: Path) -> None:
     assert audit_table(tmp_path, text.replace("0.271", "0.271*"), "Tests.").answer == "nothing was checked"
 
 
-def test_a_change_in_brackets_can_be_that_from_the_row_above_without_one(tmp_path: Path) -> None:
+def test_a_bracketed_change_can_be_from_the_row_above(tmp_path: Path) -> None:
     sound = "m,A,B\nR50,38.2,22.5\n+ ours,40.1 (+1.9),24.8 (+2.3)\nR101,40.0,24.1\n+ ours,41.6 (+1.6),26.2 (+2.1)\n"
     sound += "Swin,42.1,26.9\n+ ours,44.0 (+1.9),29.0 (+2.1)\n"
     audit = audit_table(tmp_path, sound)

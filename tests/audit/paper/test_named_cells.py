@@ -33,7 +33,7 @@ def audit_text(folder: Path, *sentences: str) -> PaperAudit:
         ("For Sparrow-Large, MATH is {}.", "39.1", "39.7"),
     ],
 )
-def test_a_number_that_differs_from_the_cell_that_its_sentence_names_is_likely(
+def test_a_number_unlike_the_cell_its_sentence_names_is_likely(
     tmp_path: Path, sentence: str, right: str, wrong: str
 ) -> None:
     audit = audit_text(tmp_path, sentence.format(right))

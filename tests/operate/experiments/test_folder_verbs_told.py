@@ -146,7 +146,7 @@ def test_a_program_reads_a_stop_as_it_reads_a_decision(folder: Path, number: sig
         out, errors = process.communicate()
         report = json.loads(out)
     assert process.returncode in (code, -number) and report["exit_code"] == code and "same command" in report["error"]
-    assert errors == "stopped; the same command goes on (finished runs are used)\n"
+    assert errors.startswith("stopped; the same command") and errors.count("\n") == 1
 
 
 def test_a_reader_that_is_gone_ends_a_verb_without_a_word(folder: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_dry_run_says_how_many_runs_are_made(folder: Path) -> None:
         entry["run"]["seconds"] = 100.0
     write_bank(folder, rows)
     text = " ".join(plumbline(folder, "try", "-m", "wider", "--dry-run").stdout.split())
-    assert "At most 8 runs" in text and ": 13 min, by the median of 5 runs" in text
+    assert "At most 8 runs" in text and ": 13 min, " in text and " 5 runs" in text
     printed = json.loads(plumbline(folder, "try", "-m", "wider", "--dry-run", "--json").stdout)
     assert (printed["runs_at_most"], printed["seconds_at_most"], printed["candidate"]) == (8, 800.0, "wider")
     assert printed["dry_run"] and " ".join(printed["plan"].split()) == text

@@ -60,7 +60,7 @@ def test_factors_are_named_by_slots_and_levels_by_methods() -> None:
     assert source.terms.changes["ffn"] == "swiglu, geglu, relu_squared"
 
 
-def test_runs_of_a_combination_that_is_a_method_are_the_methods_own(tmp_path: Path) -> None:
+def test_a_combination_that_is_a_method_has_its_runs(tmp_path: Path) -> None:
     source = source_of("transfer", work=tmp_path)
     arms = {
         "a": {"query_key": "qknorm", "ffn": "geglu_ffn", "mixer": "baseline"},
@@ -127,7 +127,7 @@ def test_what_cannot_be_screened_is_named(study: str, words: tuple[str, ...], sa
         assert source_of(study, *words).factors
 
 
-def test_a_method_that_changes_more_than_slots_is_left_out_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_method_beyond_slots_is_left_out_and_named(capsys: pytest.CaptureFixture[str]) -> None:
     source = source_of("quack", "--baseline", "default.eta_0.003")
     source.left_out["two"] = ["train.steps"]
     source.remark()
@@ -187,7 +187,7 @@ def test_what_gains_is_chosen_and_confirmed(own_project: Path, capsys: pytest.Ca
     assert all(screen_page.describe_try(read, name)["gain"] for name in tried), tried
 
 
-def test_the_same_command_goes_on_and_then_repeats_what_was_decided(
+def test_the_same_command_goes_on_then_repeats_its_decision(
     own_project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("--methods", "softpick,relu_squared", "--runs", "12")
@@ -238,6 +238,6 @@ def test_a_dry_run_prints_design_and_hours_and_makes_nothing(
     monkeypatch.setattr(ScreenArms, "run", lambda *_: pytest.fail("a run was made"))
     code, plan, _ = screen(capsys, "--runs", "40", "-n")
     assert code == 0 and plan["dry_run"] and len(plan["design"]["rows"]) == 40
-    assert "of the design, at most 40 runs" in plan["plan"]
+    assert "at most 40 runs" in plan["plan"]
     assert plan["seconds_at_most"] > 0
     assert not (own_project / "results").exists()

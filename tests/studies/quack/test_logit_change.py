@@ -19,10 +19,10 @@ from plumbline.studies.quack.logit_change import (
     Weights,
     bound,
     draw_head,
+    find_worst_update,
     rates,
     rows,
     spectral_norm,
-    worst,
 )
 
 SIZES = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=0.5, tokens=12)
@@ -50,7 +50,7 @@ def steps(draw: st.DrawFn) -> HeadUpdate:
 @given(steps(), st.floats(0, 2), st.floats(0, 2))
 def test_first_and_second_order_are_the_whole_change(step: HeadUpdate, query_rate: float, key_rate: float) -> None:
     parts = step.first_order(query_rate, key_rate) + step.second_order(query_rate, key_rate)
-    exact = step.exact(query_rate, key_rate)
+    exact = step.exact_change(query_rate, key_rate)
     np.testing.assert_allclose(exact, parts, atol=1e-10 * max(1.0, largest(parts), largest(step.logits)))
 
 
@@ -62,7 +62,7 @@ def test_logits_and_their_change_are_those_of_the_weights() -> None:
 
     np.testing.assert_allclose(step.logits, logits(step.query_WD, step.key_WD), atol=1e-12)
     moved = logits(step.query_WD - 0.1 * step.query_update_WD, step.key_WD - 0.2 * step.key_update_WD)
-    np.testing.assert_allclose(step.exact(0.1, 0.2), moved - step.logits, atol=1e-12)
+    np.testing.assert_allclose(step.exact_change(0.1, 0.2), moved - step.logits, atol=1e-12)
     # The lemma's W, with weights as torch stores them; with d_model x d_head it could not be applied to x.
     bilinear_DD = step.query_WD.T @ step.key_WD / np.sqrt(8)
     np.testing.assert_allclose(step.x_TD @ bilinear_DD @ step.y_SD.T, step.logits, atol=1e-12)
@@ -78,7 +78,7 @@ def test_quacks_rates_keep_the_bound(start: HeadUpdate, kind: Norm, by_query: fl
     left_out = at[0] * at[1] * now.size**2 * now.reach
     assert largest(now.second_order(*at)) <= left_out * (1 + 1e-9)
     rounding = 1e-12 * largest(now.logits)  # the change is a difference of logits
-    assert largest(now.exact(*at)) <= (allowed + left_out) * (1 + 1e-9) + rounding
+    assert largest(now.exact_change(*at)) <= (allowed + left_out) * (1 + 1e-9) + rounding
 
 
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
@@ -106,7 +106,7 @@ def test_the_worst_case_meets_the_bound(seed: int, kind: Norm, scale: float) -> 
 def test_no_other_direction_or_input_moves_a_logit_further(seed: int) -> None:
     draw = np.random.default_rng(seed)
     query_WD, key_WD = (draw.standard_normal((4, 10)) for _ in range(2))
-    most = largest(worst(query_WD, key_WD, length=1.0).first_order(0.3, 0.7))
+    most = largest(find_worst_update(query_WD, key_WD, length=1.0).first_order(0.3, 0.7))
     other = draw_head(HeadSizes(width=10, head_width=4, init_std=1, rate=1, tau=1), "drawn", "random", seed)
     length = np.sqrt(10)
     tried = HeadUpdate(

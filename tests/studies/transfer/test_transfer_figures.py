@@ -99,7 +99,7 @@ def test_protocol_power_says_what_its_axes_are():
     assert "none of 19 methods works" in left_axes.get_title("left")
 
 
-def test_protocol_thresholds_call_what_the_paper_calls_and_less_where_the_spread_is_an_estimate():
+def test_protocol_thresholds_call_what_the_paper_calls():
     picture = draw_published("protocol_thresholds")[0]
     frame = picture.frame.set_index("method")
     called = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -53,28 +54,29 @@ def test_what_noise_does_not_tell_from_the_limit_is_told_so(ours: list[float], i
 
 
 @pytest.mark.parametrize(
-    ("limit", "gain", "reason"),
+    ("limit", "gain", "facts"),
     [
-        (">= -0.002", -0.01, "its `acc` is 0.01 lower than the baseline's, and at most 0.002 lower is allowed"),
+        (">= -0.002", -0.01, "`acc` 0.01 lower 0.002"),
         (">= -0.002", -0.002, ""),
         (">= -0.002", 0.3, ""),
-        ("<= 0.01", 0.02, "its `acc` is 0.02 higher than the baseline's, and at most 0.01 higher is allowed"),
+        ("<= 0.01", 0.02, "`acc` 0.02 higher 0.01"),
         ("<= 0.01", -0.3, ""),
-        (">= 0", -0.001, "its `acc` is 0.001 lower than the baseline's, and no lower one is allowed"),
-        (">= 0.1", 0.01, "its `acc` is 0.01 higher than the baseline's, and at least 0.1 higher is required"),
+        (">= 0", -0.001, "`acc` 0.001 lower no"),
+        (">= 0.1", 0.01, "`acc` 0.01 higher 0.1 required"),
     ],
 )
-def test_a_metric_has_a_margin_in_its_units_to_either_side(limit: str, gain: float, reason: str) -> None:
+def test_a_metric_has_a_margin_in_its_units_to_either_side(limit: str, gain: float, facts: str) -> None:
     theirs = [0.5, 0.5001, 0.4999]
     arms = compared({"acc": limit}, theirs, [each + gain for each in theirs])
-    assert guards.describe_broken(arms).partition(" (not known")[0] == reason
+    reason = guards.describe_broken(arms).partition(" (not known")[0]
+    assert bool(reason) == bool(facts) and re.search(" .*".join(map(re.escape, facts.split())), reason)
 
 
 def test_what_a_run_does_not_state_cannot_be_judged() -> None:
     for limits, name in ((MEMORY, "peak memory"), ({"acc": ">= 0"}, "`acc`")):
         arms = compared(limits, [1.0, 1.0], [1.0, None])
         answer = guards.check(arms)
-        assert answer.answer == Answer.REFUSES and answer.text.startswith(f"{name} is guarded, and not known")
+        assert answer.answer == Answer.REFUSES and answer.text.startswith(f"{name} is guarded")
         assert not guards.describe_broken(arms)
         assert every_check.examine(arms)["guards"] == answer
     lost = RunEvidence(value=None)

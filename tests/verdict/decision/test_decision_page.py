@@ -213,10 +213,7 @@ def test_page_says_how_many_are_kept_for_nothing() -> None:
     decision = replace(decide((4.9945, 4.9947)), tries=40)
     keeps = false_keeps(decision.terms.design, 40)
     description = decision_page.describe_test(decision)
-    assert (
-        f"If none of the 40 changes tried so far against this baseline did anything, {keeps.mean:.2g} false keeps"
-        in description
-    )
+    assert " 40 changes " in description and f" {keeps.mean:.2g} false keeps" in description
     assert f"and {keeps.low} to {keeps.high} in 9 of 10" in description and keeps.high > 3 * keeps.mean
 
 
@@ -288,7 +285,7 @@ def test_values_of_any_size_are_drawn_and_told(scale: float) -> None:
 
 def test_one_run_no_spread_and_no_look_have_a_page_too() -> None:
     empty = decide(())
-    assert empty.sentence == "`cosine` is not decided: it has no run yet."
+    assert empty.sentence.startswith("`cosine` is not decided: ") and "no run" in empty.sentence
     alone = replace(empty, runs=empty.runs[:1], verdict=Outcome.CANNOT_BE_JUDGED)
     same = replace(empty, runs=tuple(replace(run, value=5.0) for run in empty.runs))
     for case in (empty, alone, same, replace(empty, runs=())):

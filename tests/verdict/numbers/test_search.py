@@ -107,9 +107,8 @@ def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
     again = judgement.decided_by
     assert again is not None and (again.n, again.n_baseline, again.gain) == (2, 2, 0.5)
     assert judgement.outcome is again.outcome is Outcome.UNDECIDED
-    assert write_search_sentence(judgement, "loss").startswith(
-        "The last kept change, by its runs after it was kept: `a` is not decided"
-    )
+    sentence = write_search_sentence(judgement, "loss")
+    assert sentence.startswith("The last kept change, ") and ": `a` is not decided" in sentence
 
 
 def outcome(repeats: list[float], last: float) -> tuple[SearchJudgement, str]:
@@ -194,9 +193,7 @@ def test_run_of_last_kept_change_that_diverged_is_its_outcome() -> None:
     rows = [("s", 1.0, "keep"), ("s", 1.1, "discard"), ("a", 9.0, "keep"), ("a", 9.1, "discard"), ("a", None, "crash")]
     judgement = judge_search(LOG, log(*rows), UP)
     assert judgement.outcome is Outcome.CRASHED
-    assert write_search_sentence(judgement, "loss").startswith(
-        "`a`, the last kept change, crashed or diverged when it was run"
-    )
+    assert write_search_sentence(judgement, "loss").startswith("`a`, the last kept change, crashed or diverged")
     lost = [*rows, ("s", None, "crash")]
     with pytest.raises(CannotBeJudgedError, match=r"line 7.*'s'"):
         judge_search(LOG, log(*lost), UP)

@@ -459,28 +459,28 @@ def result(
     ("run", "baselines", "why", "remark"),
     [
         (result(), [result()] * 2, "", ""),
-        (result(failed="a: 1"), [result()] * 2, "(a: 1), and no run of the baseline has that", ""),
-        (result(failed="a: 1"), [result(), result(failed="a: 1")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1"), [result()] * 2, "(a: 1), and no run", ""),
+        (result(failed="a: 1"), [result(), result(failed="a: 1")], "", "as runs of the baseline"),
         (result(failed="a: 1"), [result(other="a: 1, ended by another process of it")], "", "as runs of the baseline"),
         (result(failed="a: SIGSEGV"), [result(failed="a: SIGTERM")], "(a: SIGSEGV), and no run of the baseline", ""),
         (result(other="a: 1"), [result()], "", ""),
-        (result(failed="a: 1 (E: x)"), [result(failed="a: 1 (E: y)")], "", "as runs of the baseline have it"),
+        (result(failed="a: 1 (E: x)"), [result(failed="a: 1 (E: y)")], "", "as runs of the baseline"),
         (result(failed="a: 1 (E: x)"), [result(failed="a: 1")], "(a: 1 (E: x)), and no run", ""),
-        (result(failed="a: 1"), [result(failed="b: 1")], "(a: 1), and no run of the baseline has that", ""),
+        (result(failed="a: 1"), [result(failed="b: 1")], "(a: 1), and no run", ""),
         (result(failed="a: 1"), [result(has_ends=False)] * 2, "plumbline setup-trainer --again", ""),
         (result(nan="a"), [result()] * 2, "it printed a!, and no run", ""),
         (result(nan="a"), [result(nan="b")] * 2, "it printed a!, and no run", ""),
         (result(nan="a"), [result(nan="a"), result()], "", "as runs of the baseline do"),
         (result(150, epoch=3), [result(300, epoch=3)] * 2, "", "it ended at epoch 3, step 150"),
         (result(150, epoch=2), [result(100, epoch=3)] * 2, "not finished: it ended at epoch 2, step 150", ""),
-        (result(90), [result()] * 2, "not finished: it ended at step 90, and all runs of the baseline at step 100", ""),
-        (result(90), [result()], "", "it ended at step 90, and those of the baseline at step 100"),
-        (result(90), [result(), result(101)], "", "those of the baseline at step 100 to step 101"),
+        (result(90), [result()] * 2, "not finished: it ended at step 90, ", ""),
+        (result(90), [result()], "", "it ended at step 90, "),
+        (result(90), [result(), result(101)], "", "at step 100 to step 101"),
         (result(100), [result(), result(101)], "", ""),
         (result(110), [result()] * 2, "", ""),
         (result(None), [result()] * 2, "", ""),
         (result(90), [result(), result(None)], "", "it ended at step 90"),
-        (result(at_once="a"), [result()] * 2, "", "a ended by os._exit(0), as no run of the baseline did"),
+        (result(at_once="a"), [result()] * 2, "", "a ended by os._exit(0)"),
         (result(at_once="a"), [result(), result(at_once="a")], "", ""),
     ],
 )
@@ -533,9 +533,8 @@ def test_a_failure_that_the_baseline_has_as_well_is_told(tmp_path: Path) -> None
     lines: list[str] = []
     first, second = trainer(folder, "--end", "pass", lines=lines).run([(BASELINE, 1), ("candidate", 1)])
     assert first.has_value and second.has_value
-    assert second.remarks == (
-        "1 process of it failed (-c print(1); exit(1): exit code 1), as runs of the baseline have it",
-    )
+    (remark,) = second.remarks
+    assert remark.startswith("1 process of it failed (-c print(1); exit(1): exit code 1), ") and "baseline" in remark
     assert lines[-1] == f"mind: seed 1 of a change: {second.remarks[0]}"
 
 

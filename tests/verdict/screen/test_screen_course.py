@@ -79,7 +79,7 @@ def count_parts(decision: ScreenDecision) -> dict[str, int]:
     return {part: sum(run.request.part == part for run in decision.runs) for part in (DESIGN, FRESH, LEFT_OUT)}
 
 
-def test_what_gains_is_chosen_confirmed_and_holds_each_of_its_own() -> None:
+def test_what_gains_is_chosen_and_confirmed() -> None:
     trainer = MadeUpTrainer({"i0": 0.3, "i5": 0.2})
     decision = trainer.screen(replace(TERMS, leave_one_out=True), DESIGN_OF_12)
     assert decision.verdict == Outcome.KEEP and decision.exit_code == 0
@@ -126,7 +126,7 @@ def test_a_set_that_fresh_runs_do_not_confirm_is_discarded() -> None:
     assert "not confirmed" in decision.sentence and decision.verdict_of(("i3", WITH)) == Outcome.DISCARD
 
 
-def test_an_idea_that_crashes_is_named_and_the_others_are_judged_as_well_as_before() -> None:
+def test_a_crashing_idea_is_named_and_others_are_judged() -> None:
     trainer = MadeUpTrainer({"i0": 0.3}, crashes=lambda names, seed: "i7" in names)
     decision = trainer.screen(TERMS, DESIGN_OF_12)
     assert decision.dropped == (("i7", WITH),) and decision.chosen == (("i0", WITH),)
@@ -242,7 +242,7 @@ def test_a_set_whose_fresh_runs_crash_is_undecided() -> None:
     assert lost.exit_code == 13 and "baseline" in lost.sentence
 
 
-def test_a_look_halfway_ends_a_design_where_it_is_clear_and_costs_half_of_the_level() -> None:
+def test_a_clear_design_ends_halfway_for_half_of_the_level() -> None:
     design = make_design(ideas(), runs=64, seed=2)
     terms = replace(TERMS, runs=64, halfway=True)
     assert design.looks == (32, 64)
@@ -290,9 +290,7 @@ def test_a_study_of_several_levels_is_screened_too() -> None:
     assert step.chosen == (("mixer", "c"),) and "6 levels" not in step.sentence and "5 levels" in step.sentence
 
 
-def test_the_page_holds_every_part_and_is_made_again_from_its_numbers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_is_whole_and_made_again_from_its_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     decision = MadeUpTrainer({"i0": 0.3, "i5": 0.2}, crashes=lambda names, seed: "i7" in names).screen(
         replace(TERMS, leave_one_out=True, changes={"i0": "--warmup 200"}), DESIGN_OF_12
     )
@@ -340,7 +338,7 @@ def test_the_plan_states_the_design_before_the_first_run(tmp_path: Path) -> None
     assert len(numbers["design"]["rows"]) == 32 and len(numbers["standard_errors"]) == 12
 
 
-def test_fresh_runs_that_crash_where_they_are_bad_confirm_nothing_more_often() -> None:
+def test_crashes_of_bad_fresh_runs_confirm_nothing_more_often() -> None:
     class Aborting(MadeUpTrainer):
         """Its idea does nothing but to crash each fresh run that is worse than the baseline's mean."""
 

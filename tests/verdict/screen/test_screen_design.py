@@ -70,7 +70,7 @@ def test_the_standard_design_is_taken_where_there_is_one(count: int, runs: int, 
     assert d_efficiency(design.space, design.levels_NF) >= least - 1e-9
 
 
-def test_both_halves_of_a_folded_design_are_designs_and_the_first_is_looked_at() -> None:
+def test_both_halves_of_a_folded_design_are_designs() -> None:
     design = make_design(ideas(60), runs=128, seed=3)
     assert design.looks == (64, 128)
     for half in (design.levels_NF[:64], design.levels_NF[64:]):
@@ -147,7 +147,7 @@ def test_new_rows_have_no_dropped_level_and_no_forbidden_pair() -> None:
         augment_design(design, dropped=[("mixer", "a")], runs=2, seed=2)
 
 
-def test_a_dropped_level_leaves_the_rows_that_are_to_come_and_the_others_stay_orthogonal() -> None:
+def test_without_a_dropped_level_a_design_stays_orthogonal() -> None:
     design = make_design(ideas(12), runs=32, seed=5)
     crashed = [row for row in range(16) if design.settings(row)["idea-3"] == WITH]
     left = drop_levels(design, dropped=[("idea-3", WITH)], after=16, again=crashed)

@@ -72,7 +72,7 @@ def test_sigma_is_of_what_is_there() -> None:
     assert wide.source == RESIDUALS and wide.df == 19
 
 
-def test_residuals_that_spread_beyond_the_baselines_runs_are_told() -> None:
+def test_residuals_wider_than_the_baselines_are_named() -> None:
     past = [3.0, 3.1, 2.9, 3.05, 2.95]
     beside = estimate_effects(TWELVE, (3 + NOISE).tolist(), higher=True, past=past)
     assert beside.wider_p > 0.05 and beside.past_sigma == pytest.approx(0.079, abs=1e-3)
@@ -81,7 +81,7 @@ def test_residuals_that_spread_beyond_the_baselines_runs_are_told() -> None:
     assert math.isnan(estimate_effects(TWELVE, (3 + NOISE).tolist(), higher=True).wider_p)
 
 
-def test_of_a_factors_levels_and_of_a_forbidden_pair_the_larger_gain_is_chosen() -> None:
+def test_the_larger_gain_is_chosen_of_levels_and_forbidden_pairs() -> None:
     factors = [Factor("mixer", tuple("abc")), Factor("norm"), Factor("gate")]
     forbidden = ((("norm", WITH), ("gate", WITH)),)
     design = make_design(factors, forbidden=forbidden, runs=30, seed=1)
@@ -105,7 +105,7 @@ def test_rules_keep_their_promise_where_nothing_gains(rule: str, least: float) -
     assert least <= np.mean(any_chosen) <= 0.2 + 3 * math.sqrt(0.16 / 150)
 
 
-def test_an_interaction_that_stands_out_is_named_with_those_of_the_same_runs() -> None:
+def test_an_interaction_is_named_with_those_of_the_same_runs() -> None:
     values = 3.0 + 0.6 * (has(TWELVE, 4) & has(TWELVE, 7)) + NOISE
     effects = estimate_effects(TWELVE, values.tolist(), higher=True)
     (largest, *_) = effects.interactions
@@ -148,7 +148,7 @@ def test_levels_are_seldom_blamed_for_what_crashes_by_chance() -> None:
     assert np.mean([bool(blame_crashes(TWELVE, (rng.random(32) < 0.2).tolist())) for _ in range(300)]) <= 0.05
 
 
-def test_a_pair_is_named_only_if_it_explains_every_crash_that_is_left() -> None:
+def test_a_pair_is_named_only_if_it_explains_every_crash() -> None:
     pair, level = (("idea-2", WITH), ("idea-3", WITH)), (("idea-5", WITH),)
     both = has(TWELVE, 2) & has(TWELVE, 3)
     assert blame_crashes(TWELVE, both.tolist()) == [pair]

@@ -29,7 +29,7 @@ def test_many_sessions_at_once_choose_as_each_by_itself() -> None:
         assert [effect.selected for effect in effects.effects] == kept.tolist()
 
 
-def test_ways_end_at_the_same_number_of_runs_and_count_what_is_true() -> None:
+def test_ways_have_as_many_runs_and_count_what_is_true() -> None:
     from decision_rules.idea_worlds import IdeaWorld, run_greedy, run_try, screen_ideas
 
     world = IdeaWorld(name="small", ideas=10, runs=16, gain=4.0)

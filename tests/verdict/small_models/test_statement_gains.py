@@ -119,7 +119,7 @@ def test_nothing_was_run() -> None:
             assert join_verdicts(gains) == NOT_RUN and all(gain.tested is None for gain in gains)
 
 
-def test_a_run_that_diverged_leaves_it_undecided_with_the_others_gain() -> None:
+def test_a_diverged_run_leaves_it_undecided_with_a_gain() -> None:
     study, statement = BY_ID["slowing_lowers_the_loss"]
     whole = draw(study, statement, 0.05, 0.001)
     outcome = {run.spec.key: "diverged" for run in whole.runs[:1]}
@@ -190,7 +190,7 @@ def test_one_contrast_that_speaks_against_it_decides() -> None:
         assert join_verdicts(gains) == REVERSED
 
 
-def test_the_lowest_mean_loss_chooses_a_rate_among_those_that_train() -> None:
+def test_the_lowest_mean_loss_chooses_among_trained_rates() -> None:
     study, statement = BY_ID["gains_survive_tuning"]
     losses = {0.25: 0.3, 0.5: 0.2, 1: 0.1, 2: 0.0, 4: -1.0}
 

@@ -80,15 +80,16 @@ def test_the_means_of_three_are_not_taken_for_single_runs(tmp_path: Path, capsys
     ours = report["methods"]["ours"]
     assert (round(ours["t"], 2), ours["freedom"], round(ours["p"], 3), ours["n"]) == (2.40, 4, 0.037, 3)
     assert ours["rounded"]["others"] == ["keep"], "p is 0.022 at one end: the digits do not say"
-    assert (
-        "one-sided p = 0.037, two-sided 0.074; from printed means and standard deviations, whose rounding moves the "
-        "one-sided p between 0.022 and 0.06, and with it the verdict)"
-    ) in report["sentence"]
+    facts = (
+        "one-sided p = 0.037, two-sided 0.074; from printed means",
+        "p between 0.022 and 0.06, and with it the verdict",
+    )
+    assert all(fact in report["sentence"] for fact in facts)
     page = (tmp_path / "r.verdict.md").read_text()
     path.write_text(PRINTED + "worse,52,0.4,3\n")
     apart = ["--ledger", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "two.md")]
     assert main([str(path), *FLAGS, *apart]) == 0, "p must be half as large for two tries, at either end"
-    assert "`l.jsonl`, from printed means and standard deviations.\n" in capsys.readouterr().out
+    assert "`l.jsonl`, from printed means" in capsys.readouterr().out
     assert main([str(path), *FLAGS, *apart, "--alpha", "0.05"]) == 0
     assert "moves 1 verdict.\n" in capsys.readouterr().out
     assert "column `n`; the spread: column `std`" in page
@@ -130,9 +131,8 @@ def test_a_metric_s_own_columns_come_before_those_of_all(tmp_path: Path) -> None
 def test_a_percent_sign_after_every_value_is_a_unit(tmp_path: Path) -> None:
     read = table(tmp_path, "method,seed,acc\na,1,55.2%\na,2,nan\nb,1,54.2 %\n")
     assert read.values == {"a": {"1": 55.2}, "b": {"1": 54.2}} and read.lost == {"a": {"2": "diverged"}}
-    assert read.notes == (
-        "Every value in column `acc` ends in %, which is a unit and was dropped: gains are in its points.",
-    )
+    (note,) = read.notes
+    assert "`acc`" in note and " %" in note
     read = table(tmp_path, "method,acc,std,n\na,5.5%,0.4%,3\nb,5.4%,0.5%,3\n")
     assert [each.std for each in read.summaries.values()] == [0.4, 0.5]
     read = table(tmp_path, "method,acc\na,5.5% ± 0.4%\nb,5.4 ± 0.5\\%\n", PrintedSpread(3, "std"))

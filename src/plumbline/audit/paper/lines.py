@@ -133,7 +133,7 @@ class Lines:
         return frozenset(key for key in self.keys if kind_of(key) == "count")
 
     @cached_property
-    def _shared(self) -> dict[int, tuple[str, ...]]:
+    def _linear_keys_by_bits(self) -> dict[int, tuple[str, ...]]:
         """Linear keys by the bits of those that are among them, as far as they were asked for."""
         return {}
 
@@ -147,9 +147,9 @@ class Lines:
         bits = -1
         for line in lines:
             bits &= self._bits[line.place]
-        if bits not in self._shared:
-            self._shared[bits] = tuple(key for n, key in enumerate(self.linear) if bits >> n & 1)
-        return self._shared[bits]
+        if bits not in self._linear_keys_by_bits:
+            self._linear_keys_by_bits[bits] = tuple(key for n, key in enumerate(self.linear) if bits >> n & 1)
+        return self._linear_keys_by_bits[bits]
 
     @cached_property
     def types(self) -> dict[str, LineType]:

@@ -84,7 +84,7 @@ class _Marked:
         return len(units) == 1 and max(own, their) <= NEAR * min(own, their)
 
     @property
-    def turned(self) -> _Marked:
+    def with_other_end(self) -> _Marked:
         """The same, where the other end is better."""
         return replace(self, direction=-self.direction)
 
@@ -107,7 +107,7 @@ class _Rule:
     free: bool
 
     @property
-    def right(self) -> int:
+    def right_count(self) -> int:
         """How many of its bold numbers are the best."""
         return sum(_is_right(mark, "bold") for mark in self.marks)
 
@@ -115,15 +115,15 @@ class _Rule:
     def chance(self) -> float:
         """Chance that bold numbers are the best as often in one of so many ways."""
         of = len(self.marks)
-        return self.choices * tail(self.right, of, sum(mark.chance for mark in self.marks) / of)
+        return self.choices * tail(self.right_count, of, sum(mark.chance for mark in self.marks) / of)
 
     @property
     def holds(self) -> bool:
         """Whether bold stands for the best."""
-        if self.right < LEAST or self.right < SHARE * len(self.marks):
+        if self.right_count < LEAST or self.right_count < SHARE * len(self.marks):
             return False
         told = all(mark.stated for mark in self.marks)
-        kept = self.right >= len(self.marks) - 1
+        kept = self.right_count >= len(self.marks) - 1
         return self.chance < (BY_CHANCE_KEPT if kept else BY_CHANCE_TOLD if told else BY_CHANCE)
 
 
@@ -152,7 +152,7 @@ def check_marks(
                     rules.append(_find_rule(lines, part, among, without, way, grouped=grouped, always=always))
     fit = [rule for rule in rules if rule.holds]
     if fit:
-        rule = min(fit, key=lambda rule: (rule.free, rule.chance / MISTAKE ** (len(rule.marks) - rule.right)))
+        rule = min(fit, key=lambda rule: (rule.free, rule.chance / MISTAKE ** (len(rule.marks) - rule.right_count)))
         own = everywhere[by_row.along if rule.lines is by_column else by_column.along]
         # A row that is bold throughout accuses nobody.
         meant = [mark for mark in rule.marks if _is_right(mark, "bold") or own.isdisjoint(mark.bold)]
@@ -216,10 +216,12 @@ def _turn_measures(marks: Sequence[_Marked]) -> tuple[list[_Marked], int]:
     measures that are."""
     turned = set()
     for measure, own in _group_by_measure(marks).items():
-        right, other = (sum(_is_right(mark, "bold") for mark in way) for way in (own, [mark.turned for mark in own]))
+        right, other = (
+            sum(_is_right(mark, "bold") for mark in way) for way in (own, [mark.with_other_end for mark in own])
+        )
         if other > max(right, len(own) / 2, 1) and not any(mark.stated for mark in own):
             turned.add(measure)
-    return [mark.turned if mark.measure in turned else mark for mark in marks], len(turned)
+    return [mark.with_other_end if mark.measure in turned else mark for mark in marks], len(turned)
 
 
 def _group_by_measure(marks: Sequence[_Marked]) -> dict[str, list[_Marked]]:
@@ -298,7 +300,7 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
             len(others) >= least and all(_is_right(other, mark) for other in others)
             for others, least in ((alike, 2), (near, LEAST))
         )
-        if not told and _is_right(item.turned, mark):
+        if not told and _is_right(item.with_other_end, mark):
             continue  # of a measure of which the other end is better, as this line alone shows
         values = {
             key: item.direction * item.line.ends[key][1] for key in (item.bold if mark == "bold" else item.underlined)

@@ -41,7 +41,7 @@ def read_single(request: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         sequences=8 if request.sequences is None else request.sequences,
         context=request.context,
     )
-    probes_by_name = _readable(request, checkpoint, names, text.tokens_BT.shape[1] - 1)
+    probes_by_name = _select_readable_probes(request, checkpoint, names, text.tokens_BT.shape[1] - 1)
     probes = list(probes_by_name.values())
     if request.later_checkpoint is not None:
         other = open_checkpoint(request.later_checkpoint, device)
@@ -84,7 +84,7 @@ def read_single(request: argparse.Namespace, names: list[str]) -> pd.DataFrame:
     return frame
 
 
-def _readable(
+def _select_readable_probes(
     request: argparse.Namespace, checkpoint: LoadedCheckpoint, names: list[str], tokens: int
 ) -> dict[str, Probe]:
     """New probes by their names. Where none was chosen, those that this model cannot answer are left out, and why is
@@ -97,7 +97,7 @@ def _readable(
     probes = build([ProbeSpec(name=options.pop("name"), options=options) for options in chosen])
     probes_by_name = {}
     for name, probe in zip(names, probes, strict=True):
-        reason = checkpoint.unreadable(name, probe, tokens)
+        reason = checkpoint.explain_unreadable(name, probe, tokens)
         if reason is None:
             probes_by_name[name] = probe
         elif request.probes is None:

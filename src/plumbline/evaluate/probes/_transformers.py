@@ -107,7 +107,7 @@ class ProbedTransformers(ProbedModel):
     def _attention(self, layer: int) -> nn.Module:
         return self.blocks[layer].get_submodule(self.family.attention)
 
-    def unreadable(self, name: str, probe: Probe, tokens: int) -> str | None:
+    def explain_unreadable(self, name: str, probe: Probe, tokens: int) -> str | None:
         """Say why a probe's numbers on sequences of `tokens` would not be what they are called; None if they are."""
         if name in OF_THE_FORM and self.norms is not None:
             return (

@@ -189,7 +189,7 @@ def _format_head(path: Path, brought: dict[Path, str]) -> str:
     """Make the comment that states where a file is from. Its own header, if it has one, stays below."""
     own = code_hash.package_of(path)
     if own == PACKAGE:
-        origin, licence = _this(), "Apache-2.0"
+        origin, licence = _name_this_package(), "Apache-2.0"
     elif own in brought:
         origin, licence = f"{brought[own]} {version(brought[own])}", _licence(brought[own])
     else:  # beside a module that is in no package
@@ -200,7 +200,7 @@ def _format_head(path: Path, brought: dict[Path, str]) -> str:
 
 
 @cache
-def _this() -> str:
+def _name_this_package() -> str:
     try:
         return f"plumbline-lm {version('plumbline-lm')}"
     except PackageNotFoundError:

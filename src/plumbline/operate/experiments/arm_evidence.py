@@ -46,7 +46,7 @@ def list_refusals(evidence: Evidence, candidate: Arm, baseline: FolderBaseline) 
     answer = fixed_files.check(ComparedArms(evidence=evidence, baseline=BASELINE, candidate=candidate.words))
     refusals = [answer.text] if answer.answer == Answer.REFUSES else []
     refusals += measuring_terms.list_lost(baseline)
-    own = [name for each in evidence.changed_files or () if (name := _below(each, baseline))]
+    own = [name for each in evidence.changed_files or () if (name := _name_in_folder(each, baseline))]
     if other_data := select(own, baseline.file.run.data):
         refusals.append(
             f"it changes {name_some(other_data)} (run.data of plumbline.toml), and means do not cross that; where "
@@ -61,12 +61,12 @@ def know_written_files(baseline: FolderBaseline, bank: Bank) -> None:
     tree with untracked files.
     """
     own, repository = baseline.folder.own, baseline.repository
-    untracked = [name for name in repository.list_untracked() if not _is_own(_below(name, baseline) or name)]
+    untracked = [name for name in repository.list_untracked() if not _is_own(_name_in_folder(name, baseline) or name)]
     if untracked and not written_files.is_known(own):
         baseline.take_bank(baseline.trainer(), bank, 1, baseline.first_seed)
 
 
-def _below(name: str, baseline: FolderBaseline) -> str:
+def _name_in_folder(name: str, baseline: FolderBaseline) -> str:
     """A name of the top's as the trainer's folder has it; empty if it does not lie there."""
     prefix = f"{baseline.repository.prefix}/".lstrip("/")
     return name.removeprefix(prefix) if name.startswith(prefix) else ""

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_seconds
 from plumbline.core.terminal_lines import fold_lines
 from plumbline.operate.experiments.past_experiments import ExperimentFolders
 from plumbline.verdict import ledger as ledgers
@@ -33,7 +33,6 @@ from plumbline.verdict.decision.decision_sentences import describe_session, writ
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.decision.loop import Experiment, RunOrder, Trainer
 from plumbline.verdict.evidence import Evidence, RunEvidence
-from plumbline.verdict.formatting import format_seconds
 from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.ledger import LedgerEntry
 from plumbline.verdict.outcome import Outcome

@@ -133,7 +133,7 @@ class FolderBaseline:
         return self.repository.recall(self.session["start"])
 
     @property
-    def kept_since_first(self) -> tuple[str, ...]:
+    def labels_kept_since_first(self) -> tuple[str, ...]:
         """What was kept since then, in its users' words, the first keep first."""
         return tuple(keep["words"] for keep in self.session.get("keeps", ()))
 

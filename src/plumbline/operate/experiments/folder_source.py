@@ -241,13 +241,13 @@ class FolderSource:
         log = self._find_lost_log(decision)
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
         page = self.place.page(decision.terms.name)
-        follow = partial(self._next, decision, log)
+        follow = partial(self._format_next_step, decision, log)
         rest = (lambda: line, (lambda: follow_and_write_row(follow, trainer, decision)) if later else follow)
         return print_and_follow(
             partial(print_decision, decision, page, as_json=options.json, **more), rest, as_json=options.json
         )
 
-    def _next(self, decision: Decision, log: Path | None) -> str:
+    def _format_next_step(self, decision: Decision, log: Path | None) -> str:
         """State what is next for whoever made the change."""
         if decision.verdict.is_kept:
             repository, changed = self.baseline.repository, not self.baseline.is_head(self.candidate)

@@ -186,7 +186,7 @@ def confirm(options: argparse.Namespace, root: Path) -> int:
         bank = place_of(root).bank()
         margin: dict[str, Any] = {}
         if options.name is None:
-            candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
+            candidate, other, together = baseline.arm, baseline.first, baseline.labels_kept_since_first
             if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
                 candidate = replace(candidate, words=" + ".join(together))
         else:

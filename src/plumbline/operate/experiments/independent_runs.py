@@ -68,7 +68,7 @@ def release_dependent(baseline: FolderBaseline, bank: Bank) -> None:
 
 
 def _release(baseline: FolderBaseline) -> None:
-    if not baseline.kept_since_first:
+    if not baseline.labels_kept_since_first:
         (baseline.folder.own / "baseline.json").unlink(missing_ok=True)
 
 
@@ -107,7 +107,7 @@ def run_seeds_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Ban
 
 def _read_reruns(baseline: FolderBaseline, group: str, bank: Bank) -> list[tuple[ArmRun, Result]]:
     """The runs of the folder's first baseline that were made twice, and how each second one ended."""
-    first, pairs = (baseline.first if baseline.kept_since_first else baseline.arm).method, []
+    first, pairs = (baseline.first if baseline.labels_kept_since_first else baseline.arm).method, []
     for banked in bank.runs:
         if (banked.group, banked.method) == (group, first):
             result = read_result(baseline.folder.runs / f"{name_rerun(banked.run.run_id)}.result.json")

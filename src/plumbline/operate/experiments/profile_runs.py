@@ -104,7 +104,7 @@ class ProfileRuns:
 
     def wait_for_killed_command(self) -> None:
         """Wait for the runs of a `try` that was killed, so that their results can be read."""
-        with self._alone():
+        with self._hold_jobs():
             pass
 
     def __call__(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
@@ -124,7 +124,7 @@ class ProfileRuns:
         # Not in the Snakefile: the Snakemake within a job would then try again as well, while the job is being ended.
         command += [] if "retries" in self.settings else ["--retries", RETRIES]
         command += ["--workflow-profile", "none", *_WORDS, "--config", f"minutes={minutes}"]
-        with self._alone() as lock:
+        with self._hold_jobs() as lock:
             targets = [str(path.relative_to(home)) for path in results.values()]
             code = call([*command, "--", *targets], keeps=[lock], meanwhile=lambda: _say(results, tell))
         lost = 0
@@ -140,7 +140,7 @@ class ProfileRuns:
                 "what is finished is used"
             )
 
-    def _alone(self) -> AbstractContextManager[int]:
+    def _hold_jobs(self) -> AbstractContextManager[int]:
         """Hold the folder's jobs by an open file, which Snakemake then holds too."""
         self.folder.make()
         path = self.folder.own / "jobs.lock"

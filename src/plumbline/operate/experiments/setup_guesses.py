@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, read_row, whole
+from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, read_row, read_whole_file
 from plumbline.verdict.own_trainer.run_budget import ENVIRONMENT
 from plumbline.verdict.own_trainer.trainer_file import INJECT
 
@@ -96,12 +96,12 @@ def metrics(log: Path, folder: Path) -> list[SeenMetric]:
 def only_of_training(candidates: list[SeenMetric]) -> str:
     """State that nothing but a training loss was seen, where that is so."""
     if not candidates or any(
-        metric.is_marked_metric or _plain(metric.name) not in OF_TRAINING for metric in candidates
+        metric.is_marked_metric or _simplify_name(metric.name) not in OF_TRAINING for metric in candidates
     ):
         return ""
     kind = (
         "a training loss"
-        if any(_plain(metric.name) == "train loss" for metric in candidates)
+        if any(_simplify_name(metric.name) == "train loss" for metric in candidates)
         else "what may be a training loss"
     )
     return f"only {kind} was seen: a change that overfits would be kept; name another with --metric"
@@ -119,11 +119,11 @@ def describe_early(metric: SeenMetric, candidates: list[SeenMetric]) -> str:
 
 
 def _rank(name: str) -> int:
-    plain = _plain(name)
+    plain = _simplify_name(name)
     return KNOWN.index(plain) if plain in KNOWN else len(KNOWN)
 
 
-def _plain(name: str) -> str:
+def _simplify_name(name: str) -> str:
     return re.sub(r"[_/.-]+", " ", name.lower()).removeprefix("best ")
 
 
@@ -242,7 +242,7 @@ def _in_rows(folder: Path) -> list[SeenMetric]:
     candidates = []
     files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]
     for path in sorted(path for path in files if path.is_file() and not path.is_symlink()):
-        for row in whole(path) or map(read_row, backwards(path, MOST)):
+        for row in read_whole_file(path) or map(read_row, backwards(path, MOST)):
             if isinstance(row, dict):
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():

@@ -61,7 +61,7 @@ def guard() -> None:
     from snakemake_interface_common.exceptions import ApiError  # printed without a traceback
 
     @contextmanager
-    def alone(persistence: Path) -> Iterator[None]:
+    def hold_alone(persistence: Path) -> Iterator[None]:
         try:
             with hold(persistence, shorten(" ".join(["snakemake", *sys.argv[1:]]), 80)):
                 yield
@@ -74,7 +74,7 @@ def guard() -> None:
         except PlumblineError as error:
             raise ApiError(str(error)) from None
 
-    snakemake_internals.take_lock_over(alone, overrule_the_dead)
+    snakemake_internals.take_lock_over(hold_alone, overrule_the_dead)
 
 
 @contextmanager

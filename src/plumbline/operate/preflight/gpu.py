@@ -84,8 +84,8 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     if not demands:
         return [CheckResult(state=OK, subject="device", message=f"processors, which preset {plan.name} is for")]
     message = (
-        f"{' and '.join(demands)} wants a GPU for {_describe_jobs(jobs)}, and torch sees none here ({_why(here)}): "
-        "nothing stops, but all of it runs on processors"
+        f"{' and '.join(demands)} wants a GPU for {_describe_jobs(jobs)}, and torch sees none here "
+        f"({_explain_missing_gpu(here)}): nothing stops, but all of it runs on processors"
     )
     if short:
         message += (
@@ -103,7 +103,7 @@ def _describe_jobs(jobs: list[JobToRun]) -> str:
     return f"{format_count(len(jobs), 'job')} of runs"
 
 
-def _why(here: dict[str, Any]) -> str:
+def _explain_missing_gpu(here: dict[str, Any]) -> str:
     if here["cuda"] is None:
         return f"torch {here['torch']} is built without CUDA"
     if "CUDA_VISIBLE_DEVICES" in os.environ:

@@ -183,12 +183,12 @@ class TriesOverTime:
             "kept": _draw_steps(
                 [(x(at), y(level)) for at, level in enumerate(self.levels, 1) if level is not None], x(end)
             ),
-            "best": _draw_steps([(x(at), y(best)) for at, best in self._best()], x(end)),
+            "best": _draw_steps([(x(at), y(best)) for at, best in self._running_best()], x(end)),
             "marks": marks,
             "named": 0 < names <= NAMED,
         }
 
-    def _best(self) -> list[tuple[int, float]]:
+    def _running_best(self) -> list[tuple[int, float]]:
         """The best mean so far after each that has one, whether or not it was kept."""
         best, listed = -math.inf, []
         for place, each in enumerate(self.changes, start=1):

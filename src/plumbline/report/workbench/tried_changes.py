@@ -126,7 +126,7 @@ def _read_try(path: Path) -> TriedChange:
     terms, estimate = decision.terms, decision.estimate
     every = (*decision.runs, *decision.fresh)
     counted = decision.fresh_values or decision.candidate_values
-    finite = {name: _finite(getattr(estimate, name, None)) for name in ("median", "low", "high")}
+    finite = {name: _none_unless_finite(getattr(estimate, name, None)) for name in ("median", "low", "high")}
     return TriedChange(
         path=path,
         title=terms.candidate,
@@ -157,7 +157,7 @@ def _choose_gain(decision: Decision, estimated: float | None) -> float | None:
     """The gain that is told; of a try without an estimate that of its last look."""
     if estimated is not None or not decision.looks:
         return estimated
-    return _finite(decision.looks[-1].gain)
+    return _none_unless_finite(decision.looks[-1].gain)
 
 
 def _read_budgets(path: Path) -> TriedChange:
@@ -224,5 +224,5 @@ def _mean(runs: Sequence[ArmRun]) -> float | None:
     return fmean(values) if values else None
 
 
-def _finite(value: float | None) -> float | None:
+def _none_unless_finite(value: float | None) -> float | None:
     return value if value is not None and abs(value) < float("inf") else None

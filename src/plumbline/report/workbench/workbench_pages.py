@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from plumbline.core.formats import format_seconds
 from plumbline.project.paths import EXPERIMENTS
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
@@ -23,7 +24,7 @@ from plumbline.report.workbench.made_run import MadeRun
 from plumbline.report.workbench.progress_picture import TriesOverTime
 from plumbline.report.workbench.tried_changes import TriedChange
 from plumbline.verdict.decision.experiment import BASELINE, FINISHED, ArmRun
-from plumbline.verdict.formatting import format_seconds, format_value
+from plumbline.verdict.formatting import format_value
 
 #: The script that draws, next to the report's own.
 SCRIPTS = ("chart.js",)
@@ -147,7 +148,7 @@ class Workbench:
                 text_cell(run.why),
             ][: len(heads)]
             for arm, runs in ((change.title, change.runs), (change.baseline, change.baseline_runs))
-            for run in _distinct(runs)
+            for run in _drop_duplicates(runs)
         ]
         return PageTable(id="runs", title="Its runs, and the baseline's beside them.", heads=heads, rows=rows)
 
@@ -278,5 +279,5 @@ def link_to(change: TriedChange) -> str:
     return f"{EXPERIMENTS}s/{change.name}.html"
 
 
-def _distinct(runs: Sequence[ArmRun]) -> list[ArmRun]:
+def _drop_duplicates(runs: Sequence[ArmRun]) -> list[ArmRun]:
     return list({(run.run_id, run.seed): run for run in runs}.values())

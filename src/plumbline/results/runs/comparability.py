@@ -138,7 +138,7 @@ class ComparabilityCheck:
         if scores.empty:
             return
         self._require_finite(key, scores)
-        self._once(key, scores)
+        self._require_one_value(key, scores)
         rows = zip(*(scores[name] for name in ("task", "primary", "metric", "items")))
         tasks = [
             (task, str(metric), str(items)) for task, primary, metric, items in rows if primary and task != average
@@ -273,7 +273,7 @@ class ComparabilityCheck:
                 f"({error}): remove {path} and run the command again, so that it is {_OTHERWISE[folder][1]} again"
             ) from error
 
-    def _once(self, key: str, scores: pd.DataFrame) -> None:
+    def _require_one_value(self, key: str, scores: pd.DataFrame) -> None:
         """Refuse two values of one task, of which a table could show either."""
         earlier: set[tuple[str, str | bool]] = set()
         for task, metric, primary, value in zip(*(scores[name] for name in ("task", "metric", "primary", "value"))):

@@ -88,7 +88,7 @@ class RunFrames:
 
     def task_scores(self, key: str) -> pd.Series:
         """Read a run's primary metric per task, in the order of its scores; empty if it has no scores."""
-        return self._primary(key)["value"]
+        return self._select_primary_scores(key)["value"]
 
     def metric_scores(self, key: str, metric: str) -> pd.Series:
         """Read a run's values of one metric, primary or not, per task; empty if it has none."""
@@ -115,7 +115,7 @@ class RunFrames:
         expected = (fingerprint_file.read(fingerprint_file.sidecar_path(path.with_name("scores.parquet"))) or {}).get(
             "examples_sha256"
         )
-        primary = items["metric"] == items["task"].map(self._primary(key)["metric"])
+        primary = items["metric"] == items["task"].map(self._select_primary_scores(key)["metric"])
         values = items[primary].set_index(["task", "item"])["value"]
         differences = values.groupby("task").mean().reindex(task_scores.index) - task_scores
         same_run = set(items["run_id"]) == {self.runs.loc[key, "run_id"]}
@@ -202,7 +202,7 @@ class RunFrames:
         rows = self.scores[self.scores["primary"] & (self.scores["task"] != self.average)]
         return {str(key): of_run.set_index("task") for key, of_run in rows.groupby("key", sort=False)}
 
-    def _primary(self, key: str) -> pd.DataFrame:
+    def _select_primary_scores(self, key: str) -> pd.DataFrame:
         scores = self._primary_scores.get(key)
         return self.scores.iloc[:0].set_index("task") if scores is None else scores
 

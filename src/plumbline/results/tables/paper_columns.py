@@ -56,7 +56,11 @@ def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published
             paper_text = "" if entry.get("once") and written == above else written
             above = written
             # What nobody measures, such as the names of rows, is written once.
-            same = _plain(text) == _plain(paper_text) or row is None if here else not numeric
+            same = (
+                _list_letters_and_numbers(text) == _list_letters_and_numbers(paper_text) or row is None
+                if here
+                else not numeric
+            )
             if paper_text and not table.paper_columns:
                 text, paper_text = paper_text, ""
             elif paper_text and same and not measured:
@@ -96,7 +100,7 @@ def _write_as(text: str, form: str | None) -> str:
     return f"{Decimal(format(float(text), '.2g')):{'+' if form[0] == '+' else ''}f}" if too_small else written
 
 
-def _plain(text: str) -> list[str]:
+def _list_letters_and_numbers(text: str) -> list[str]:
     """Take what two texts have in common that say the same: their letters and their numbers, with sign and point."""
     letters = re.sub(r"[\W\d_]", "", text).casefold()
     numbers = re.findall(r"(?<![\w.])-?\d[\d.]*|\d[\d.]*", text)

@@ -93,23 +93,23 @@ def integrate_paths(
     before, high, low = None, math.inf, -math.inf
     for state in list_arrivals(design):
         if before is not None:
-            keeps = grid.earlier(keeps, -math.inf, high, before, state)
-            both = grid.earlier(both, low, high, before, state) if design.target_gain_sigmas is not None else keeps
+            keeps = grid.advance(keeps, -math.inf, high, before, state)
+            both = grid.advance(both, low, high, before, state) if design.target_gain_sigmas is not None else keeps
         before, high, low = state, math.inf, -math.inf
         if state.look is None:
             continue
         density = null_density(grid.z, state.df)
         if state.look >= design.first_keep:
-            upper = grid.above(density * keeps)
-            z = grid.where(upper, design.alpha * state.look / design.most - kept_error)
+            upper = grid.integrate_above(density * keeps)
+            z = grid.find_quantile(upper, design.alpha * state.look / design.most - kept_error)
             kept_error += float(grid.interpolate(z, upper))
             high = keep[state.look - 1] = t_of_z(z, state.df)
         if design.target_gain_sigmas is not None:
             real = density * np.exp(
                 log_ratio(r_of(grid.z, state.df), state.df, design.target_gain_sigmas * math.sqrt(state.information))
             )
-            lower = grid.above((real * both)[::-1])[::-1]
-            z = -grid.where(lower[::-1], design.futility * state.look / design.most - lost)
+            lower = grid.integrate_above((real * both)[::-1])[::-1]
+            z = -grid.find_quantile(lower[::-1], design.futility * state.look / design.most - lost)
             z = min(z, float(z_of_t(high, state.df)))
             lost += float(grid.interpolate(z, lower))
             low = discard[state.look - 1] = t_of_z(z, state.df)

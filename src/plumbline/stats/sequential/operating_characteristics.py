@@ -97,8 +97,8 @@ def chance_above(grid: IntegrationGrid, state: RunArrival, still: np.ndarray, ga
     """Compute the chance of coming to a look and lying above each point of the grid there."""
     ratio = log_ratio(r_of(grid.z, state.df), state.df, gain * math.sqrt(state.information))
     density = null_density(grid.z, state.df) * np.exp(ratio)
-    beyond_grid = max(0.0, 1 - float(grid.above(density)[0])) if gain > 0 else 0.0
-    return grid.above(density * still) + beyond_grid * still[-1]
+    beyond_grid = max(0.0, 1 - float(grid.integrate_above(density)[0])) if gain > 0 else 0.0
+    return grid.integrate_above(density * still) + beyond_grid * still[-1]
 
 
 def chance_beyond(grid: IntegrationGrid, state: RunArrival, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:

@@ -64,7 +64,7 @@ class IntegrationGrid:
         """An even grid."""
         return cls(np.linspace(-WIDEST, WIDEST, points), nodes)
 
-    def above(self, density: np.ndarray) -> np.ndarray:
+    def integrate_above(self, density: np.ndarray) -> np.ndarray:
         """Integral of a density from each point of the grid on, by cubics through four points."""
         padded = np.concatenate([[0.0], density, [0.0]])
         cells = 13 * (padded[1:-2] + padded[2:-1]) - padded[:-3] - padded[3:]
@@ -79,7 +79,7 @@ class IntegrationGrid:
         value_0, value_1, value_2, value_3 = (values[first + i] for i in range(4))
         return (-value_0 * w * u * v + value_2 * (-3) * x * w * v + 3 * value_1 * x * u * v + value_3 * x * w * u) / 6
 
-    def where(self, above: np.ndarray, share: float) -> float:
+    def find_quantile(self, above: np.ndarray, share: float) -> float:
         """The z above which a share lies; `above` falls along z."""
         index = int(np.clip(np.searchsorted(-above, -share), 1, len(self.z) - 1))
         low, high = float(self.z[index - 1]), float(self.z[index])
@@ -88,7 +88,7 @@ class IntegrationGrid:
             low, high = (middle, high) if self.interpolate(middle, above) > share else (low, middle)
         return (low + high) / 2
 
-    def earlier(self, still: np.ndarray, low: float, high: float, before: RunArrival, now: RunArrival) -> np.ndarray:
+    def advance(self, still: np.ndarray, low: float, high: float, before: RunArrival, now: RunArrival) -> np.ndarray:
         """Chance, at each z of now, of having stopped neither before `before` nor there.
 
         Args:

@@ -141,7 +141,7 @@ class RollingCheckpoints:
             self._rotate(self.keep)
         return final
 
-    def newest(self) -> CompleteCheckpoint | None:
+    def find_newest(self) -> CompleteCheckpoint | None:
         """Find the newest whole checkpoint. Damaged ones are renamed ``….damaged`` and named on stderr.
 
         None if there is none; `has_any` tells whether there ever was one.

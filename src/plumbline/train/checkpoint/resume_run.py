@@ -217,7 +217,7 @@ class RunResumer:
         identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
         directory.records.claim({"run_id": spec.run_id} | identity | directory.whose)
         directory.records.refuse_if_given_up(directory.circumstances)
-        checkpoint = directory.checkpoints.newest()
+        checkpoint = directory.checkpoints.find_newest()
         if checkpoint is None and directory.checkpoints.has_any():
             faults = "; ".join(directory.checkpoints.faults())
             raise PlumblineError(

@@ -226,7 +226,7 @@ def _iterate_tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]
     if (directory / SHARDS).is_dir():
         shards = ShardReader(directory / SHARDS)
         for name in shards.shapes:
-            yield name, shards.dtypes[name], shards.whole(name)
+            yield name, shards.dtypes[name], shards.read_whole(name)
         return
     for kind, file in (("model", MODEL), ("optimizer", OPTIMIZER)):
         with safe_open(directory / file, framework="pt") as tensors:

@@ -178,7 +178,7 @@ def _load_shards(directory: Path, model: nn.Module, optimizer: RunOptimizer | No
                 state[name] = torch.zeros_like(parameter)
                 shards.fill(key, state[name])
             else:
-                state[name] = shards.whole(key).to(parameter.device)
+                state[name] = shards.read_whole(key).to(parameter.device)
     optimizer.load(state)
 
 
@@ -274,7 +274,7 @@ class ShardReader:
                     parts.append(file.get_slice(name)[start:stop])
         return torch.cat(parts) if parts else torch.empty(0, *self.shapes[name][1:])
 
-    def whole(self, name: str) -> torch.Tensor:
+    def read_whole(self, name: str) -> torch.Tensor:
         """Read a tensor in one piece, on the CPU."""
         return self.read(name, 0, _rows(self.shapes[name]))
 

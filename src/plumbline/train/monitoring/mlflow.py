@@ -115,14 +115,14 @@ class MLflowFollower:
     def _send(self, ended: bool) -> None:
         if self.client is None:
             self._open()
-        for lines in self._unread():
+        for lines in self._read_unsent_lines():
             self._log(lines)
             self.offset += sum(map(len, lines))
         if ended:
             done = self.last_steps.get("loss", 0) >= self.spec.train.steps
             self.client.set_terminated(self.run, status="FINISHED" if done else "KILLED")
 
-    def _unread(self) -> Iterator[list[bytes]]:
+    def _read_unsent_lines(self) -> Iterator[list[bytes]]:
         """Yield the whole lines that were not sent yet, `LINES` at a time."""
         if (self.state / SCALARS).exists():  # from the first step on
             with open(self.state / SCALARS, "rb") as file:

@@ -43,7 +43,7 @@ def report_peak(ranks: RankGroup, packages: int, *, alone: bool = False) -> dict
 
         own_bytes = torch.cuda.max_memory_allocated(device)
     else:
-        own_bytes = resident() - packages
+        own_bytes = read_peak_resident_bytes() - packages
     most = own_bytes if alone else int(ranks.max([float(own_bytes)])[0])
     return dict(zip(_KEYS, (most, MEASURES[device.type]), strict=True))
 
@@ -57,10 +57,10 @@ def find_largest_peak(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def count_resident_bytes() -> int:
     """Return the bytes that this process has resident now."""
-    return _read_status_bytes("VmRSS") or resident()
+    return _read_status_bytes("VmRSS") or read_peak_resident_bytes()
 
 
-def resident() -> int:
+def read_peak_resident_bytes() -> int:
     """Return the most bytes that this process had resident.
 
     Linux's `getrusage` begins with what the process that started this one had, so that a trainer would be as large as

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.formats import format_clock
 
 #: The file in a state directory that has a line of JSON for every step and every held-out loss.
 SCALARS = "scalars.jsonl"
@@ -139,7 +140,7 @@ class TrainingProgress:
                    tokens_per_second=round(rate, 1), eta_seconds=round(remaining, 1))  # fmt: skip
         self._line(
             f"step {step}/{self.steps}  loss {loss:.4f}  grad {grad_norm:.3g}  lr {learning_rate:.2e}  "
-            f"{rate:,.0f} tokens/s  ETA {_format_duration(remaining)}"
+            f"{rate:,.0f} tokens/s  ETA {format_clock(remaining + 0.5)}"
         )
 
     def validation(self, step: int, loss: float) -> None:
@@ -177,9 +178,3 @@ class TrainingProgress:
 def _finite_or_none(value: float) -> float | None:
     """JSON has no NaN and no infinities."""
     return round(value, 6) if abs(value) < float("inf") else None
-
-
-def _format_duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from plumbline.core.formats import format_bytes
+from plumbline.core.formats import format_bytes, format_seconds
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import pool_spreads
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import MEASURES
-from plumbline.verdict.formatting import format_seconds, join_with_and, quote
+from plumbline.verdict.formatting import join_with_and, quote
 
 #: Two-sided level of the test of one measure.
 LEVEL = 0.01

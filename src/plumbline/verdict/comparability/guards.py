@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from plumbline.core.formats import format_percent
 from plumbline.stats.distributions import t_isf
 from plumbline.stats.pooling import pool_spreads
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import MEASURES, RunEvidence
-from plumbline.verdict.formatting import format_percent, join_with_and, quote
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.guard_limit import GuardLimit, read_guards
 
 #: Of the two-sided interval.

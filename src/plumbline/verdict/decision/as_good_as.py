@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from plumbline.core.errors import PlumblineError, UsageError
+from plumbline.core.formats import format_percent
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import SequentialDesign, compute_characteristics
 from plumbline.verdict.decision.experiment import BANK, BASELINE, ArmRun, Decision, ExperimentQuestion, ExperimentTerms
 from plumbline.verdict.decision.loop import Experiment
-from plumbline.verdict.formatting import format_percent
 from plumbline.verdict.ledger import Ledger
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.power import ComparisonDesign, count_seeds

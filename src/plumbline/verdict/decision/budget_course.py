@@ -13,6 +13,7 @@ from typing import Any
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, UsageError
+from plumbline.core.formats import format_percent
 from plumbline.stats.gain_by_budget import (
     ArmSummary,
     GainByBudget,
@@ -24,7 +25,7 @@ from plumbline.stats.gain_by_budget import (
 from plumbline.verdict.comparability.check_answer import CheckAnswer
 from plumbline.verdict.comparison_terms import LOOP, Terms
 from plumbline.verdict.decision.experiment import BASELINE, MOST, ArmRun
-from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote, strip_markup
+from plumbline.verdict.formatting import format_p, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
 
 #: More runs of each arm are not proposed.

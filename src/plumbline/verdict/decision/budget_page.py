@@ -14,7 +14,7 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent, format_seconds
 from plumbline.stats.gain_by_budget import GainByBudget, WelchEstimate
 from plumbline.verdict.budget_picture import BudgetPicture
 from plumbline.verdict.comparability import every_check
@@ -22,7 +22,7 @@ from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.decision.budget_course import BudgetDecision, BudgetTerms, format_change, format_ends
 from plumbline.verdict.decision.decision_page import write_changes
 from plumbline.verdict.decision.experiment import BASELINE
-from plumbline.verdict.formatting import format_p, format_percent, format_seconds, format_value, quote, write_grid
+from plumbline.verdict.formatting import format_p, format_value, quote, write_grid
 from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from plumbline.core.errors import visible
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent, format_seconds
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.decision.decision_sentences import (
@@ -26,7 +26,7 @@ from plumbline.verdict.decision.decision_sentences import (
     name_next_step,
 )
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision
-from plumbline.verdict.formatting import format_percent, format_seconds, format_value, quote, write_grid
+from plumbline.verdict.formatting import format_value, quote, write_grid
 from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.page import VerdictPage, escape_tags, list_implausible, print_in_terminal, write_list

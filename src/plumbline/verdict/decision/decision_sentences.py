@@ -15,12 +15,12 @@ from typing import get_args
 
 from scipy import special
 
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, compute_characteristics
 from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision.experiment import BASELINE, FINISHED, Decision, ExperimentTerms, Session
-from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote, strip_markup
+from plumbline.verdict.formatting import format_p, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
 
 #: More runs than these are not proposed.

@@ -14,7 +14,7 @@ from scipy import special
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_seconds
 from plumbline.stats.after_stopping import GainAfterStopping, estimate, estimate_single_test
 from plumbline.stats.fresh_runs import FRESH_LEVEL
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
@@ -29,7 +29,7 @@ from plumbline.verdict.decision.decision_sentences import (
 )
 from plumbline.verdict.decision.experiment import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import format_seconds, format_value
+from plumbline.verdict.formatting import format_value
 from plumbline.verdict.outcome import Outcome
 
 
@@ -185,7 +185,7 @@ class Experiment:
         baseline's runs has no value, nothing can be judged, and no more are made.
         """
         pairs = self._list_missing(number)
-        if not pairs or self._is_hopeless(number):
+        if not pairs or self._lacks_baseline_value(number):
             return
         for later in range(number + 1, len(self.plan.steps)):
             if len(pairs) % self.trainer.at_once == 0:
@@ -200,13 +200,13 @@ class Experiment:
             step, look = self.plan.steps[number]
             if (run.arm, run.seed) in (step[:-1] if look else step):  # the last one is told with what it says
                 self._report(run)
-            if self._is_hopeless(number):
+            if self._lacks_baseline_value(number):
                 return
         if missing := self._list_missing(number):
             arm, seed = missing[0]
             raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
 
-    def _is_hopeless(self, number: int) -> bool:
+    def _lacks_baseline_value(self, number: int) -> bool:
         """Whether a step has a run of the baseline without a value."""
         runs = (self.find_run(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
         return any(run is not None and not run.has_value for run in runs)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.comparability.every_check import Answers
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
 from plumbline.verdict.evidence import Evidence
-from plumbline.verdict.formatting import format_p, format_percent, format_value, quote, write_grid
+from plumbline.verdict.formatting import format_p, format_value, quote, write_grid
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.item_comparison import ItemComparison, judge_items
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, to_json_value, write_texts

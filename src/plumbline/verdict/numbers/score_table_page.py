@@ -6,17 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent
 from plumbline.verdict.comparison_terms import CLAIM, LOOP, POWER
-from plumbline.verdict.formatting import (
-    format_freedom,
-    format_p,
-    format_percent,
-    format_value,
-    join_with_and,
-    quote,
-    write_table,
-)
+from plumbline.verdict.formatting import format_freedom, format_p, format_value, join_with_and, quote, write_table
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.numbers.sentences import describe_direction, format_confidence, format_with_interval
 from plumbline.verdict.numbers.summary_comparison import compute_rounded_p

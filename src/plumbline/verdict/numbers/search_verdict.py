@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.comparability.compared_arms import ComparedArms
@@ -21,7 +21,6 @@ from plumbline.verdict.formatting import (
     escape_cell,
     format_freedom,
     format_p,
-    format_percent,
     format_value,
     join_with_and,
     quote,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent
 from plumbline.verdict.comparison_terms import POWER, TARGET_GAIN_SIGMAS, ComparisonTerms
-from plumbline.verdict.formatting import format_p, format_percent, format_value, join_with_and, quote
+from plumbline.verdict.formatting import format_p, format_value, join_with_and, quote
 from plumbline.verdict.judge import BaselineComparison, RunsNeeded
 from plumbline.verdict.numbers.summary_comparison import compute_rounded_p
 from plumbline.verdict.outcome import Outcome

@@ -8,6 +8,7 @@ from statistics import median
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import format_path
+from plumbline.core.formats import format_percent
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.verdict import formatting
 from plumbline.verdict.formatting import quote, write_grid
@@ -144,7 +145,7 @@ def write_orders(accuracies: Sequence[DecisionAccuracy]) -> str:
             order.metric,
             str(order.methods),
             f"{order.alike:g} of {order.pairs}",
-            formatting.format_percent(order.share),
+            format_percent(order.share),
         )
         for order in accuracies
     ]

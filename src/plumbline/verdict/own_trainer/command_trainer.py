@@ -155,7 +155,7 @@ class CommandTrainer:
                 yield self._make_arm_run(arm, result)
             else:
                 ended.append((arm, result))
-        yield from self._comparable(ended, todo)
+        yield from self._yield_comparable_runs(ended, todo)
         make = self._jobs or partial(pool, self.file.where.devices)
         for path in make(list(todo), self.tell) if todo else ():
             arm, number = todo.pop(path)
@@ -174,9 +174,11 @@ class CommandTrainer:
                 yield self._make_arm_run(arm, result)
             else:
                 ended.append((arm, result))
-            yield from self._comparable(ended, todo)
+            yield from self._yield_comparable_runs(ended, todo)
 
-    def _comparable(self, ended: list[tuple[str, Result]], todo: Mapping[Path, tuple[str, int]]) -> Iterator[ArmRun]:
+    def _yield_comparable_runs(
+        self, ended: list[tuple[str, Result]], todo: Mapping[Path, tuple[str, int]]
+    ) -> Iterator[ArmRun]:
         """Give runs once none of the baseline is left to be made, without which they cannot be compared."""
         while ended and all(arm != BASELINE for arm, _ in todo.values()):
             yield self._make_arm_run(*ended.pop(0))

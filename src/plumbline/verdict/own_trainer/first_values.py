@@ -113,7 +113,7 @@ def _read_rows(part: MetricPart, folder: Path) -> Iterator[tuple[str, str]]:
             lines = rows_file.read(BYTES).split(b"\n")
     except OSError:
         return
-    rows: list[Any] = metric.whole(folder / file)[::-1] or [metric.read_row(decode(line)) for line in lines]
+    rows: list[Any] = metric.read_whole_file(folder / file)[::-1] or [metric.read_row(decode(line)) for line in lines]
     for row in rows:
         for text in (metric.find_below(row, key), *_find_losses(row)):
             if text is not None:

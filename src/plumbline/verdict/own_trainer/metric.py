@@ -209,7 +209,7 @@ def _read_rows(names: dict[str, str], folder: Path, most: int | None) -> dict[st
         files.setdefault(file, {})[name] = key
     for file, keys in files.items():
         rows = (read_row(line) for line in backwards(folder / file, most))
-        for row in whole(folder / file) or rows:
+        for row in read_whole_file(folder / file) or rows:
             for name in keys.keys() - texts.keys():
                 value = find_below(row, keys[name])
                 if value is not None:
@@ -219,7 +219,7 @@ def _read_rows(names: dict[str, str], folder: Path, most: int | None) -> dict[st
     return texts
 
 
-def whole(path: Path) -> list[Any]:
+def read_whole_file(path: Path) -> list[Any]:
     """A file that is one JSON value over any number of lines: its object, or its rows, the last first."""
     try:
         if path.stat().st_size > 2**24:

@@ -130,7 +130,7 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
                 signs = _read(part, printed, places, whole=not begin)
             else:
                 path = folder / (part.json.rpartition(":")[0] or part.file)
-                rows = [json.dumps(row) for row in metric.whole(path)] if part.json else []
+                rows = [json.dumps(row) for row in metric.read_whole_file(path)] if part.json else []
                 signs = _read(part, iter(rows) if rows else metric.backwards(path), places, whole=True)
                 signs = _join_end(signs, printed, places)
             return places.add_reached(signs)

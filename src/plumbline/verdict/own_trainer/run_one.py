@@ -118,7 +118,7 @@ class _Run:
         try:
             for folder in (result.parent, self.log.parent):
                 folder.mkdir(parents=True, exist_ok=True)
-            with self._alone(result.with_suffix(".lock")):
+            with self._lock_run(result.with_suffix(".lock")):
                 self.code_before = (read_json(again) or {}).get("code")
                 again.unlink(missing_ok=True)
                 finished = read_result(result)
@@ -147,7 +147,7 @@ class _Run:
         return EXIT_RUN_AGAIN
 
     @contextlib.contextmanager
-    def _alone(self, path: Path) -> Iterator[None]:
+    def _lock_run(self, path: Path) -> Iterator[None]:
         """Wait for a process that makes this very run: one of an earlier try may be about to end."""
         until = time.monotonic() + 2 * GRACE
         with open(path, "a") as file:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent
 from plumbline.stats.d_optimal_design import FactorSpace, d_efficiency, make_d_optimal
 from plumbline.stats.factor_effects import invert_model
 from plumbline.stats.interactions import make_interactions
 from plumbline.stats.two_level_designs import FOLDED, cut_larger_design, list_standard_designs
-from plumbline.verdict.formatting import format_percent, name_some, quote
+from plumbline.verdict.formatting import name_some, quote
 
 if TYPE_CHECKING:
     from plumbline.stats.d_optimal_design import PlacedLevel

@@ -16,19 +16,11 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
-from plumbline.core.formats import format_count
+from plumbline.core.formats import format_count, format_percent, format_seconds
 from plumbline.stats.factor_effects import WIDER_LEVEL
 from plumbline.stats.fresh_runs import MeanDifference
 from plumbline.verdict.comparability import every_check
-from plumbline.verdict.formatting import (
-    format_freedom,
-    format_p,
-    format_percent,
-    format_seconds,
-    format_value,
-    quote,
-    write_grid,
-)
+from plumbline.verdict.formatting import format_freedom, format_p, format_value, quote, write_grid
 from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
 from plumbline.verdict.screen.screen_course import DESIGN, FRESH, LEFT_OUT, ScreenDecision

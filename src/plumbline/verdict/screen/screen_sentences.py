@@ -5,16 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from plumbline.core.formats import format_percent
 from plumbline.stats.fresh_runs import MeanDifference
-from plumbline.verdict.formatting import (
-    describe_effect,
-    format_p,
-    format_percent,
-    format_value,
-    join_with_and,
-    quote,
-    strip_markup,
-)
+from plumbline.verdict.formatting import describe_effect, format_p, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen.screen_design import Level, name_level
 from plumbline.verdict.screen.screen_effects import INTERVAL, Effect, ScreenEffects

@@ -152,10 +152,7 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
     on_read = torch.from_numpy(Pack(training).rows(batch_indices(Pack(training), 0, 0, 96)))
     honest = finished_run_checks.check_gain_elsewhere([fit_rows(work, spec, on_read, "honest")], start, work)
     assert honest.leak is None
-    assert honest.text == (
-        "its gain was looked for on 24 held-out sequences behind those of the loss and 84 training sequences that no "
-        "run was to read"
-    )
+    assert " 24 held-out sequences " in honest.text and " 84 training sequences " in honest.text
     thief = fit_rows(work, spec, torch.from_numpy(held_out.rows(np.arange(16))), "thief")
     result = finished_run_checks.check_gain_elsewhere([thief], start, work)
     assert (result.leak or "").startswith(f"held-out tokens: its gain over {spec.key} is ")

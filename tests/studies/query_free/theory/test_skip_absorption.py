@@ -17,7 +17,7 @@ from plumbline.studies.query_free.theory.skip_absorption import (
     collinear,
     draw_weights,
     find_absorbing_set,
-    nearest,
+    find_nearest_set,
     product,
     residual,
     units_that_show,
@@ -72,7 +72,7 @@ def test_the_search_agrees_with_going_through_every_set(width: int, hidden: int,
     absorbing_set = find_absorbing_set(w1, w2)
     assert (absorbing_set in meeting) if meeting else absorbing_set is None
     assert bool(meeting) == plant
-    units, distance = nearest(w1, w2)
+    units, distance = find_nearest_set(w1, w2)
     assert distance == pytest.approx(min(off), abs=1e-12) and set(units) == set(sets[int(np.argmin(off))])
 
 
@@ -90,7 +90,7 @@ def test_collinear_rows_absorb_a_skip_without_a_set() -> None:
     """The premise on W1 is needed: the theorem's second half is wrong without it."""
     w1, w2, v1, v2 = collinear(4, 0)
     assert residual(w1, w2, v1, v2, points(4, 0)) < 1e-10
-    assert find_absorbing_set(w1, w2) is None and nearest(w1, w2)[1] > 0.1
+    assert find_absorbing_set(w1, w2) is None and find_nearest_set(w1, w2)[1] > 0.1
 
 
 def test_dead_columns_absorb_a_skip_without_a_set() -> None:
@@ -119,7 +119,7 @@ def test_what_cannot_be_done_is_refused() -> None:
     with pytest.raises(PlumblineError, match="36 of 40 units open"):
         find_absorbing_set(w1, w2)
     with pytest.raises(PlumblineError, match=r"2\^40 sets"):
-        nearest(w1, w2)
+        find_nearest_set(w1, w2)
     with pytest.raises(PlumblineError, match="rank 1"):
         with_absorbing_set(w1, w2, [3])
 

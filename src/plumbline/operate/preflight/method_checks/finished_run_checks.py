@@ -103,7 +103,7 @@ class TrainedModel:
         """The loss of each sequence (B,)."""
         return self.select_tokens(tokens_BT).mean(axis=1)
 
-    def early(self, tokens_BT: torch.Tensor) -> str | None:
+    def find_early_tokens(self, tokens_BT: torch.Tensor) -> str | None:
         """State by how much tokens are predicted better when they are there already; None if they are not."""
         decoded = decoded_losses.decode_losses(self.model, tokens_BT)
         for mode in dict.fromkeys((Mode(), self.validated)):
@@ -215,7 +215,7 @@ def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | Non
         return result
     sentences = [result.text]
     for run in others:
-        if wrong := _check_loss_alone(run, locate_held_out_pack(work, run.spec)):
+        if wrong := _find_loss_fault(run, locate_held_out_pack(work, run.spec)):
             return TrainedCheck(key=run.spec.key, leak=wrong)
     if others:
         sentences.append(f"the losses of {len(others)} more of its runs were computed again")
@@ -246,7 +246,7 @@ def check_run(folder: Path, spec: RunSpec, pack: Path) -> TrainedCheck:
     pack_exists = pack.is_file()
     like_text = leaks.make_text_source(spec.model.vocabulary)
     text_BT = read_sequences(pack, spec, rows, LOSS_TOKENS) if pack_exists else like_text(2 * rows, context)
-    early = trained.early(text_BT[:rows])
+    early = trained.find_early_tokens(text_BT[:rows])
     wrong, loss_text = trained.loss(text_BT) if pack_exists else (None, "")
     pair_leak = _find_leak_in_pairs(model, text_BT) or _find_leak_in_batches(
         model, [trained.validated, trained.trained], text_BT, rows
@@ -298,7 +298,7 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
     return TrainedCheck(key=spec.key, text=f"its gain was looked for on {' and '.join(counts)}")
 
 
-def _check_loss_alone(run: TrainedRun, pack: Path) -> str | None:
+def _find_loss_fault(run: TrainedRun, pack: Path) -> str | None:
     if not pack.is_file():
         return None
     trained = TrainedModel(run)

@@ -73,14 +73,14 @@ def begin(folder):
     os.register_at_fork(after_in_child=_begin_child)
     with contextlib.suppress(Exception):  # a C library without on_exit, a Python without ctypes
         _arm()
-    os.kill = posix.kill = _noting(_note_kill, os.kill)
-    os.killpg = posix.killpg = _noting(_note_killpg, os.killpg)
+    os.kill = posix.kill = _wrap_with_note(_note_kill, os.kill)
+    os.killpg = posix.killpg = _wrap_with_note(_note_killpg, os.killpg)
     if hasattr(signal, "pidfd_send_signal"):
-        signal.pidfd_send_signal = _noting(_note_pidfd, signal.pidfd_send_signal)
+        signal.pidfd_send_signal = _wrap_with_note(_note_pidfd, signal.pidfd_send_signal)
     for waiting in ("wait", "waitpid", "wait3", "wait4"):
-        setattr(os, waiting, _waiting(getattr(os, waiting)))
-    os._exit, os.write = _noting(_note_exit, os._exit), _noting(_note_write, os.write)
-    os.execv, os.execve = _leaving(os.execv), _leaving(os.execve)
+        setattr(os, waiting, _wrap_wait(getattr(os, waiting)))
+    os._exit, os.write = _wrap_with_note(_note_exit, os._exit), _wrap_with_note(_note_write, os.write)
+    os.execv, os.execve = _wrap_exec(os.execv), _wrap_exec(os.execve)
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         way = _way(number)
         if stream is not None and way:
@@ -177,7 +177,7 @@ def _move_up(descriptor):
     return high
 
 
-def _noting(note, real):
+def _wrap_with_note(note, real):
     """The function that leaves a note first; what fails in that is not the caller's."""
 
     @functools.wraps(real)
@@ -208,7 +208,7 @@ def _note_pidfd(descriptor, number, *more):
         _note_kill(process, number)
 
 
-def _waiting(real):
+def _wrap_wait(real):
     """The function that waits for a child, which notes by which signal that ended."""
 
     @functools.wraps(real)
@@ -258,7 +258,7 @@ def _note_exit(status):
                 file.write(bytes([status & 255]))
 
 
-def _leaving(real):
+def _wrap_exec(real):
     """The function that becomes another program, which takes the note of the begin away."""
 
     @functools.wraps(real)
