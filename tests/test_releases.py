@@ -63,7 +63,7 @@ def test_exit_codes_stay(repository: Path) -> None:
     assert {code: name for code, name in codes.items() if code in (0, *range(10, 15))} == {
         code: next(name for name, its in EXIT_CODES.items() if its == code) for code in EXIT_CODES.values()
     }
-    assert EXIT_RUN_AGAIN == next(code for code, name in codes.items() if name == "asked to stop")
+    assert codes[EXIT_RUN_AGAIN] == "asked to stop"
 
 
 def test_the_keys_of_a_verdicts_json_stay(repository: Path) -> None:
