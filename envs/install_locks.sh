@@ -7,6 +7,13 @@ python=$1
 shift
 files=$(mktemp -d)
 trap 'rm -rf "$files"' EXIT
+# What comes as sources alone is built by the locked setuptools: pip would fetch one that no hash holds, or build as it
+# did of old and say so at length.
+set -- "$@" --no-build-isolation --use-pep517
+sed -n '/^setuptools==/,/[^\\]$/p' requirements.lock >"$files/setuptools.lock"
+if test -s "$files/setuptools.lock"; then
+    "$python" -m pip install "$@" --no-deps --require-hashes --requirement "$files/setuptools.lock"
+fi
 # A wheel of torch in a folder that pip looks in goes before the index's CUDA build, which pip would take, since it knows
 # the hash of that one before it has the file.
 sed -n '/^torch==/,/[^\\]$/p' requirements.lock >"$files/torch.lock"

@@ -31,6 +31,7 @@ from plumbline.published.expression import FUNCTIONS, audit_function, lift
 from plumbline.published.interval_arithmetic import high, low
 from plumbline.published.printed_number import PrintedNumber, exact
 from plumbline.published.printed_numbers import PrintedNumbers
+from plumbline.report import markdown_page
 from plumbline.specs import study_parts
 from plumbline.specs.study_config import paper_of
 from plumbline.specs.yaml_files import papers
@@ -304,6 +305,27 @@ def test_a_finding_about_a_row_that_is_not_is_refused(changed):
     path.write_text("findings: [{id: x, bears_on: detail, text: why, rows: [norms, norms]}]\n")
     with pytest.raises(PlumblineError, match=r"'norms' is there twice"):
         build(["quack"], changed)
+
+
+def test_what_an_author_answers_stands_below_its_finding(changed, audit):
+    path = changed / "studies" / "quack" / "findings.yaml"
+    entry = "{{id: {name}, bears_on: detail, text: why {name}, rows: [{row}]{more}}}"
+    first, second = audit.loc["quack"]["id"].iloc[:2]
+    reply = "{by: A. Author, date: 2026-12-01, text: " + "The table was typed by hand. " * 8 + "}"
+    entries = (
+        entry.format(name="x", row=first, more=f", replies: [{reply}]"),
+        entry.format(name="y", row=second, more=""),
+    )
+    path.write_text(f"findings: [{', '.join(entries)}]\n")
+    text = page(build(["quack"], changed), ["quack"], changed)
+    of_first, of_second = text.split("### quack: ")[1:3]
+    assert of_first.startswith("x") and "\n\n> **Reply of A. Author, 2026-12-01**: The table" in of_first
+    assert "Reply" not in of_second.split("\n## ")[0] and max(map(len, text.splitlines())) <= WIDTH
+    html = markdown_page.to_html(text)
+    assert re.search(r"<blockquote>\s*<p><strong>Reply of A. Author, 2026-12-01</strong>", html)
+    path.write_text(path.read_text().replace("date: 2026-12-01", "date: in winter"))
+    with pytest.raises(PlumblineError, match=r"quack/findings.yaml.*replies.*date"):
+        findings("quack", changed)
 
 
 def command(root, *arguments):

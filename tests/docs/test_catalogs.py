@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+
+from tests.workflow.project_copy import Project
 
 
 def keys(mapping: dict[str, Any], before: str = "") -> Iterator[str]:
@@ -28,6 +31,17 @@ def test_the_workflow_catalog_finds_what_it_looks_for(repository: Path) -> None:
     assert (repository / "workflow" / included).resolve() == repository / "Snakefile"
     readme = (repository / "README.md").read_text().lower()
     assert "snakemake" in readme and "workflow" in readme
+
+
+@pytest.mark.workflow
+def test_the_catalogs_action_finds_the_workflow_in_its_folder(repository: Path, tmp_path: Path) -> None:
+    """As it calls Snakemake: from the top, in `.test`, which holds links alone."""
+    project = Project.copy(repository, tmp_path / "copy")
+    assert {path.name for path in (project.root / ".test").iterdir() if path.is_symlink()} >= {"config", "studies"}
+    called = ("--snakefile", "workflow/Snakefile", "--directory", ".test", "--config", "preset=smoke", "--cores", "1")
+    done = project.python("-m", "snakemake", *called, "-n", "results/smoke/key_norms/table1.csv")
+    assert done.returncode == 0 and re.search(r"^pretrain +\d+$", done.stdout, re.MULTILINE), done.stdout[-3000:]
+    assert not (project.root / "work").exists() and not (project.root / ".snakemake").exists()
 
 
 def test_every_key_of_the_configuration_is_on_its_page(repository: Path) -> None:

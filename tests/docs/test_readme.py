@@ -24,7 +24,7 @@ def test_it_shows_a_picture_first(readme: str, repository: Path) -> None:
         assert b"<svg" in (repository / path).read_bytes()[:1000]
 
 
-def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
+def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str, repository: Path) -> None:
     studies = choose_studies()
     audited = build(studies)
     printed = as_markdown(summary(audited, studies)).splitlines()
@@ -32,10 +32,13 @@ def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
     assert len(readme_lines) == 3 and set(readme_lines) <= set(printed)
     rows, mismatches = (int(cell) for cell in (printed[-1].split("|")[-2], printed[-1].split("|")[-3]))
     kinds = Counter(row["evidence_kind"] for row in audited if row["verdict"] == "mismatch")
+    kinds_of_all = dict(kinds)
     arguments = (
         f"Of {rows} checks {mismatches} fail: {kinds.pop('contradiction')} contradictions, {kinds.total()} that rest"
     )
     assert arguments in " ".join(readme.split())
+    paper = " ".join((repository / "paper.md").read_text(encoding="utf-8").split())
+    assert f"{rows} rows were written; {mismatches} fail, {kinds_of_all['contradiction']} of them" in paper
 
 
 def test_a_try_takes_the_runs_that_it_says(readme: str) -> None:

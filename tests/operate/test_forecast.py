@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -66,6 +67,17 @@ def test_a_measurement_takes_what_its_study_says(estimator: Any) -> None:
     assert forecast.foresee(tasks, {"_cores": 1}, estimator).wall == 30 + 2 * 120 + 4 + 2 * 600
     estimator.machine.devices_at_once = 1
     assert forecast.foresee(tasks, {}, estimator, cluster=True).wall == 30 + 2 * 120 + 600, "one of them has a device"
+
+
+@pytest.mark.parametrize(("load", "is_busy"), [(0.0, False), (2.4, False), (2.6, True)])
+def test_a_machine_with_more_to_do_than_cores_is_busy(
+    monkeypatch: pytest.MonkeyPatch, load: float, is_busy: bool
+) -> None:
+    """What was rounded is compared, so that no load of 2 on 2 cores is called busy."""
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    told = forecast.describe_load()
+    assert bool(told) == is_busy and ("load 3 on 2 cores" in told) == is_busy
 
 
 def test_what_cannot_be_estimated_is_said(estimator: Any) -> None:

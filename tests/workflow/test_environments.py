@@ -141,6 +141,19 @@ def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, t
     assert done.returncode != 0 and "match the hashes" in done.stderr.lower(), "and no other one in its place"
 
 
+def test_sources_are_built_by_the_locked_setuptools(repository: Path, tmp_path: Path) -> None:
+    """It is there before what it builds, and no other one is fetched beside it."""
+    setuptools = f"setuptools==84.2.1 \\\n    --hash=sha256:{'1' * 64} \\\n    --hash=sha256:{'2' * 64}\n"
+    (tmp_path / "requirements.lock").write_text(f"plumb-bob==1.0 --hash=sha256:{'0' * 64}\n{setuptools}")
+    (tmp_path / "python").write_text('#!/bin/sh\necho "$@" >>calls\nfor last; do :; done\ncat "$last" >>calls || :\n')
+    (tmp_path / "python").chmod(0o755)
+    script = ["sh", str(repository / "envs/install_locks.sh"), "./python"]
+    subprocess.run(script, cwd=tmp_path, check=True, capture_output=True)
+    first, *rest = re.split(r"^(?=-m pip install )", (tmp_path / "calls").read_text(), flags=re.MULTILINE)[1:]
+    assert first.endswith(f"setuptools.lock\n{setuptools}")
+    assert all("--no-build-isolation --use-pep517" in call for call in (first, *rest)) and len(rest) == 2
+
+
 def test_locks_are_of_files_too(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.spec_from_file_location("write_locks", repository / "envs/write_locks.py")
     assert spec is not None and spec.loader is not None

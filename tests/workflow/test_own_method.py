@@ -1,4 +1,4 @@
-"""CONTRIBUTING, carried out: a component, a study that extends another, a table; and everything stays green."""
+"""docs/add-a-method.md, carried out: components, studies that extend another, a table, a verdict; all stays green."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ import pytest
 
 from tests.workflow.conftest import SMOKE
 from tests.workflow.project_copy import Project, jobs_by_rule
+from tests.workflow.test_new_files import DECIDED
 
 TRANSFER = ("table2", "noise_floor", "table7")
 pytestmark = pytest.mark.workflow
 
 
-def blocks(language: str, repository: Path) -> list[str]:
-    """The code blocks of docs/add-a-method.md in a language, as somebody would type them."""
-    text = (repository / "docs/add-a-method.md").read_text()
+def blocks(language: str, repository: Path, *, of_training: bool = False) -> list[str]:
+    """The code blocks of docs/add-a-method.md in a language, as somebody would type them: of its first section, or of
+    the one on what trains a model."""
+    text = (repository / "docs/add-a-method.md").read_text().split("\n## ")[int(of_training)]
     texts = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, flags=re.M | re.S)
-    return [re.sub(r"^   ", "", block, flags=re.M) for block in texts]
+    return texts if of_training else [re.sub(r"^   ", "", block, flags=re.M) for block in texts]
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:
@@ -59,6 +61,28 @@ def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -
     assert float(table["tempered"]["p_bonferroni"]) == float(table["tempered"]["p"]), "one method tried: m is 1"
     assert read_tables(mine) == before
     assert mine.planned(*targets, *SMOKE) == planned_before, "the reproduced study does not notice"
+
+
+def test_an_optimizer_and_a_schedule_go_from_file_to_verdict(finished_copy: Project, repository: Path) -> None:
+    """What the page writes down, by its own commands, at smoke size."""
+    project = finished_copy
+    optimizer, schedule = blocks("python", repository, of_training=True)
+    (study,), (console,) = (blocks(language, repository, of_training=True) for language in ("yaml", "console"))
+    for path, text in (
+        ("src/plumbline/train/optimizers/lion.py", optimizer),
+        ("src/plumbline/train/schedules/linear.py", schedule),
+        ("studies/lion/study.yaml", study),
+    ):
+        (project.root / path).parent.mkdir(exist_ok=True)
+        (project.root / path).write_text(text)
+    table, plan, verdict = (line.partition("#")[0].split()[1:] for line in console.splitlines())
+    done = project.snakemake(*table[1:], *SMOKE)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert rows(project.root / "results/lion/table2.csv").keys() == {"baseline", "lion.eta_0.0001", "lion.eta_0.001"}
+    done = project.python("-m", *plan, "--preset", "smoke")
+    assert done.returncode == 0 and "runs are to be trained" in done.stdout, done.stdout
+    done = project.python("-m", *verdict, "--preset", "smoke", "--baseline-runs", "2", "--max-runs", "2")
+    assert done.returncode in DECIDED and "`lion.eta_0.001`" in done.stdout, done.stdout[-3000:]
 
 
 @pytest.mark.slow

@@ -130,6 +130,8 @@ def _list_findings(
             lines += _format_row(row)
         for place in finding.wording.places if finding.wording else ():
             lines += item(f'{place.where}: "{place.says}"')
+        for reply in finding.replies:
+            lines += ["", *_wrap(f"**Reply of {reply.by}, {reply.date}**: {reply.text}", "> ")]
         lines += [""]
     return lines
 

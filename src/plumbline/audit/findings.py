@@ -6,6 +6,7 @@ compared, has no rows: it names the places of the paper that do not agree.
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -47,10 +48,18 @@ class Wording(ClosedStruct, frozen=True, kw_only=True):
     places: Annotated[tuple[Place, ...], Meta(min_length=1)]
 
 
+class Reply(ClosedStruct, frozen=True, kw_only=True):
+    """What somebody answers to a finding in their own words, an author of the paper first of all; it changes none."""
+
+    by: Text
+    date: datetime.date
+    text: Text
+
+
 class Finding(ClosedStruct, frozen=True, kw_only=True):
     """An entry of `findings.yaml`: the rows that it explains, what they bear on, and why they do not hold.
 
-    One about words has a `wording` instead of rows.
+    One about words has a `wording` instead of rows. `replies` are shown below the finding, in their order.
     """
 
     id: _Id
@@ -58,6 +67,7 @@ class Finding(ClosedStruct, frozen=True, kw_only=True):
     text: Text
     rows: Annotated[tuple[_Id, ...], Meta(min_length=1)] = ()
     wording: Absent[Wording] = None
+    replies: tuple[Reply, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.rows) == bool(self.wording):

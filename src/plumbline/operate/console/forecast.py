@@ -7,12 +7,13 @@ of text.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from sys import maxsize
 from typing import Any
 
-from plumbline.core.formats import format_rough_duration
+from plumbline.core.formats import format_count, format_rough_duration
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 from plumbline.plan import data_stage
 from plumbline.plan.run_estimate import RunEstimator
@@ -28,11 +29,12 @@ OTHER_SECONDS = 4.0
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
     """Estimated seconds: of each job by Snakemake's id, and of the whole on the wall, None if something has no
-    estimate.
+    estimate. `load` is what else keeps the machine busy, in words, where it will take longer for that.
     """
 
     seconds: dict[int, float]
     wall: float | None
+    load: str = ""
 
 
 def announce(workflow: Any, estimator: RunEstimator) -> None:
@@ -43,12 +45,23 @@ def announce(workflow: Any, estimator: RunEstimator) -> None:
         cluster = not snakemake_internals.runs_jobs_here(workflow)
         if cluster:  # nothing here limits how much of it is used but the number of jobs
             limits = {"_nodes": limits["_nodes"]}
-        forecast = foresee(jobs, limits, estimator, cluster=cluster)
+        forecast = foresee(jobs, limits, estimator, cluster=cluster, load="" if cluster else describe_load())
     except Exception as problem:
         logger.warning(f"how long this will take is not known: {type(problem).__name__}: {problem}")
         return
     time_text = "not known" if forecast.wall is None else f"about {format_rough_duration(forecast.wall)}"
-    logger.info(f"Time that this will take: {time_text}", extra={ATTRIBUTE: forecast})
+    logger.info(
+        " ".join([f"Time that this will take: {time_text}", forecast.load]).strip(), extra={ATTRIBUTE: forecast}
+    )
+
+
+def describe_load() -> str:
+    """State that the machine is busy, where more processes of the last minute were ready to run than it has cores.
+
+    Both numbers are the whole machine's, in a container too: what this process may use of it is another one.
+    """
+    load, cores = round(os.getloadavg()[0]), os.cpu_count() or 1
+    return f"The machine is busy (load {load} on {format_count(cores, 'core')}): longer." if load > cores else ""
 
 
 def foresee(
@@ -57,6 +70,7 @@ def foresee(
     estimator: RunEstimator,
     *,
     cluster: bool = False,
+    load: str = "",
 ) -> Forecast:
     """Estimate how long jobs take, each given as an id, a rule, its wildcards, and what it takes of limited
     resources.
@@ -100,4 +114,4 @@ def foresee(
     if cluster:
         slowest.append(devices / estimator.machine.devices_at_once)
     wall = (before or 0.0) + max([*slowest, *chains.values()], default=0.0)
-    return Forecast(seconds=seconds, wall=wall if all_known and before is not None else None)
+    return Forecast(seconds=seconds, wall=wall if all_known and before is not None else None, load=load)

@@ -61,10 +61,10 @@ class JobDisplay:
         self.opened = True
         counts = self.job_log.total
         amounts = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.job_log.stages]
-        wall = self.job_log.forecast.wall
+        wall, load = self.job_log.forecast.wall, self.job_log.forecast.load
         self.say(f"To do: {', '.join(amounts) or 'copies of what is there'}.")
         if wall is not None:
-            self.say(f"That takes about {format_rough_duration(wall)}.")
+            self.say(" ".join([f"That takes about {format_rough_duration(wall)}.", load]).strip())
         if self.terminal:
             from rich.console import Console as Terminal
             from rich.live import Live
