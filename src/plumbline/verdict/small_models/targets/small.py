@@ -22,9 +22,10 @@ NOTES = (
     "A contrast is the first of these that holds: seen (p at most the level), reversed (that of the opposite is), not "
     "seen (high lies below the target), not decided. A statement with several contrasts is seen if all are, else the "
     "first of reversed, not seen and not decided that one of them is.",
-    "not run: a run is missing, and the others are not judged alone. A run that diverged, or of which the number was "
-    "not read, leaves a statement not decided; what its other seeds gained is shown. Where the best rate or the "
-    "largest that trains is asked for, a rate at which a run diverges is neither.",
+    "not run: a run is missing, one that chooses a rate among them, and the others' gain is not shown. A run that "
+    "diverged, or of which the number was not read, leaves a statement not decided, whatever its other contrasts; what "
+    "the other seeds gained is shown. So do runs at another rate than the tuning runs choose. Where the best rate or "
+    "the largest that trains is asked for, a rate at which a run diverges is neither.",
     "Nothing here is evidence about a model of the paper's size.",
 )
 
