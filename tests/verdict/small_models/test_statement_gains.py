@@ -218,7 +218,12 @@ def test_rates_are_chosen_by_loss_whatever_is_measured() -> None:
 
 def test_nothing_is_tested_of_some_of_the_runs() -> None:
     """A gain by the runs made first would tell whether seeds are worth adding; of them the noise alone is told."""
-    for name in ("slowing_lowers_the_loss", "gains_survive_tuning", "a_higher_rate_trains", "the_order_survives_tuning"):
+    for name in (
+        "slowing_lowers_the_loss",
+        "gains_survive_tuning",
+        "a_higher_rate_trains",
+        "the_order_survives_tuning",
+    ):
         study, statement = BY_ID[name]
         world = World(study, statement, lambda run: 0.0, lambda run: "completed" if run.pilot else "missing")
         for gains in judge(world).values():
@@ -253,7 +258,9 @@ def test_a_rate_is_the_one_that_the_tuning_runs_choose(name: str, change: str) -
     frames = whole.load()
     changed = statement.rates[0] if change == "diverged" else last
     keys = [
-        run.spec.key for run in whole.runs if run.tuning and (run.size, run.arm, run.rate) == (size, "baseline", changed)
+        run.spec.key
+        for run in whole.runs
+        if run.tuning and (run.size, run.arm, run.rate) == (size, "baseline", changed)
     ]
     if change == "lower elsewhere":
         frames.runs.loc[keys, "validation_loss"] -= 0.01

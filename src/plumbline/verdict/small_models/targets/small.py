@@ -51,6 +51,7 @@ COLUMNS = [
     number_column("df", "df", "d", readable=False),
     number_column("power", "power at the target", ".2f"),
     number_column("seeds_stated", "seeds stated", "d", readable=False),
+    Column(name="statement_digest", header="statement's digest", kind="fact", readable=False),
     *FACTS,
 ]
 
@@ -108,6 +109,7 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
         "df": number("df"),
         "power": number_cell(gain.power, word, keys),
         "seeds_stated": Cell(gain.stated),
+        "statement_digest": Cell(statement.digest),
         **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),
     }
