@@ -229,6 +229,10 @@ def test_nothing_is_tested_of_some_of_the_runs() -> None:
         for gains in judge(world).values():
             assert join_verdicts(gains) == NOT_RUN
             assert all(gain.tested is None and math.isnan(gain.power) for gain in gains)
+    study, statement = BY_ID["nor_keys_nor_values"]
+    world = World(study, statement, lambda run: 0.0, lambda run: "missing" if run.arm == "wv_identity" else "completed")
+    for gains in judge(world).values():
+        assert [gain.verdict for gain in gains] == [NOT_RUN] * 2 and all(gain.tested is None for gain in gains)
 
 
 def test_a_run_that_lacks_decides_for_all_contrasts() -> None:

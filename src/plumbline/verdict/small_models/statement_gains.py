@@ -106,6 +106,7 @@ def compute_gains(
         gains = [_test_contrast(statement, size, name, weights, numbers) for name, weights in every]
     if not pilot:
         word, tuning = _check_rates(statement, mine, values), [run.spec.key for run in mine if run.tuning]
+        word = MISSING if any(gain.word == MISSING for gain in gains) else word
         gains = [
             replace(gain, word=_choose_word({gain.word, word}), runs=tuple(dict.fromkeys([*gain.runs, *tuning])))
             for gain in gains
