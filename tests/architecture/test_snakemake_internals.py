@@ -28,7 +28,12 @@ PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.executors.dryrun.Executor": ("printjob",),
     "snakemake.benchmark.BenchmarkTimer": ("main",),
     "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
-    "snakemake.exceptions": ("MissingRuleException", "WorkflowError", "format_exception_to_string"),
+    "snakemake.exceptions": (
+        "InputFunctionException",
+        "MissingRuleException",
+        "WorkflowError",
+        "format_exception_to_string",
+    ),
     "snakemake.profiles": ("ProfileConfigFileParser",),
     "snakemake.io": ("_IOFile",),
     "snakemake.io._IOFile": ("_file", "clone_flags", "flags", "is_ancient", "is_storage", "set_flags"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import re
@@ -14,7 +15,9 @@ from scipy.stats import t
 
 from plumbline.bundle import archive
 from plumbline.cli import ls
-from plumbline.specs import study_config
+from plumbline.core.errors import PlumblineError
+from plumbline.report import small_models
+from plumbline.specs import small_file, study_config
 from plumbline.stats.protocol_error import simulate_pooled_test
 
 TABLE = "results/evening/transfer/order_across_scales"
@@ -80,6 +83,20 @@ def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: Mod
 def test_the_table_of_the_study_is_the_records(repository: Path, pictures: ModuleType) -> None:
     table_bytes = (repository / "studies/transfer/small_models.csv").read_bytes()
     assert table_bytes == archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.csv")
+
+
+@pytest.mark.parametrize("study", ["key_norms", "premature", "quack", "query_free", "transfer"])
+def test_a_kept_verdict_is_a_records(repository: Path, study: str) -> None:
+    """The table that the page reads is a record's, byte for byte; without one nothing was run."""
+    kept, small = repository / "studies" / study / small_models.TABLE, small_file.load_small(study)
+    if not kept.exists():
+        assert set(small_models.list_verdicts(small, repository).values()) == {small_models.NOT_RUN}
+        return
+    tables = []
+    for record in repository.glob("records/evening-*/bundle.tar.xz"):
+        with contextlib.suppress(PlumblineError):  # it has no such table
+            tables.append(archive.read_file(record, f"results/evening/{study}/small.csv"))
+    assert kept.read_bytes() in tables, f"{kept} is of no record's runs"
 
 
 def test_ls_methods_says_by_how_much() -> None:

@@ -123,20 +123,17 @@ def list_verdicts(small: SmallFile, root: Path) -> dict[tuple[str, str], str]:
     """(statement, label of its size) -> the verdict.
 
     Raises:
-        PlumblineError: the kept table has no row of a statement at a size: it is of other statements.
+        PlumblineError: the kept table has other rows than the statements give, or is of another text of one.
     """
-    rows = {(row["statement"], row["size"]): row["verdict"] for row in _read_rows(small.study, root)}
-    verdicts = {}
-    for statement in small.statements:
-        for size in statement.sizes:
-            place = (statement.id, small.sizes[size].label)
-            if rows and place not in rows:
-                raise PlumblineError(
-                    f"{study_folders.folder(small.study, root) / TABLE}: has no row of {place[0]} at {place[1]}; keep "
-                    f"the table that the statements of {study_folders.SMALL} give"
-                )
-            verdicts[place] = rows.get(place, NOT_RUN)
-    return verdicts
+    rows = {(row["statement"], row["size"]): row for row in _read_rows(small.study, root)}
+    stated = {(each.id, small.sizes[size].label): each for each in small.statements for size in each.sizes}
+    path, remedy = study_folders.folder(small.study, root) / TABLE, f"keep the table that {study_folders.SMALL} gives"
+    for statement, size in rows.keys() ^ stated.keys() if rows else ():
+        raise PlumblineError(f"{path}: {statement} at {size} is there or in {study_folders.SMALL} alone; {remedy}")
+    for place, row in rows.items():
+        if row["statement_digest"] != stated[place].digest:
+            raise PlumblineError(f"{path}: {place[0]} at {place[1]} was judged by another text of it; {remedy}")
+    return {place: rows[place]["verdict"] if rows else NOT_RUN for place in stated}
 
 
 def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[float, float, float] | None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.structs import Absent, ClosedStruct, Fault
 from plumbline.specs import study_folders
 from plumbline.specs.field_types import Count, Fraction, Name, NotNegative, Positive, Preset, Seeds, Text, WholeNumber
@@ -156,6 +158,11 @@ class Statement(ClosedStruct, frozen=True, kw_only=True):
     def level_of_contrast(self) -> float:
         """The level of one contrast: Bonferroni over the contrasts; the order is a single test."""
         return self.level if self.test == "order" else self.level / len(self.contrasts)
+
+    @property
+    def digest(self) -> str:
+        """Of all that it states, by which a table is known to be of this text."""
+        return sha256_text(canonical_json(msgspec.to_builtins(self)))[:16]
 
 
 class NotAsked(ClosedStruct, frozen=True, kw_only=True):

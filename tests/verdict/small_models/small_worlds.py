@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -23,9 +24,12 @@ AVERAGE = "average"
 
 @cache
 def load(study: str) -> tuple[SmallFile, list[StatedRun]]:
-    """A study's statements and their runs, whatever was chosen of the rates."""
+    """A study's statements and their runs; those at a rate that is not chosen yet are at the first one, which is what
+    tuning runs choose that are drawn alike at all rates."""
     small = small_file.load_small(study)
-    return small, small_runs.list_stated_runs(small_runs.load_definition(small), small)
+    runs = small_runs.list_stated_runs(small_runs.load_definition(small), small)
+    first = {each.id: each.rates[0] for each in small.statements if each.rates}
+    return small, [replace(run, rate=first[run.statement]) if run.rate is None else run for run in runs]
 
 
 def solve_offsets(statement: Statement, gain: float) -> dict[str, float]:

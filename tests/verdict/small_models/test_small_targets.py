@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,13 +17,17 @@ from scipy import stats
 
 from plumbline.core import frames as schemas
 from plumbline.core.errors import PlumblineError
+from plumbline.project import load as load_project
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.report import small_models, small_rates
 from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import Table
 from plumbline.specs import small_file, small_runs, study_config, study_parts
+from plumbline.specs.spec_changes import overlay
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import load_config
+from tests.forget_caches import forget
 from tests.studies.run_files import make_run, write_run
 from tests.verdict.small_models.small_worlds import draw, load
 
@@ -190,5 +195,33 @@ def test_the_page_has_a_kept_tables_verdicts_in_their_own_words(
     assert text.startswith("*seen at 0.8M* (+0.03, +0.0") and "below its target), *seen at 1.3M* (" in text
     assert small_models.describe_verdicts(gated, small, small_models.ROOT) == "not run"
     table.frame[table.frame["size"] == "0.8M"].to_csv(tmp_path / "small.csv", index=False)
-    with pytest.raises(PlumblineError, match=r"no row of .* at 1.3M"):
+    with pytest.raises(PlumblineError, match=r"small.csv: .* at 1.3M .*small.yaml"):
         small_models.list_verdicts(small, small_models.ROOT)
+    table.frame.to_csv(tmp_path / "small.csv", index=False)
+    for change in ({"target_gain": 0.04}, {"idea": "It is as wide."}, {"seeds": [101, 102]}):
+        edited = [msgspec.structs.replace(each, **change) if each is statement else each for each in small.statements]
+        with pytest.raises(PlumblineError, match=r"small.csv: upper_entropy_stays_high at .* another text"):
+            small_models.list_verdicts(msgspec.structs.replace(small, statements=edited), small_models.ROOT)
+
+
+@pytest.mark.parametrize("target", ["small", "small_gains", "small_pilot"])
+def test_a_changed_statement_makes_its_products_stale(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it changes no run."""
+    here, (small, _) = ("transfer", load("transfer"))
+    kind = "figure" if target == "small_gains" else "table"
+
+    def mark() -> str:
+        project = load_project(overlay(load_config(), {"preset": "evening", "studies": [here]}))
+        return project.fingerprints.product(here, kind, target)
+
+    before = mark()
+    assert mark() == before
+    changed = [msgspec.structs.replace(small.statements[0], target_gain=0.9), *small.statements[1:]]
+    monkeypatch.setattr(
+        small_file, "load_small", lambda study, root=None: msgspec.structs.replace(small, statements=changed)
+    )
+    forget(study_config)
+    try:
+        assert mark() != before
+    finally:
+        forget(study_config)

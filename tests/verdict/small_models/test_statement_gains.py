@@ -14,6 +14,7 @@ from plumbline.specs.small_runs import StatedRun
 from plumbline.stats.stated_tests import NOT_DECIDED, NOT_SEEN, REVERSED, SEEN
 from plumbline.verdict.small_models.statement_gains import (
     NOT_RUN,
+    OTHER_RATE,
     ContrastGain,
     compute_gains,
     join_verdicts,
@@ -213,3 +214,65 @@ def test_rates_are_chosen_by_loss_whatever_is_measured() -> None:
         frames.runs.loc[key, "validation_loss"] = 5 + abs(math.log2(run.rate or 1) - 1)
     runs = [run for run in world.runs if run.tuning and (run.size, run.arm) == ("base", "softpick")]
     assert choose_rate(runs, RunValues(frames)) == 2
+
+
+def test_nothing_is_tested_of_some_of_the_runs() -> None:
+    """A gain by the runs made first would tell whether seeds are worth adding; of them the noise alone is told."""
+    for name in (
+        "slowing_lowers_the_loss",
+        "gains_survive_tuning",
+        "a_higher_rate_trains",
+        "the_order_survives_tuning",
+    ):
+        study, statement = BY_ID[name]
+        world = World(study, statement, lambda run: 0.0, lambda run: "completed" if run.pilot else "missing")
+        for gains in judge(world).values():
+            assert join_verdicts(gains) == NOT_RUN
+            assert all(gain.tested is None and math.isnan(gain.power) for gain in gains)
+    study, statement = BY_ID["nor_keys_nor_values"]
+    world = World(study, statement, lambda run: 0.0, lambda run: "missing" if run.arm == "wv_identity" else "completed")
+    for gains in judge(world).values():
+        assert [gain.verdict for gain in gains] == [NOT_RUN] * 2 and all(gain.tested is None for gain in gains)
+
+
+def test_a_run_that_lacks_decides_for_all_contrasts() -> None:
+    """One contrast is reversed; of the other a run diverged, and the statement is of both."""
+    study, statement = BY_ID["nor_keys_nor_values"]
+    offsets, rng = {"baseline": 0.0, "wk_identity": 0.1, "wv_identity": 0.0}, np.random.default_rng(0)
+    lost = next(run.spec.key for run in load(study)[1] if run.arm == "wv_identity")
+    world = World(
+        study,
+        statement,
+        lambda run: offsets[run.arm] + rng.normal(0, 0.001),
+        lambda run: "diverged" if run.spec.key == lost else "completed",
+    )
+    shallow, deep = (judge(world)[size] for size in statement.sizes)
+    assert {gain.contrast: gain.verdict for gain in shallow} == {"key": REVERSED, "value": NOT_DECIDED}
+    assert join_verdicts(shallow) == NOT_DECIDED and join_verdicts(deep) == REVERSED
+
+
+@pytest.mark.parametrize("name", ["queries_are_not_needed_when_both_are_tuned", "the_order_survives_tuning"])
+@pytest.mark.parametrize("change", ["missing", "diverged", "lower elsewhere"])
+def test_a_rate_is_the_one_that_the_tuning_runs_choose(name: str, change: str) -> None:
+    """The file's is the first; a run is lost that chose it or did not, or another rate has a lower loss."""
+    study, statement = BY_ID[name]
+    assert statement.rates is not None
+    size, last = statement.sizes[0], statement.rates[-1]
+    whole = draw_sided(study, statement, "with")
+    frames = whole.load()
+    changed = statement.rates[0] if change == "diverged" else last
+    keys = [
+        run.spec.key
+        for run in whole.runs
+        if run.tuning and (run.size, run.arm, run.rate) == (size, "baseline", changed)
+    ]
+    if change == "lower elsewhere":
+        frames.runs.loc[keys, "validation_loss"] -= 0.01
+    else:
+        frames.runs.loc[keys[:1], ["outcome", "validation_loss"]] = [change, math.nan]
+    first, second = (
+        compute_gains(whole.small, statement, each, whole.runs, RunValues(frames)) for each in statement.sizes
+    )
+    assert join_verdicts(second) == SEEN
+    expected = (NOT_RUN, "missing") if change == "missing" else (NOT_DECIDED, OTHER_RATE)
+    assert (join_verdicts(first), first[0].word) == expected and set(keys) <= set(first[0].runs)

@@ -1,14 +1,14 @@
 """Tests a statement at a size by the runs that are there: each contrast's gain, and the verdict.
 
-A verdict is of all runs that were stated. While one is missing, or where one has no number, the statement is not judged
-by the others.
+A verdict is of all runs that were stated, those that choose rates among them. While one is missing nothing is tested by
+the others, so that no gain is known before all are made; where one has no number the statement is not decided.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,8 @@ Numbers = Mapping[str, Mapping[int, Value]]
 
 #: The word of a statement whose runs are not all there.
 NOT_RUN = "not run"
+#: Of a tuned statement whose runs are at other rates than those that its tuning runs choose.
+OTHER_RATE = "at a rate that tuning does not choose"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,11 +33,13 @@ class ContrastGain:
     """A contrast of a statement at a size.
 
     Attributes:
-        tested: its gain and test, by the seeds that have a number of all arms; None where they are too few.
+        tested: its gain and test, by the seeds that have a number of all arms; None where they are too few, and while
+            a run is missing.
         n: how many these are, of `stated` ones.
-        word: why there is no verdict: runs that are missing, diverged, or were not read; empty where all are there.
+        word: why there is no verdict: runs that are missing, diverged, were not read, or are at another rate; empty
+            where all are there.
         power: the chance of seeing the target with the spread of these runs; NaN where there is none.
-        runs: the keys of the runs behind it.
+        runs: the keys of the runs behind it, with those that choose its rates.
     """
 
     statement: Statement
@@ -69,9 +73,11 @@ class ContrastGain:
 
 
 def join_verdicts(gains: Sequence[ContrastGain]) -> str:
-    """The verdict of a statement at a size."""
+    """The verdict of a statement at a size: not decided where a contrast lacks a run, whatever the others say."""
     verdicts = [gain.verdict for gain in gains]
-    return NOT_RUN if NOT_RUN in verdicts else stated_tests.join_verdicts(verdicts)
+    if NOT_RUN in verdicts:
+        return NOT_RUN
+    return NOT_DECIDED if any(gain.word for gain in gains) else stated_tests.join_verdicts(verdicts)
 
 
 def compute_gains(
@@ -92,10 +98,29 @@ def compute_gains(
     """
     mine = [run for run in runs if run.statement == statement.id and run.size == size]
     if statement.test == "order" and not pilot:
-        return [_test_order(small, statement, size, mine, values)]
-    chosen = _choose_pilot(statement, mine, values) if pilot else [run for run in mine if not run.tuning]
-    numbers = _read(statement, chosen, values)
-    return [_test_contrast(statement, size, name, weights, numbers) for name, weights in statement.contrasts.items()]
+        gains = [_test_order(small, statement, size, mine, values)]
+    else:
+        chosen = _choose_pilot(statement, mine, values) if pilot else [run for run in mine if not run.tuning]
+        numbers = _read(statement, chosen, values)
+        every = statement.contrasts.items()
+        gains = [_test_contrast(statement, size, name, weights, numbers) for name, weights in every]
+    if not pilot:
+        word, tuning = _check_rates(statement, mine, values), [run.spec.key for run in mine if run.tuning]
+        word = MISSING if any(gain.word == MISSING for gain in gains) else word
+        gains = [
+            replace(gain, word=_choose_word({gain.word, word}), runs=tuple(dict.fromkeys([*gain.runs, *tuning])))
+            for gain in gains
+        ]
+    return [replace(gain, tested=None, power=math.nan) if gain.word == MISSING else gain for gain in gains]
+
+
+def _check_rates(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> str:
+    """What is wrong with the rates: a run that chooses one is missing, or what these choose is not what was run."""
+    tuning = [run for run in runs if run.tuning]
+    if any(values.is_missing(run.spec.key) for run in tuning):
+        return MISSING
+    chosen = {arm: choose_rate([run for run in tuning if run.arm == arm], values) for arm in statement.arms}
+    return OTHER_RATE if any(run.rate != chosen[run.arm] for run in runs if tuning and not run.tuning) else ""
 
 
 def _choose_pilot(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> list[StatedRun]:
@@ -152,7 +177,7 @@ def _test_contrast(
         tested=tested,
         n=n,
         stated=len(seeds),
-        word=_join_words(read),
+        word=_choose_word({value.word for value in read}),
         power=power,
         runs=tuple(dict.fromkeys(key for value in read for key in value.runs)),
     )
@@ -187,7 +212,7 @@ def _test_order(
         tested=tested,
         n=counts[1],
         stated=n[1],
-        word=_join_words(read),
+        word=_choose_word({value.word for value in read}),
         power=stated_power.simulate_order_test(
             statement.target_gain, statement.spread, sigma, n, methods=len(statement.contrasts), level=level
         ),
@@ -204,7 +229,6 @@ def _simulate(statement: Statement, tested: TestedGain, weights: tuple[float, ..
     return stated_power.simulate_t_test(gain, tested.sigma, n, weights, arms=arms, level=level)
 
 
-def _join_words(values: Sequence[Value]) -> str:
-    """Why there is no verdict: the first of these that holds of a value."""
-    words = {value.word for value in values}
-    return next((word for word in (MISSING, NOT_READ, DIVERGED) if word in words), "" if values else MISSING)
+def _choose_word(words: Set[str]) -> str:
+    """Why there is no verdict: the first of these that holds; none of no value at all is one that is missing."""
+    return next((word for word in (MISSING, NOT_READ, OTHER_RATE, DIVERGED) if word in words), "" if words else MISSING)

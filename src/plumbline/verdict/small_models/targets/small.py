@@ -22,9 +22,10 @@ NOTES = (
     "A contrast is the first of these that holds: seen (p at most the level), reversed (that of the opposite is), not "
     "seen (high lies below the target), not decided. A statement with several contrasts is seen if all are, else the "
     "first of reversed, not seen and not decided that one of them is.",
-    "not run: a run is missing, and the others are not judged alone. A run that diverged, or of which the number was "
-    "not read, leaves a statement not decided; what its other seeds gained is shown. Where the best rate or the "
-    "largest that trains is asked for, a rate at which a run diverges is neither.",
+    "not run: a run is missing, one that chooses a rate among them, and the others' gain is not shown. A run that "
+    "diverged, or of which the number was not read, leaves a statement not decided, whatever its other contrasts; what "
+    "the other seeds gained is shown. So do runs at another rate than the tuning runs choose. Where the best rate or "
+    "the largest that trains is asked for, a rate at which a run diverges is neither.",
     "Nothing here is evidence about a model of the paper's size.",
 )
 
@@ -50,6 +51,7 @@ COLUMNS = [
     number_column("df", "df", "d", readable=False),
     number_column("power", "power at the target", ".2f"),
     number_column("seeds_stated", "seeds stated", "d", readable=False),
+    Column(name="statement_digest", header="statement's digest", kind="fact", readable=False),
     *FACTS,
 ]
 
@@ -107,6 +109,7 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
         "df": number("df"),
         "power": number_cell(gain.power, word, keys),
         "seeds_stated": Cell(gain.stated),
+        "statement_digest": Cell(statement.digest),
         **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),
     }

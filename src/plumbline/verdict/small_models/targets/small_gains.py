@@ -27,8 +27,6 @@ LINEAR = 2.0
 COLOURS = {SEEN: GREEN, REVERSED: RED, NOT_SEEN: ORANGE, NOT_DECIDED: GREY}
 #: The marks of the sizes, in their order.
 MARKS = ("o", "D", "s", "^")
-#: Letters of a row's label.
-LETTERS = 44
 
 
 @with_house_style
@@ -84,16 +82,16 @@ def _draw(axes: Axes, drawn: pd.DataFrame, sizes: list[str]) -> None:
         axes.scatter(row["drawn_gain"], place, marker=mark, s=20, facecolor="white", edgecolor=colour, zorder=4)
     for at, style in ((0.0, "-"), (1.0, "--")):
         axes.axvline(at, color=BLUE, linewidth=0.9, linestyle=style)
-    texts = [f"{row['row'][:LETTERS]}, {row['label']}" for row in drawn.to_dict("records")]
+    texts = [f"{row['row']}, {row['label']}" for row in drawn.to_dict("records")]
     axes.set_yticks(y, texts, fontsize=figure_style.SMALL)
     axes.set_ylim(-max(len(drawn), 8) + 0.3, 0.7)
     axes.set_xscale("symlog", linthresh=LINEAR)
-    axes.set_xticks([-10, -2, -1, 0, 1, 2, 10])
+    axes.set_xticks([-100, -10, -2, -1, 0, 1, 2, 10, 100])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
     edge = 1.2 * max(LINEAR, *drawn["drawn_low"].abs(), *drawn["drawn_high"].abs(), LINEAR)
     axes.set_xlim(-edge, edge)
-    axes.set_xlabel(f"gain with one-sided bounds: 0 must be exceeded, 1 is the target (log beyond ±{LINEAR:g})")
+    axes.set_xlabel(f"gain with one-sided bounds: minimum at 0, target at 1 (log beyond ±{LINEAR:g})")
     for word, colour in COLOURS.items():
         axes.plot([], [], color=colour, label=word)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(COLOURS), columnspacing=1, fontsize=7)

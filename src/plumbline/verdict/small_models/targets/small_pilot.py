@@ -22,8 +22,9 @@ NOTES = (
     "σ is of a run, pooled over a statement's arms (test t), or of a seed's own gain (paired_t), over the first three "
     "seeds; of a tuned statement over those that choose the rate, at the rate of the lowest loss. Gains are not shown: "
     "seeds are added by the noise alone.",
-    "Power is that of the stated seeds at the stated target, and in low and high by the ends of σ's 90 % interval. "
-    "seeds needed: the fewest that give 80 % by σ.",
+    "Power is that of the stated seeds at the stated target, of one contrast, and in low and high by the ends of σ's "
+    "90 % interval. seeds needed: the fewest that give 80 % by σ itself, as the rule has it, not by its upper end: the "
+    "true power is often less (low).",
 )
 
 COLUMNS = [
