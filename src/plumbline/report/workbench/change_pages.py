@@ -64,7 +64,7 @@ def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns(), na
     Markdown's own may not be the only one.
     """
     name = name or path.stem
-    markdown = path.read_text(encoding="utf-8")
+    markdown = path.read_text(encoding="utf-8", errors="replace")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     if runs.grid:  # which has the same and more
         markdown = re.sub(r"^## Runs$.*?(?=^## |\Z)", "", markdown, flags=re.MULTILINE | re.DOTALL)

@@ -8,7 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.files import sha256_text
 from plumbline.report.workbench.change_pages import WORDS
 from plumbline.stats.pooling import SigmaEstimate, pool_spreads
 from plumbline.verdict import ledger as ledgers
@@ -19,6 +20,9 @@ from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page
 from plumbline.verdict.screen.screen_runs import FRESH
 
+#: Letters of a name that pages show.
+LONGEST = 120
+
 
 @dataclass(frozen=True, kw_only=True)
 class TriedChange:
@@ -26,7 +30,7 @@ class TriedChange:
 
     Attributes:
         path: the page as Markdown; its numbers and its picture lie next to it.
-        title: as the person wrote it.
+        title: as the person wrote it, as far as pages show it (`write_name`).
         kind: "try", "claim", "screen" or "budgets".
         runs: of the change itself; `baseline_runs`: those beside them.
         value: the mean that counts: of the fresh runs where there are any; None of what has none.
@@ -94,20 +98,28 @@ def gather_changes(ledger: Path, pages: Path) -> tuple[list[TriedChange], list[s
         PlumblineError: the ledger is not as it was written.
     """
     changes, unreadable = list[TriedChange](), list[str]()
-    entries = [entry for entry in ledgers.read(ledger).entries if entry.verdict]
+    entries = [entry for entry in ledgers.read_unchanged(ledger)[0].entries if entry.verdict] if ledger.exists() else []
     kinds = {entry.page_name: entry.kind for entry in entries}
     names = reversed(dict.fromkeys(entry.page_name for entry in reversed(entries)))
     for name in names:
         path = pages / f"{name}.md"
         numbers = path.with_suffix(".json")
-        if not numbers.exists():
-            unreadable.append(f"{numbers} is not there; plumbline log has its sentence")
+        if missing := [str(file) for file in (path, numbers) if not file.is_file()]:
+            unreadable.append(f"{' and '.join(missing)}: not there; plumbline log has its sentence")
             continue
         try:
             changes.append(_READERS.get(kinds[name], _read_try)(path))
         except (PlumblineError, KeyError, TypeError, ValueError) as error:
             unreadable.append(str(error) if isinstance(error, PlumblineError) else f"{numbers}: {error!r}")
     return changes, unreadable
+
+
+def write_name(text: str) -> str:
+    """Write what a person called a change as pages show it: in one line of letters that are seen, not too long for a
+    table, and different from every other name.
+    """
+    line = " ".join(visible(text).split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}... ({sha256_text(text)[:6]})"
 
 
 def pool_noise(changes: Iterable[TriedChange]) -> SigmaEstimate:
@@ -129,7 +141,7 @@ def _read_try(path: Path) -> TriedChange:
     finite = {name: _finite(getattr(estimate, name, None)) for name in ("median", "low", "high")}
     return TriedChange(
         path=path,
-        title=terms.candidate,
+        title=write_name(terms.candidate),
         kind="claim" if terms.claim else "try",
         verdict=decision.verdict,
         at=decision.at,
@@ -138,7 +150,7 @@ def _read_try(path: Path) -> TriedChange:
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
         runs=tuple(run for run in every if run.arm != BASELINE),
-        baseline=terms.baseline,
+        baseline=write_name(terms.baseline),
         baseline_runs=tuple(run for run in every if run.arm == BASELINE),
         value=fmean(counted) if counted else None,
         counted_runs=len(counted),
@@ -165,7 +177,7 @@ def _read_budgets(path: Path) -> TriedChange:
     terms, every = decision.terms, [run for each in decision.at_budgets for run in each.runs]
     return TriedChange(
         path=path,
-        title=terms.candidate,
+        title=write_name(terms.candidate),
         kind="budgets",
         verdict=decision.verdict,
         at=decision.at,
@@ -174,7 +186,7 @@ def _read_budgets(path: Path) -> TriedChange:
         higher=terms.higher,
         series=(terms.trainer, terms.metric, *terms.budgets),
         runs=tuple(run for run in every if run.arm != BASELINE),
-        baseline=terms.baseline,
+        baseline=write_name(terms.baseline),
         baseline_runs=tuple(run for run in every if run.arm == BASELINE),
     )
 
@@ -202,7 +214,7 @@ def _read_screen(path: Path) -> TriedChange:
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
         runs=(*of_design, *of_set),
-        baseline=terms.baseline,
+        baseline=write_name(terms.baseline),
         baseline_runs=tuple(of_baseline),
         value=fmean(values) if values else None,
         counted_runs=len(values),

@@ -57,7 +57,7 @@ def watch(root: Path, out: Path) -> None:
     """Write the pages again whenever a run, a decision or a page was added, until it is interrupted."""
     folder, last = Folder(root), None
     while True:
-        paths = [path for path in (folder.own / "runs.jsonl", folder.ledger, folder.pages) if path.exists()]
+        paths = [path for path in (folder.bank_file, folder.ledger, folder.pages) if path.exists()]
         state = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
         if state != last:
             try:
