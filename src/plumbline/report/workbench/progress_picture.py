@@ -33,7 +33,8 @@ _MARKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Changes beside one baseline: from the first one, or the one after a keep, up to the next keep.
+    """Changes beside one baseline: from the first one, or the one after a keep, up to the next keep or the last one
+    before another baseline.
 
     Attributes:
         first, last: places among all changes, from 1.
@@ -81,9 +82,15 @@ class TriesOverTime:
     @cached_property
     def stretches(self) -> list[Stretch]:
         """The stretches, one after the other."""
-        keeps = [place for place, each in enumerate(self.changes, start=1) if each.moves_baseline]
+        ends, beside = list[int](), set[str]()
+        for place, each in enumerate(self.changes, start=1):
+            own = {run.run_id for run in each.baseline_runs} if each.kind == "try" else set()
+            if own and beside and not own & beside and place - 1 not in ends:
+                ends.append(place - 1)  # a baseline that was chosen, or of another machine
+            beside = own or beside
+            ends += [place] if each.moves_baseline else []
         stretches = []
-        for first, last in zip([1, *(place + 1 for place in keeps)], [*keeps, len(self.changes)]):
+        for first, last in zip([1, *(place + 1 for place in ends)], [*ends, len(self.changes)]):
             if first <= last:
                 part = list(enumerate(self.changes, start=1))[first - 1 : last]
                 stretches.append(

@@ -123,13 +123,23 @@ def write_name(text: str) -> str:
 
 
 def pool_noise(changes: Iterable[TriedChange]) -> SigmaEstimate:
-    """Pool the spread of a run over all arms of changes of one series, each run once."""
+    """Pool the spread of a run over all arms of changes of one series, each run once.
+
+    An arm is known by its runs, for two may have one name: every set of changes of a screen is an arm, and what was
+    kept is the same arm as the baseline that it became.
+    """
     arms: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
+    owners: dict[str, str] = {}
     for change in changes:
-        for arm, runs in ((change.title, change.runs), (change.baseline, change.baseline_runs)):
+        by_name: dict[str, list[ArmRun]] = {}
+        for run in (*change.runs, *change.baseline_runs):
+            by_name.setdefault(run.arm, []).append(run)
+        for name, runs in by_name.items():
+            owner = next((owners[run.run_id] for run in runs if run.run_id in owners), f"{change.name}: {name}")
             for run in runs:
+                owners[run.run_id] = owner
                 if run.has_value and run.value is not None:
-                    arms.setdefault((arm, run.fingerprint), {})[run.run_id, run.seed] = run.value
+                    arms.setdefault((owner, run.fingerprint), {})[run.run_id, run.seed] = run.value
     return pool_spreads(list(values.values()) for values in arms.values() if len(values) > 1)
 
 
