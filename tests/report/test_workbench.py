@@ -20,10 +20,11 @@ from plumbline.operate.experiments import setup_trainer
 from plumbline.report import __main__ as report
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.workbench import write_workbench
+from plumbline.report.workbench.change_pages import shorten_names, write_name
 from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
 from plumbline.report.workbench.progress_picture import TriesOverTime
 from plumbline.report.workbench.study_runs import gather_study_runs
-from plumbline.report.workbench.tried_changes import TriedChange, write_name
+from plumbline.report.workbench.tried_changes import TriedChange
 from plumbline.report.workbench.workbench_pages import Workbench
 from plumbline.specs.yaml_files import ROOT
 from plumbline.verdict.decision.experiment import ArmRun
@@ -311,6 +312,9 @@ def test_a_name_is_short_seen_and_no_others() -> None:
     long = [write_name("x" * 5000 + end) for end in "ab"]
     assert len(set(long)) == 2 and max(map(len, long)) < 140
     assert write_name("a\tb\n\u202ec") == "a b \\u202ec"
+    assert (
+        shorten_names(f"`{'x' * 5000}a` and short: kept.", "x" * 5000 + "a", "short") == f"`{long[0]}` and short: kept."
+    )
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.01])

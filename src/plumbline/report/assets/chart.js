@@ -25,6 +25,8 @@ const Chart = (() => {
 
   const finite = (values) => values.filter((value) => value !== null && value !== undefined);
 
+  const cut = (name) => name.length > 28 ? `${name.slice(0, 27)}…` : name;
+
   function nice(step) {
     const power = 10 ** Math.floor(Math.log10(step));
     return power * [1, 2, 5, 10].reduce((best, times) =>
@@ -90,7 +92,7 @@ const Chart = (() => {
     const band = { ...chart.band };
     for (const key of ["low", "mean", "high"]) band[key] = less(chart.band, key);
     const lines = chart.lines.map((line) => ({ ...line, values: less(line, "values") }));
-    return { ...chart, band, lines, y: `${chart.y} less the mean of ${chart.band.name}` };
+    return { ...chart, band, lines, y: `${chart.y} less the mean of ${cut(chart.band.name)}` };
   }
 
   // A picture that says what it has under the pointer. chart: title, x, y, note, band, lines; lines have a class of

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.report.workbench.change_pages import write_name
 from plumbline.report.workbench.made_run import MadeRun, find_uses
 from plumbline.report.workbench.printed_curves import read_curves
-from plumbline.report.workbench.tried_changes import TriedChange, write_name
+from plumbline.report.workbench.tried_changes import TriedChange
 from plumbline.verdict.decision.bank import BankedRun, read_runs
 from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer.folder import Folder

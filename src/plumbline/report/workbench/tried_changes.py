@@ -8,9 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.files import sha256_text
-from plumbline.report.workbench.change_pages import WORDS
+from plumbline.core.errors import PlumblineError
+from plumbline.report.workbench.change_pages import WORDS, shorten_names, write_name
 from plumbline.stats.pooling import SigmaEstimate, pool_spreads
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import budget_page
@@ -19,9 +18,6 @@ from plumbline.verdict.ledger import BUDGETS, SCREEN
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page
 from plumbline.verdict.screen.screen_runs import FRESH
-
-#: Letters of a name that pages show.
-LONGEST = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +110,6 @@ def gather_changes(ledger: Path, pages: Path) -> tuple[list[TriedChange], list[s
     return changes, unreadable
 
 
-def write_name(text: str) -> str:
-    """Write what a person called a change as pages show it: in one line of letters that are seen, not too long for a
-    table, and different from every other name.
-    """
-    line = " ".join(visible(text).split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}... ({sha256_text(text)[:6]})"
-
-
 def pool_noise(changes: Iterable[TriedChange]) -> SigmaEstimate:
     """Pool the spread of a run over all arms of changes of one series, each run once.
 
@@ -155,7 +143,7 @@ def _read_try(path: Path) -> TriedChange:
         kind="claim" if terms.claim else "try",
         verdict=decision.verdict,
         at=decision.at,
-        sentence=decision.sentence,
+        sentence=shorten_names(decision.sentence, terms.candidate, terms.baseline),
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
@@ -191,7 +179,7 @@ def _read_budgets(path: Path) -> TriedChange:
         kind="budgets",
         verdict=decision.verdict,
         at=decision.at,
-        sentence=decision.sentence,
+        sentence=shorten_names(decision.sentence, terms.candidate, terms.baseline),
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, *terms.budgets),
@@ -219,7 +207,7 @@ def _read_screen(path: Path) -> TriedChange:
         kind="screen",
         verdict=decision.verdict,
         at=decision.at,
-        sentence=decision.sentence,
+        sentence=shorten_names(decision.sentence, terms.candidate, terms.baseline),
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
