@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from tests.kept_verdicts.carry_out import Show, VerdictInput, words_of_page
@@ -54,11 +53,10 @@ def _stand_ins(gains: Mapping[str, float | None]) -> dict[str, object]:
 
 def _report(folder: Path) -> str:
     """The text of the report's pages; the whole report takes seconds."""
-    from plumbline.report import verdict_pages
+    from plumbline.report.workbench.change_pages import build_change_pages, sort_pages
 
-    paths = SimpleNamespace(results=str(folder / "results/demo"))
     parts = []
-    for page in verdict_pages.sort_verdict_pages(SimpleNamespace(project=SimpleNamespace(paths=paths))):  # type: ignore[arg-type]
+    for page in sort_pages(build_change_pages(folder / "results/demo", {})):
         facts = {key: page.content[key] for key in ("title", "word", "kind", "says")}
         parts += [page.path, *(f"{key}: {value}" for key, value in facts.items()), words_of_page(page.content["body"])]
     return "\n".join(parts)
