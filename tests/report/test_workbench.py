@@ -308,6 +308,15 @@ def test_an_arm_is_its_runs_and_a_stretch_its_baseline(tmp_path: Path) -> None:
     ]
 
 
+def test_where_nothing_has_a_value_the_picture_has_no_numbers() -> None:
+    change = TriedChange(
+        path=Path("a.md"), title="a", kind="try", verdict=Outcome.CRASHED, at="", sentence="", metric="loss",
+        higher=False, series=("a",),
+    )  # fmt: skip
+    drawn = TriesOverTime([change, change], ["x"] * 2).lay_out()
+    assert drawn["ticks"] == [] and [mark["kind"] for mark in drawn["marks"]] == ["crashed"] * 2
+
+
 def test_a_name_is_short_seen_and_no_others() -> None:
     long = [write_name("x" * 5000 + end) for end in "ab"]
     assert len(set(long)) == 2 and max(map(len, long)) < 140

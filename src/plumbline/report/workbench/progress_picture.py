@@ -168,6 +168,7 @@ class TriesOverTime:
         def y(value: float) -> float:
             return round(BOTTOM - axis.share(value) * (BOTTOM - TOP), 1)
 
+        known = any(value is not None for value in (*self.levels, *(each.value for each in self.changes)))
         marks, names, end = [], 0, len(self.changes) + 0.5
         for place, (change, page) in enumerate(zip(self.changes, self.pages), start=1):
             marks.append(self._mark(change, page, x(place), axis, y))
@@ -184,7 +185,7 @@ class TriesOverTime:
             "y_label": f"{self.changes[0].metric}, mean of a try's runs ({'higher' if self.sign > 0 else 'lower'} is "
             "better)",
             "x_label": "tries, in their order",
-            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks if TOP <= y(tick) <= BOTTOM],
+            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks if known and TOP <= y(tick) <= BOTTOM],
             "places": [(x(each), each) for each in range(1, len(self.changes) + 1) if each == 1 or each % every == 0],
             "band": "".join(_draw_band(band, x, y) for band in self.bands),
             "kept": _draw_steps(
