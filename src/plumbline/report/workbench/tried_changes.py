@@ -207,7 +207,7 @@ def _read_screen(path: Path) -> TriedChange:
         kind="screen",
         verdict=decision.verdict,
         at=decision.at,
-        sentence=shorten_names(decision.sentence, terms.candidate, terms.baseline),
+        sentence=shorten_names(decision.sentence, terms.baseline),
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
