@@ -205,13 +205,17 @@ def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert smoke.fingerprints.report() != before
 
 
-def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "thesis.tex").write_text("mine")
+@pytest.mark.parametrize("names", [["thesis.tex"], ["index.html", "report.css", "report.js"]])
+def test_a_folder_that_is_no_report_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    for name in names:
+        (tmp_path / name).write_text("mine")
     for name, text in (("index", "holds something else, and would be replaced"), ("page", r"name FOLDER/index\.html")):
         monkeypatch.setattr(sys, "argv", ["report", "--preset", "smoke", "--out", str(tmp_path / f"{name}.html")])
         with pytest.raises(PlumblineError, match=text):
             verb.main()
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(names, "mine")
 
 
 def test_a_run_that_two_studies_score_shows_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -325,6 +326,27 @@ def test_a_report_while_another_replaces_it(tmp_path: Path, monkeypatch: pytest.
             report_site.replace_folder(new, folder)
     assert (folder / "index.html").read_text() == "report" and (new / "index.html").read_text() == "made"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]
+
+
+def test_two_first_reports_at_once_leave_one(tmp_path: Path) -> None:
+    out = tmp_path / "report/index.html"
+
+    def write(folder: Path) -> int:
+        folder.mkdir()
+        (folder / "index.html").write_text("whole")
+        return 1
+
+    def meet(first: Path, other: Path) -> None:
+        """Another process is first, between the look and the rename."""
+        if not other.exists():
+            write(other)
+        rename(first, other)
+
+    rename = os.rename
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_site.os, "replace", meet)
+        assert report_site.replace_report(out, write) == 1
+    assert out.read_text() == "whole" and [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
 def test_changed_files_are_named_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +20,7 @@ from plumbline.operate.experiments import setup_trainer
 from plumbline.report import __main__ as report
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.workbench import write_workbench
+from plumbline.report.workbench.change_pages import shorten_names, write_name
 from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
 from plumbline.report.workbench.progress_picture import TriesOverTime
 from plumbline.report.workbench.study_runs import gather_study_runs
@@ -46,7 +49,7 @@ for step in range(0, 50, 5):
 print(f"val_loss: {value:.6f}")
 """
 #: What is tried, as a person of bad will writes it; also the folder's name.
-HOSTILE = '</script><script>alert(1)</script><b> "it\'s" & =1+1'
+HOSTILE = '</script><script>alert(1)</script><b> "it\'s" & =1+1 \u202e' + 300 * "x"
 FOLDER = "own <i>&"
 
 
@@ -138,17 +141,43 @@ def test_names_are_escaped_and_pages_forbid_foreign_scripts(read: dict[str, Read
         assert {script and script.rpartition("/")[2] for script in page.scripts} <= {"report.js", "chart.js", None}
         inline = re.findall(r"<script(?![^>]*\bsrc=)([^>]*)>", page.text)
         assert all('type="application/json"' in attributes for attributes in inline), name
-        assert "<b>" not in page.text and "<i>" not in page.text and "alert(1)</script>" not in page.text, name
+        assert (
+            "\u202e" not in page.text
+            and "<b>" not in page.text
+            and "<i>" not in page.text
+            and "alert(1)</script>" not in page.text
+        ), name
     assert "&lt;i&gt;&amp;" in read["index.html"].text and any("alert(3)" in page.text for page in read.values())
 
 
-def test_an_unreadable_page_is_named_and_others_are_there(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", [".json", ".md"])
+def test_an_unreadable_page_is_named_and_others_are_there(folder: Path, tmp_path: Path, what: str) -> None:
     own = shutil.copytree(folder, tmp_path / "own")
-    (numbers,) = own.glob(".plumbline/pages/worse*.json")
-    numbers.write_text("half a fi")
+    (file,) = own.glob(f".plumbline/pages/worse*{what}")
+    file.unlink()
+    if what == ".json":
+        file.write_text("half a fi")
     write_workbench.write_workbench(own, tmp_path / "bench/index.html")
     first = (tmp_path / "bench/index.html").read_text()
-    assert numbers.name in first and "broken" in first and first.count('class="try') == 2
+    assert file.name in first and "broken" in first and first.count('class="try') == 2
+
+
+def test_who_looks_changes_nothing_and_what_a_run_left_may_be_broken(folder: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(folder, tmp_path / "own")
+    for name in ("decisions.jsonl", "runs.jsonl"):
+        with open(own / ".plumbline" / name, "ab") as log:
+            log.write(b'{"half a li')
+    results = sorted(own.glob(".plumbline/runs/*.result.json"))[:2]
+    results[0].write_text("{}")
+    results[1].unlink()
+    results[1].mkdir()
+    next(own.glob(".plumbline/pages/worse*.md")).write_bytes(b"# \xff\n\nno text")
+    before = {path: path.stat().st_mtime_ns for path in own.rglob("*")}
+    write_workbench.write_workbench(own, tmp_path / "bench/index.html")
+    assert {path: path.stat().st_mtime_ns for path in own.rglob("*")} == before
+    for result in results:
+        run = result.name.partition(".")[0]
+        assert result.name in (tmp_path / f"bench/runs/{run}.html").read_text()
 
 
 def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) -> None:
@@ -225,6 +254,8 @@ def test_the_wheel_alone_shows_a_folder(folder: Path, tmp_path: Path) -> None:
         ("{'loss': 2.3, 'epoch': 0.1}\n{'loss': 2.2, 'epoch': 0.2}\n{'loss': 2.1, 'epoch': 0.3}", {"loss": 3}),
         ("loss 2.5\nloss 2.25\nloss 2.125", {"loss": 3}),
         ("val_loss: 2.3\nval_loss: nan\nloss: 1e999", {}),
+        (f"step {'9' * 400} loss: 2.5\nstep 1 loss: 2.2\nstep 2 loss: 2.1\nstep 3 loss: 1.5", {"loss": 3}),
+        ("loss 1.5e308\nloss -1.5e308\nloss 2.5\nloss 2.25\nloss 2.125", {"loss": 3}),
     ],
 )  # fmt: skip
 def test_curves_are_read_from_what_is_printed(tmp_path: Path, text: str, names: dict[str, int]) -> None:
@@ -234,6 +265,12 @@ def test_curves_are_read_from_what_is_printed(tmp_path: Path, text: str, names: 
     assert {name: len(points) for name, points in curves.items()} == names
     assert list(curves) == list(names), "what is held out comes first"
     assert all(sorted(step for step, _ in points) == [step for step, _ in points] for points in curves.values())
+    assert all(math.isfinite(step) for points in curves.values() for step, _ in points)
+
+
+def test_a_pipe_in_place_of_a_log_is_no_curve(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "seed-1.log")
+    assert read_curves(tmp_path / "seed-1.log") == {}
 
 
 def test_a_long_curve_keeps_its_mean_and_a_span_its_grid() -> None:
@@ -242,6 +279,51 @@ def test_a_long_curve_keeps_its_mean_and_a_span_its_grid() -> None:
     assert len(short) <= POINTS and short[-1][0] == 999 and {value for _, value in short[:-1]} <= {8 / 17, 9 / 17}
     spans = span_curves([[(0.0, 1.0), (1.0, 2.0)], [(0.0, 3.0), (1.0, 2.0)], [(5.0, 9.0)]])
     assert spans == [(0.0, 1.0, 2.0, 3.0), (1.0, 2.0, 2.0, 2.0)]
+
+
+def test_an_arm_is_its_runs_and_a_stretch_its_baseline(tmp_path: Path) -> None:
+    def make(title: str, *arms: tuple[str, str, float], bank: str = "b", kind: str = "try") -> TriedChange:
+        def run(arm: str, key: str, value: float) -> list[ArmRun]:
+            return [ArmRun(arm=arm, seed=n, value=value + n / 100, run_id=f"{key}{n}") for n in range(3)]
+
+        runs = [each for arm in arms for each in run(*arm)]
+        beside = run("baseline", bank, {"b": 2.0, "c": 3.0}[bank])
+        return TriedChange(
+            path=tmp_path / f"{title}-{arms[0][1]}.md", title=title, kind=kind, verdict=Outcome.DISCARD, at="",
+            sentence="", metric="loss", higher=False, series=("a",), runs=tuple(runs), baseline="baseline",
+            baseline_runs=tuple(beside), value=2.0, counted_runs=3, is_in_folder=True,
+        )  # fmt: skip
+
+    tried = [
+        make("lr", ("lr", "k", 2.5)),
+        make("lr", ("lr", "l", 9.5)),  # another change of the same name
+        make("screen of 2 ideas", ("one", "m", 1.0), ("one + two", "n", 5.0), kind="screen"),
+        make("last", ("last", "o", 2.5), bank="c"),
+    ]
+    tries = TriesOverTime(tried, ["x"] * 4)
+    assert tries.sigma == pytest.approx(0.01)
+    assert [(each.first, each.last, round(each.baseline or 0, 2)) for each in tries.stretches] == [
+        (1, 3, 2.01),
+        (4, 4, 3.01),
+    ]
+
+
+def test_where_nothing_has_a_value_the_picture_has_no_numbers() -> None:
+    change = TriedChange(
+        path=Path("a.md"), title="a", kind="try", verdict=Outcome.CRASHED, at="", sentence="", metric="loss",
+        higher=False, series=("a",),
+    )  # fmt: skip
+    drawn = TriesOverTime([change, change], ["x"] * 2).lay_out()
+    assert drawn["ticks"] == [] and [mark["kind"] for mark in drawn["marks"]] == ["crashed"] * 2
+
+
+def test_a_name_is_short_seen_and_no_others() -> None:
+    long = [write_name("x" * 5000 + end) for end in "ab"]
+    assert len(set(long)) == 2 and max(map(len, long)) < 140
+    assert write_name("a\tb\n\u202ec") == "a b \\u202ec"
+    assert (
+        shorten_names(f"`{'x' * 5000}a` and short: kept.", "x" * 5000 + "a", "short") == f"`{long[0]}` and short: kept."
+    )
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.01])

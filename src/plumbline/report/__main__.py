@@ -17,6 +17,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.project import load, packed_bundle
+from plumbline.report.report_site import is_report
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
 from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
 from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
@@ -113,7 +114,7 @@ def _require_own_folder(out: Path) -> None:
     if out.name != "index.html":
         raise PlumblineError(f"--out {out}: the first page of a report is index.html; name FOLDER/index.html")
     folder = out.parent
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "report.js").exists():
+    if folder.is_dir() and any(folder.iterdir()) and not is_report(folder):
         raise PlumblineError(f"--out {out}: {folder} holds something else, and would be replaced; name another folder")
 
 

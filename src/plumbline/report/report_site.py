@@ -4,6 +4,7 @@ in whole.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -17,11 +18,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from plumbline.core import temporary_files
+from plumbline.core.errors import visible
 from plumbline.core.files import name_in_errors, swap_paths
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import PresetWarning, ReportPage
 from plumbline.report.page_table import BADGES
 
+#: What every page says of itself at its foot.
+SIGNATURE = "Made by <code>plumbline report</code>"
 #: Files next to the pages, as they are.
 ASSETS = ("report.css", "report.js", "chart.js", "compare.js")
 
@@ -66,7 +70,7 @@ class ReportSite:
         path = self.folder / page.path
         path.parent.mkdir(parents=True, exist_ok=True)
         with name_in_errors(path):
-            path.write_text(self.environment.get_template(page.template).render(content), encoding="utf-8")
+            path.write_text(visible(self.environment.get_template(page.template).render(content)), encoding="utf-8")
         for source, name in page.files.items():
             target = self.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +81,16 @@ class ReportSite:
         for name in ASSETS:
             asset = resources.files("plumbline.report").joinpath("assets", name)
             (self.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def is_report(folder: Path) -> bool:
+    """Whether a folder is a report's, which may be replaced as a whole."""
+    names = {path.name for path in folder.iterdir()}
+    try:
+        signed = SIGNATURE in (folder / "index.html").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # Snakemake removes the first page when its job begins
+        signed = "index.html" not in names
+    return signed and names >= {"report.css", "report.js"}
 
 
 def replace_report(out: Path, write: Callable[[Path], int]) -> int:
@@ -100,8 +114,13 @@ def replace_folder(new_folder: Path, folder: Path) -> None:
     report; elsewhere (NFS) there is none between two renames, and an old one comes back if the second fails.
     """
     if not folder.exists():
-        os.replace(new_folder, folder)
-    elif not swap_paths(new_folder, folder):
+        try:
+            os.replace(new_folder, folder)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # another process has put its report there meanwhile
+                raise
+    if not swap_paths(new_folder, folder):
         gone = temporary_files.choose_path(folder)
         os.replace(folder, gone)
         try:

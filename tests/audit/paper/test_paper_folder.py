@@ -178,8 +178,13 @@ It falls from 26.6 to 24.8, an 8.6\% reduction.
     code = audit("--from", tmp_path / "paper.tex", tmp_path / "review").returncode
     page = (tmp_path / "review/audit/audit.html").read_text(encoding="utf-8")
     assert code == 10 and "<b>.<" not in page and "<td><b>63.4</b></td>" in page
-    (cell,) = re.findall(r'<td id="\w+" class="contradicts" title="([^"]*)">55.8</td>', page)
-    assert "4 of 5 agree" in cell
+    ((cell, why, said),) = re.findall(
+        r'<td id="(\w+)" class="contradicts" title="([^"]*)"><a href="#([\w-]+)">55.8</a></td>', page
+    )
+    assert "4 of 5 agree" in why and f'<a href="#{cell}">' in page.partition(f'<li id="{said}">')[2].splitlines()[0]
+    assert len(re.findall(r"<(?:script|img|link)\b", page)) == 0
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
     assert "recomputed 54.8 (54.75 to 54.85)" in page
     assert "paper.tex:7: Gated &amp; 61.9 &amp; 42.2" in page and "In the text" in page
     result = audit_folder(tmp_path / "review")
@@ -210,7 +215,7 @@ Tied & 60.5 & 39.4 & 57.2 & 52.4 \\
     page = (tmp_path / "review/audit/audit.html").read_text(encoding="utf-8")
     assert page.count("Knowledge</th>") == 1 and "<th>A</th><th>B</th><th>C</th><th>Avg.</th>" in page
     assert "<i>Larger &lt;i&gt;models</i></td></tr>\n<tr><td>Deep" in page
-    (anchor,) = re.findall(r'<td id="(\w+)" class="contradicts"[^>]*>55.8</td>', page)
+    (anchor,) = re.findall(r'<td id="(\w+)" class="contradicts"[^>]*><a[^>]*>55.8</a></td>', page)
     assert f'<a href="#{anchor}">table1, Gated, Avg.</a>' in page
     assert "paper.tex:12" in page.partition("Not read, and why")[2]
     text = paper_page.write_author_text(audit_folder(tmp_path / "review"))

@@ -32,7 +32,7 @@ table{border-top:2px solid;border-bottom:2px solid}
 th,td{padding:.15em .4em;text-align:right}td{white-space:nowrap}th{vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}td:first-child{white-space:normal}
 tr:last-child th,.over{border-bottom:1px solid}.over{text-align:center}tr.rule td{border-top:1px solid}a{color:inherit}
-.contradicts{background:#ffc9c9}.likely{background:#fff0b3}.key{padding:0 .4em}
+:target{outline:2px solid}.contradicts{background:#ffc9c9}.likely{background:#fff0b3}.key{padding:0 .4em}
 code,pre{background:#f4f4f4;white-space:pre-wrap;overflow-wrap:anywhere}pre{padding:.6em}
 @media (prefers-color-scheme:dark){body{color:#ddd;background:#161616}code,pre{background:#262626}
 .contradicts{background:#7a1f1f}.likely{background:#665500}}
@@ -45,6 +45,7 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     broken = [(row, "contradicts") for row in audit.contradictions] + [(row, "likely") for row in audit.likely]
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Audit: {title}</title>',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<style>{_STYLE}</style></head><body><h1>{title}: its printed numbers</h1>",
         f"<p><strong>{_escape(write_answer(audit))}</strong></p><p>{_escape(describe_coverage(audit))}</p>",
@@ -98,6 +99,8 @@ def _write_table(
             where = table.name, name, column
             kind, why = kinds.get(where, ("", ""))
             mark = f' id="{anchors[where]}" class="{kind}" title="{_escape(why)}"' if kind else ""
+            # A finger cannot point: a tap leads to what is said below, a tap there leads back.
+            text = f'<a href="#{anchors[where]}-said">{text}</a>' if kind else text
             cells.append(f"<td{mark}>{text}</td>")
         group = table.groups[place]
         rule = ' class="rule"' if place and group != table.groups[place - 1] else ""
@@ -135,14 +138,16 @@ def _find_cell(row: Row, audit: PaperAudit) -> Cell:
 
 def _list_rows(rows: Sequence[tuple[Row, str]], audit: PaperAudit, anchors: Mapping[Cell, str]) -> list[str]:
     """What is said of numbers: printed, recomputed with its interval, the relation, and the line of LaTeX."""
-    lines = ["<ul>"]
+    lines, said = ["<ul>"], set[str]()
     for row, kind in rows:
         where = str(row["source"])
         latex, anchor = audit.latex.get(where, ""), anchors.get(_find_cell(row, audit), "")
         quantity = _escape(str(row["quantity"]))
         quantity = f'<a href="#{anchor}">{quantity}</a>' if anchor else quantity
+        mark = f' id="{anchor}-said"' if anchor and anchor not in said else ""
+        said.add(anchor)
         lines.append(
-            f'<li><span class="key {kind}">{kind}</span> {quantity}: printed '
+            f'<li{mark}><span class="key {kind}">{kind}</span> {quantity}: printed '
             f"<b>{_escape(str(row['printed']))}</b>, {_escape(format_recomputed(row))}. "
             f"{_escape(str(row.get('explanation', '')))}"
             f"<br><code>{_escape(where)}{': ' if latex else ''}{_escape(latex)}</code></li>"

@@ -25,6 +25,8 @@ const Chart = (() => {
 
   const finite = (values) => values.filter((value) => value !== null && value !== undefined);
 
+  const cut = (name) => name.length > 28 ? `${name.slice(0, 27)}…` : name;
+
   function nice(step) {
     const power = 10 ** Math.floor(Math.log10(step));
     return power * [1, 2, 5, 10].reduce((best, times) =>
@@ -90,7 +92,7 @@ const Chart = (() => {
     const band = { ...chart.band };
     for (const key of ["low", "mean", "high"]) band[key] = less(chart.band, key);
     const lines = chart.lines.map((line) => ({ ...line, values: less(line, "values") }));
-    return { ...chart, band, lines, y: `${chart.y} less the mean of ${chart.band.name}` };
+    return { ...chart, band, lines, y: `${chart.y} less the mean of ${cut(chart.band.name)}` };
   }
 
   // A picture that says what it has under the pointer. chart: title, x, y, note, band, lines; lines have a class of
@@ -100,7 +102,8 @@ const Chart = (() => {
     const said = make("p", { class: "readout" }, chart.note);
     const figure = make("figure", { class: "drawn" }, make("figcaption", {}, chart.title), svg, said);
     const steps = [...chart.lines, ...(chart.band ? [chart.band] : [])].flatMap((one) => one.steps);
-    const whole = [Math.min(0, ...steps), Math.max(...steps)];
+    // One by one: a function does not take as many arguments as hundreds of runs have steps.
+    const whole = steps.reduce(([low, high], step) => [Math.min(low, step), Math.max(high, step)], [0, 0]);
     const view = { range: whole, less: Boolean(chart.band && chart.less), x: null, y: null, lines: [], band: null };
 
     function render() {

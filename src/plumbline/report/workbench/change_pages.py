@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.core.files import read_json
+from plumbline.core.errors import visible
+from plumbline.core.files import read_json, sha256_text
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import PageTable
 from plumbline.report.workbench.drawn_curves import DrawnCurves
 
+#: Letters of a name that pages show.
+LONGEST = 120
 #: Verdict of a try -> the word for it, and how its badge looks.
 WORDS = {
     "keep": ("kept", "good"),
@@ -43,6 +46,23 @@ class ChangeRuns:
     after: tuple[str, str] | None = None
 
 
+def write_name(text: str) -> str:
+    """Write what a person called a change as pages show it: in one line of letters that are seen, not too long for a
+    table, and different from every other name.
+    """
+    line = " ".join(visible(text).split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}... ({sha256_text(text)[:6]})"
+
+
+def shorten_names(text: str, *names: str) -> str:
+    """Write the names in a text that are too long as `write_name` does: what is said of them is seen then."""
+    for name in sorted(names, key=len, reverse=True):
+        if len(name) > LONGEST:
+            for written in dict.fromkeys((name, visible(name), " ".join(visible(name).split()))):
+                text = text.replace(written, write_name(name))
+    return text
+
+
 def sort_pages(pages: Sequence[ReportPage]) -> list[ReportPage]:
     """Sort the pages of what was tried: the newest decision first, then verdicts, which have no date."""
     return sorted(pages, key=lambda page: str(page.content["when"]), reverse=True)
@@ -64,7 +84,12 @@ def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns(), na
     Markdown's own may not be the only one.
     """
     name = name or path.stem
-    markdown = path.read_text(encoding="utf-8")
+    markdown = path.read_text(encoding="utf-8", errors="replace")
+    verdict = read_json(path.with_suffix(".json"))
+    verdict = verdict if isinstance(verdict, dict) else {}
+    terms = verdict.get("terms")
+    terms = terms if isinstance(terms, dict) else {}
+    markdown = shorten_names(markdown, str(terms.get("candidate", "")), str(terms.get("baseline", "")))
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     if runs.grid:  # which has the same and more
         markdown = re.sub(r"^## Runs$.*?(?=^## |\Z)", "", markdown, flags=re.MULTILINE | re.DOTALL)
@@ -75,13 +100,9 @@ def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns(), na
     for ending in (".json", ".svg"):
         if path.with_suffix(ending).exists():
             files[path.with_suffix(ending)] = f"files/{kind}/{name}{ending}"
-    verdict = read_json(path.with_suffix(".json"))
-    verdict = verdict if isinstance(verdict, dict) else {}
     word, badge = WORDS.get(str(verdict.get("verdict")), ("", ""))
-    terms = verdict.get("terms")
-    claim = isinstance(terms, dict) and terms.get("claim")
     content = {
-        "word": f"{word}, claim" if word and claim else word,
+        "word": f"{word}, claim" if word and terms.get("claim") else word,
         "kind": badge,
         "when": str(verdict.get("at") or "")[:16].replace("T", " "),
         "body": markdown_page.to_html(

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from plumbline.core.errors import PlumblineError
+from plumbline.report.workbench.change_pages import write_name
 from plumbline.report.workbench.made_run import MadeRun, find_uses
 from plumbline.report.workbench.printed_curves import read_curves
 from plumbline.report.workbench.tried_changes import TriedChange
-from plumbline.verdict.decision.bank import Bank
+from plumbline.verdict.decision.bank import BankedRun, read_runs
 from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer.folder import Folder
-from plumbline.verdict.own_trainer.requests import read_result
+from plumbline.verdict.own_trainer.requests import Result, read_result
 
 
 def gather_runs(folder: Folder, changes: Sequence[TriedChange]) -> dict[str, MadeRun]:
     """Read every run of a folder's bank, by its id, in the order in which they were made."""
     used = find_uses(changes)
-    bank = folder.bank()
+    bank = read_runs(folder.bank_file)
     titles = _name_methods(bank)
     metrics = {change.series[-1]: change.metric for change in changes}
     runs = {}
-    for banked in bank.runs:
+    for banked in bank:
         run = banked.run
-        result = read_result(folder.runs / f"{run.run_id}.result.json") if run.run_id.isalnum() else None
+        result, unreadable = _read_result(folder, run.run_id)
         metric = metrics.get(banked.group, "")
         # The folder may have been moved: of the path that its process wrote, the end counts.
         end = Path(result.log).parts[-2:] if result and result.log else (banked.method, f"seed-{run.seed}.log")
@@ -34,6 +36,7 @@ def gather_runs(folder: Folder, changes: Sequence[TriedChange]) -> dict[str, Mad
             group=banked.group,
             at=banked.at,
             result=result,
+            unreadable=unreadable,
             page=f"runs/{run.run_id}.html",
             curves=read_curves(folder.own.joinpath("logs", *end), metric),
             changes=used.get(run.run_id, []),
@@ -41,10 +44,23 @@ def gather_runs(folder: Folder, changes: Sequence[TriedChange]) -> dict[str, Mad
     return runs
 
 
-def _name_methods(bank: Bank) -> Mapping[str, str]:
+def _read_result(folder: Folder, run_id: str) -> tuple[Result | None, str]:
+    """What the process of a run left; where that cannot be read, why."""
+    if not run_id.isalnum():
+        return None, ""
+    path = folder.runs / f"{run_id}.result.json"
+    try:
+        return read_result(path), ""
+    except PlumblineError as error:
+        return None, str(error)
+    except OSError as error:
+        return None, f"{path} cannot be read ({error.strerror})"
+
+
+def _name_methods(runs: Sequence[BankedRun]) -> Mapping[str, str]:
     """What people call each method: a baseline that was a candidate before goes by its own name."""
     names: dict[str, str] = {}
-    for banked in bank.runs:
+    for banked in runs:
         if names.get(banked.method, BASELINE) == BASELINE:
-            names[banked.method] = banked.run.arm
+            names[banked.method] = write_name(banked.run.arm)
     return names

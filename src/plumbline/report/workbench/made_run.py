@@ -18,7 +18,8 @@ class MadeRun:
     Attributes:
         title: of its arm, as the person wrote it.
         group: trainer and budget.
-        result: what its process left, of a trainer of one's own; None where that is gone.
+        result: what its process left, of a trainer of one's own; None where that is gone, or
+            cannot be read, and then why (`unreadable`).
         page: where its page is in the report.
         curves: quantity -> its values over steps.
         changes: what was tried with it, of either arm.
@@ -33,6 +34,7 @@ class MadeRun:
     group: str = ""
     at: str = ""
     result: Result | None = None
+    unreadable: str = ""
 
     @property
     def label(self) -> str:

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from plumbline.core.errors import visible
 from plumbline.core.escape_sequences import LINE_END, decode
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.first_values import NAMED
 
 #: Bytes of a log that are read, points of a curve that are shown, points that make a curve, and curves of a run.
 BYTES, POINTS, FEWEST, MOST = 2**23, 60, 3, 4
+#: Steps and values beyond these are no training's, and a picture has no room for them.
+LAST_STEP, LARGEST = 1e15, 1e300
 #: Where in training a line is; a step counts before an epoch.
 _STEPS = tuple(
     re.compile(rf"(?<![A-Za-z])(?:{words})[\"'\]]?\s*[:=#|\[(]?\s*([0-9][0-9,_]*(?:\.[0-9]+)?)", re.IGNORECASE)
@@ -36,7 +39,7 @@ def read_curves(log: Path, called: str = "") -> dict[str, list[Point]]:
         last_step = step if step is not None else last_step
         for label, text in NAMED.findall(line):
             value = metric.number(text)
-            if value is not None and math.isfinite(value):
+            if value is not None and abs(value) < LARGEST:
                 own = points.setdefault(_normalize(label), {})
                 own[len(own) + 1.0 if last_step is None else last_step] = value
     curves = {name: sorted(own.items()) for name, own in points.items() if len(own) >= FEWEST}
@@ -64,11 +67,10 @@ def span_curves(curves: Iterable[Sequence[Point]]) -> list[tuple[float, float, f
 
 
 def _read_lines(log: Path) -> Iterator[str]:
-    try:
-        with open(log, "rb") as file:
-            content = file.read(BYTES)
-    except OSError:
+    if not log.is_file():  # a named pipe would wait for ever
         return
+    with open(log, "rb") as file:
+        content = file.read(BYTES)
     for line in LINE_END.split(content):
         if line:
             yield decode(line[: metric.LONGEST])
@@ -77,9 +79,10 @@ def _read_lines(log: Path) -> Iterator[str]:
 def _find_step(line: str) -> float | None:
     for pattern in _STEPS:
         if match := pattern.search(line):
-            return float(match[1].replace(",", "").replace("_", "") or 0)
+            step = float(match[1].replace(",", "").replace("_", ""))
+            return step if step < LAST_STEP else None
     return None
 
 
 def _normalize(label: str) -> str:
-    return re.sub(r"[ ./-]+", "_", label.strip().lower())
+    return visible(re.sub(r"[ ./-]+", "_", label.strip().lower()))

@@ -33,7 +33,8 @@ _MARKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Changes beside one baseline: from the first one, or the one after a keep, up to the next keep.
+    """Changes beside one baseline: from the first one, or the one after a keep, up to the next keep or the last one
+    before another baseline.
 
     Attributes:
         first, last: places among all changes, from 1.
@@ -81,9 +82,15 @@ class TriesOverTime:
     @cached_property
     def stretches(self) -> list[Stretch]:
         """The stretches, one after the other."""
-        keeps = [place for place, each in enumerate(self.changes, start=1) if each.moves_baseline]
+        ends, beside = list[int](), set[str]()
+        for place, each in enumerate(self.changes, start=1):
+            own = {run.run_id for run in each.baseline_runs} if each.kind == "try" else set()
+            if own and beside and not own & beside and place - 1 not in ends:
+                ends.append(place - 1)  # a baseline that was chosen, or of another machine
+            beside = own or beside
+            ends += [place] if each.moves_baseline else []
         stretches = []
-        for first, last in zip([1, *(place + 1 for place in keeps)], [*keeps, len(self.changes)]):
+        for first, last in zip([1, *(place + 1 for place in ends)], [*ends, len(self.changes)]):
             if first <= last:
                 part = list(enumerate(self.changes, start=1))[first - 1 : last]
                 stretches.append(
@@ -161,6 +168,7 @@ class TriesOverTime:
         def y(value: float) -> float:
             return round(BOTTOM - axis.share(value) * (BOTTOM - TOP), 1)
 
+        known = any(value is not None for value in (*self.levels, *(each.value for each in self.changes)))
         marks, names, end = [], 0, len(self.changes) + 0.5
         for place, (change, page) in enumerate(zip(self.changes, self.pages), start=1):
             marks.append(self._mark(change, page, x(place), axis, y))
@@ -177,7 +185,7 @@ class TriesOverTime:
             "y_label": f"{self.changes[0].metric}, mean of a try's runs ({'higher' if self.sign > 0 else 'lower'} is "
             "better)",
             "x_label": "tries, in their order",
-            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks if TOP <= y(tick) <= BOTTOM],
+            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks if known and TOP <= y(tick) <= BOTTOM],
             "places": [(x(each), each) for each in range(1, len(self.changes) + 1) if each == 1 or each % every == 0],
             "band": "".join(_draw_band(band, x, y) for band in self.bands),
             "kept": _draw_steps(

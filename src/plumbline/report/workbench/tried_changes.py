@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.report.workbench.change_pages import WORDS
+from plumbline.report.workbench.change_pages import WORDS, shorten_names, write_name
 from plumbline.stats.pooling import SigmaEstimate, pool_spreads
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import budget_page
@@ -26,7 +26,7 @@ class TriedChange:
 
     Attributes:
         path: the page as Markdown; its numbers and its picture lie next to it.
-        title: as the person wrote it.
+        title: as the person wrote it, as far as pages show it (`write_name`).
         kind: "try", "claim", "screen" or "budgets".
         runs: of the change itself; `baseline_runs`: those beside them.
         value: the mean that counts: of the fresh runs where there are any; None of what has none.
@@ -94,14 +94,14 @@ def gather_changes(ledger: Path, pages: Path) -> tuple[list[TriedChange], list[s
         PlumblineError: the ledger is not as it was written.
     """
     changes, unreadable = list[TriedChange](), list[str]()
-    entries = [entry for entry in ledgers.read(ledger).entries if entry.verdict]
+    entries = [entry for entry in ledgers.read_unchanged(ledger)[0].entries if entry.verdict] if ledger.exists() else []
     kinds = {entry.page_name: entry.kind for entry in entries}
     names = reversed(dict.fromkeys(entry.page_name for entry in reversed(entries)))
     for name in names:
         path = pages / f"{name}.md"
         numbers = path.with_suffix(".json")
-        if not numbers.exists():
-            unreadable.append(f"{numbers} is not there; plumbline log has its sentence")
+        if missing := [str(file) for file in (path, numbers) if not file.is_file()]:
+            unreadable.append(f"{' and '.join(missing)}: not there; plumbline log has its sentence")
             continue
         try:
             changes.append(_READERS.get(kinds[name], _read_try)(path))
@@ -111,13 +111,23 @@ def gather_changes(ledger: Path, pages: Path) -> tuple[list[TriedChange], list[s
 
 
 def pool_noise(changes: Iterable[TriedChange]) -> SigmaEstimate:
-    """Pool the spread of a run over all arms of changes of one series, each run once."""
+    """Pool the spread of a run over all arms of changes of one series, each run once.
+
+    An arm is known by its runs, for two may have one name: every set of changes of a screen is an arm, and what was
+    kept is the same arm as the baseline that it became.
+    """
     arms: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
+    owners: dict[str, str] = {}
     for change in changes:
-        for arm, runs in ((change.title, change.runs), (change.baseline, change.baseline_runs)):
+        by_name: dict[str, list[ArmRun]] = {}
+        for run in (*change.runs, *change.baseline_runs):
+            by_name.setdefault(run.arm, []).append(run)
+        for name, runs in by_name.items():
+            owner = next((owners[run.run_id] for run in runs if run.run_id in owners), f"{change.name}: {name}")
             for run in runs:
+                owners[run.run_id] = owner
                 if run.has_value and run.value is not None:
-                    arms.setdefault((arm, run.fingerprint), {})[run.run_id, run.seed] = run.value
+                    arms.setdefault((owner, run.fingerprint), {})[run.run_id, run.seed] = run.value
     return pool_spreads(list(values.values()) for values in arms.values() if len(values) > 1)
 
 
@@ -129,16 +139,16 @@ def _read_try(path: Path) -> TriedChange:
     finite = {name: _none_unless_finite(getattr(estimate, name, None)) for name in ("median", "low", "high")}
     return TriedChange(
         path=path,
-        title=terms.candidate,
+        title=write_name(terms.candidate),
         kind="claim" if terms.claim else "try",
         verdict=decision.verdict,
         at=decision.at,
-        sentence=decision.sentence,
+        sentence=shorten_names(decision.sentence, terms.candidate, terms.baseline),
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
         runs=tuple(run for run in every if run.arm != BASELINE),
-        baseline=terms.baseline,
+        baseline=write_name(terms.baseline),
         baseline_runs=tuple(run for run in every if run.arm == BASELINE),
         value=fmean(counted) if counted else None,
         counted_runs=len(counted),
@@ -165,16 +175,16 @@ def _read_budgets(path: Path) -> TriedChange:
     terms, every = decision.terms, [run for each in decision.at_budgets for run in each.runs]
     return TriedChange(
         path=path,
-        title=terms.candidate,
+        title=write_name(terms.candidate),
         kind="budgets",
         verdict=decision.verdict,
         at=decision.at,
-        sentence=decision.sentence,
+        sentence=shorten_names(decision.sentence, terms.candidate, terms.baseline),
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, *terms.budgets),
         runs=tuple(run for run in every if run.arm != BASELINE),
-        baseline=terms.baseline,
+        baseline=write_name(terms.baseline),
         baseline_runs=tuple(run for run in every if run.arm == BASELINE),
     )
 
@@ -197,12 +207,12 @@ def _read_screen(path: Path) -> TriedChange:
         kind="screen",
         verdict=decision.verdict,
         at=decision.at,
-        sentence=decision.sentence,
+        sentence=shorten_names(decision.sentence, terms.baseline),
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
         runs=(*of_design, *of_set),
-        baseline=terms.baseline,
+        baseline=write_name(terms.baseline),
         baseline_runs=tuple(of_baseline),
         value=fmean(values) if values else None,
         counted_runs=len(values),

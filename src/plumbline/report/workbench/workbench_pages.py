@@ -202,7 +202,7 @@ class Workbench:
             "facts": [(name, value) for name, value in facts if value],
             "tried": [(each.title, f"../{link_to(each)}", each.word, WORDS[each.verdict][1]) for each in made.changes],
             "tail": "\n".join(result.tail) if result else "",
-            "remarks": (*run.remarks, run.why) if run.why else run.remarks,
+            "remarks": [said for said in (*run.remarks, run.why, made.unreadable) if said],
         }
         return ReportPage(
             path=made.page, title=made.label, template="workbench_run.html.j2", content=content, scripts=SCRIPTS

@@ -53,17 +53,24 @@ def _write(name: str, pages: Sequence[ReportPage], out: Path) -> int:
     return replace_report(out, write)
 
 
+def _look_at(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
 def watch(root: Path, out: Path) -> None:
     """Write the pages again whenever a run, a decision or a page was added, until it is interrupted."""
     folder, last = Folder(root), None
     while True:
-        paths = [path for path in (folder.own / "runs.jsonl", folder.ledger, folder.pages) if path.exists()]
-        state = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+        state = [_look_at(path) for path in (folder.bank_file, folder.ledger, folder.pages)]
         if state != last:
+            last = state
             try:
                 pages = f"{write_workbench(root, out)} pages"
-                last = state
-            except PlumblineError as error:  # a line that is being written: the next look finds it whole
+            except PlumblineError as error:  # until something is new again
                 pages = f"not renewed: {error}"
             print(f"{time.strftime('%H:%M:%S')} {out} ({pages})", flush=True)
         time.sleep(EVERY)

@@ -66,7 +66,7 @@ class Bank:
             ForeignRunsError: it is not as Plumbline left it.
         """
         self.path = path
-        self._log = AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_parse_run)
+        self._log = _open_log(path)
         _require_own_form(path)
         try:
             self.runs = [_parse_run(record) for record in self._log.read().records]
@@ -145,6 +145,25 @@ class Bank:
                 f"{self.path} has {len(log.records):,} runs, and this process, which alone writes there, knows of "
                 f"{len(self.runs):,}; restore it (head -n {len(self.runs)})"
             )
+
+
+def read_runs(path: Path) -> list[BankedRun]:
+    """Read the runs of a bank for who only looks: nothing is written, and a torn last line stays where it is.
+
+    Raises:
+        ForeignRunsError: it is not as Plumbline left it.
+    """
+    if not path.exists():
+        return []
+    _require_own_form(path)
+    try:
+        return [_parse_run(record) for record in _open_log(path).read_unchanged()[0].records]
+    except BrokenLogError as error:
+        raise _describe_foreign(str(error)) from None
+
+
+def _open_log(path: Path) -> AppendOnlyLog:
+    return AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_parse_run)
 
 
 def _describe_foreign(problem: str) -> ForeignRunsError:

@@ -60,9 +60,14 @@ class Folder:
         """The folder of the requests and the results of runs."""
         return self.own / "runs"
 
+    @property
+    def bank_file(self) -> Path:
+        """The bank's file."""
+        return self.own / "runs.jsonl"
+
     def bank(self) -> Bank:
         """Read the bank."""
-        return Bank(self.own / "runs.jsonl")
+        return Bank(self.bank_file)
 
     def make(self) -> None:
         """Make the folder, which git is made to ignore first."""
