@@ -12,9 +12,13 @@ import pandas as pd
 import pytest
 
 from plumbline.bundle import records
+from plumbline.core import locks
 from plumbline.core.errors import PlumblineError
+from plumbline.core.stop_request import StopRequest
 from plumbline.operate import recorded_run, retrain
 from plumbline.operate.recorded_run import RecordedRun
+from plumbline.specs.spec import RunSpec
+from plumbline.train import pretrain
 
 SPEC = {"study": "s", "scale": "base", "method": "m", "init_seed": 1}
 FILES = {"model.safetensors": {"sha256": "a" * 64}, "points/index.json": {"sha256": "b" * 64}}
@@ -174,3 +178,35 @@ def test_exit_codes(
     monkeypatch.setattr(retrain, "explain_refusal", lambda run, project: "its numerics are 1")
     code, answer = call(record, capsys)
     assert code == 16 and answer["not_compared"] == {run.key: "its numerics are 1" for run in record}
+
+
+def test_a_run_is_trained_by_one_process_at_a_time_and_anew_where_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commands at once: the state, and the trainer's lock in it, went while the other one waited for it."""
+    run = make_run({"data_fingerprint": "1", "validation_fingerprint": "2"})
+    out, free = tmp_path / "out", list[bool]()
+
+    def read(cls: type[RecordedRun], folder: Path) -> RecordedRun:
+        if not (folder / "whole").exists():
+            raise PlumblineError(f"{folder} is damaged")
+        return run
+
+    def train(spec: Any, settings: Any, stop: Any) -> int:
+        free.append(locks.is_free(tmp_path / locks.OF_FOLDER))
+        assert not out.exists()
+        out.mkdir()
+        (out / "whole").touch()
+        return 0
+
+    monkeypatch.setattr(retrain, "_find_folder", lambda run, project: tmp_path)
+    monkeypatch.setattr(retrain, "_find_packs", lambda spec, project: (tmp_path, tmp_path))
+    monkeypatch.setattr(RunSpec, "from_dict", classmethod(lambda cls, spec: spec))
+    monkeypatch.setattr(RecordedRun, "read", classmethod(read))
+    monkeypatch.setattr(pretrain, "pretrain", train)
+    out.mkdir()
+    (out / "outcome.json").touch()
+    project: Any = None
+    assert retrain.read_trained(run, project) is None
+    assert retrain.train(run, project, StopRequest()) is run and free == [False]
+    assert retrain.train(run, project, StopRequest()) is run and free == [False]

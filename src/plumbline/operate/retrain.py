@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from plumbline import NUMERICS
-from plumbline.core import provenance
+from plumbline.core import locks, provenance
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.formats import format_duration
@@ -85,11 +85,12 @@ def draw_runs(runs: Sequence[RecordedRun], count: int, seed: int) -> list[Record
 
 
 def read_trained(run: RecordedRun, project: Project) -> RecordedRun | None:
-    """Read what this very code has made of a run's spec and data before; None if it has not finished it."""
-    folder = _find_folder(run, project) / "out"
-    if not (folder / "outcome.json").exists():
+    """Read what this very code has made of a run's spec and data before; None if it has not finished it, or if that is
+    damaged by now."""
+    try:
+        trained = RecordedRun.read(_find_folder(run, project) / "out")
+    except (PlumblineError, FileNotFoundError):
         return None
-    trained = RecordedRun.read(folder)
     same = all(trained.manifest[name] == run.manifest[name] for name in ("data_fingerprint", "validation_fingerprint"))
     return trained if same else None
 
@@ -101,6 +102,8 @@ def _find_folder(run: RecordedRun, project: Project) -> Path:
 def train(run: RecordedRun, project: Project, stop: StopRequest) -> RecordedRun | None:
     """Train a run from scratch as its manifest says it was, or go on with that; None if asked to stop.
 
+    Another process that trains it is waited for, and what that made is read.
+
     Raises:
         PlumblineError: something a user can fix.
     """
@@ -110,8 +113,6 @@ def train(run: RecordedRun, project: Project, stop: StopRequest) -> RecordedRun 
     from plumbline.train.trainer_settings import TrainerSettings
 
     folder, manifest = _find_folder(run, project), run.manifest
-    if (folder / "out/outcome.json").exists():  # of other data
-        shutil.rmtree(folder)
     spec = RunSpec.from_dict(manifest["spec"])
     packs = _find_packs(spec, project)
     torch.set_num_threads(manifest.get("torch_threads") or 1)
@@ -125,9 +126,15 @@ def train(run: RecordedRun, project: Project, stop: StopRequest) -> RecordedRun 
         recompute_activations=bool(manifest.get("recompute")),
         attention="reference" if (manifest.get("attention") or {}).get("asked") == "reference" else "auto",
     )
-    if pretrain(spec, settings, stop) == EXIT_RUN_AGAIN:
-        return None
-    shutil.rmtree(folder / "state", ignore_errors=True)
+    with locks.hold_folder(folder):
+        if (trained := read_trained(run, project)) is not None:
+            return trained
+        if (folder / "out/outcome.json").exists():  # of other data, or damaged
+            shutil.rmtree(folder / "out")
+            shutil.rmtree(folder / "state", ignore_errors=True)
+        if pretrain(spec, settings, stop) == EXIT_RUN_AGAIN:
+            return None
+        shutil.rmtree(folder / "state", ignore_errors=True)
     return RecordedRun.read(folder / "out")
 
 
