@@ -141,8 +141,10 @@ def test_what_heavier_tails_do(text: str) -> None:
         distances = abs(methods - baseline.mean(axis=1, keepdims=True)) / baseline.std(axis=1, ddof=1, keepdims=True)
         return 100 * float((distances > threshold(rule, n)).any(axis=1).mean())
 
-    sentence = r"the z of three seeds calls something in (\d+) % of empty worlds, the t of three in (\d+) %, and the t of six in (\d+) %"  # fmt: skip
-    stated = [int(share) for share in re.search(sentence, text).groups()]  # type: ignore[union-attr]
+    sentence = (
+        r"the z of three seeds calls something in (\d+) % .*? the t of three in (\d+) %, and the t of six in (\d+) %"
+    )
+    stated = [int(share) for share in re.findall(sentence, text)[0]]
     assert stated == pytest.approx([call("z", 3), call("t", 3), call("t", 6)], abs=1)
 
 
