@@ -81,7 +81,7 @@ def test_a_run_comes_out_and_what_was_changed_in_a_record_does_not(
     unpacked = tmp_path / "unpacked"
     archive.unpack(record, unpacked, {})
     for method in (unpacked / RUNS).iterdir():
-        if method.name not in ("qknorm", "ssmax", "layerscale", "sandwich_norm"):
+        if method.name not in ("geglu_ffn", "ssmax", "layerscale", "sandwich_norm"):
             shutil.rmtree(method)
     different = change_run(unpacked, "ssmax", change_rate)
     left_out = {
@@ -98,8 +98,8 @@ def test_a_run_comes_out_and_what_was_changed_in_a_record_does_not(
     archive.write(changed, files, make_metadata())
     code, answer = retrain(finished_copy, changed)
     statuses = {run["key"]: run for run in answer["runs"]}
-    assert statuses.keys() == {different, "transfer/base/qknorm/s42"} and code == 10
-    assert statuses["transfer/base/qknorm/s42"]["status"] == "equal"
+    assert statuses.keys() == {different, "transfer/base/geglu_ffn/s42"} and code == 10
+    assert statuses["transfer/base/geglu_ffn/s42"]["status"] == "equal"
     assert statuses[different]["status"] == "different" and "other weights" in statuses[different]["why"]
     assert answer["not_compared"].keys() == left_out.keys()
     assert all(why in answer["not_compared"][key] for key, why in left_out.items())
