@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from plumbline import NUMERICS
 from plumbline.bundle import records
-from plumbline.core import locks
+from plumbline.core import fingerprint_file, locks
 from plumbline.core.errors import PlumblineError
 from plumbline.core.stop_request import StopRequest
 from plumbline.operate import recorded_run, retrain
@@ -103,6 +104,18 @@ def test_an_estimate_names_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> No
     assert "9 processes" in retrain.describe_load() and "2 cores" in retrain.describe_load()
     monkeypatch.setattr("os.getloadavg", lambda: (1.9, 9.0, 9.0))
     assert retrain.describe_load() == ""
+
+
+def test_a_record_that_lacks_a_file_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps(fingerprint_file.seal({"spec": {}, "files": {}})))
+    with pytest.raises(PlumblineError, match=r"no .*metrics\.parquet"):
+        RecordedRun.read(tmp_path)
+
+
+def test_a_setting_that_is_no_number_is_named(tmp_path: Path) -> None:
+    run = make_run({"spec": SPEC | {"numerics": NUMERICS}, "torch_threads": "many"})
+    project: Any = None
+    assert "torch_threads 'many'" in retrain.explain_refusal(run, project)
 
 
 def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) -> None:

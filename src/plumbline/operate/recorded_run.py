@@ -74,6 +74,10 @@ class RecordedRun:
             raise PlumblineError(f"{path} is not there, or is no manifest of a run")
         run_files.require_manifest(path, manifest)
         for name in (METRICS, "outcome.json"):
+            if not (folder / name).is_file():
+                raise PlumblineError(
+                    f"there is no {folder / name}, which every run has; make or restore the record again"
+                )
             run_files.require(folder, manifest, name)
         outcome = parse_json((folder / "outcome.json").read_bytes())
         return cls(manifest=manifest, outcome=outcome, metrics=frames.read(folder / METRICS, "metrics"))

@@ -52,6 +52,9 @@ def explain_refusal(run: RecordedRun, project: Project) -> str:
     numerics = run.manifest["spec"].get("numerics")
     if numerics != NUMERICS:
         return f"its numerics are {numerics}, and those of this code {NUMERICS}: no number is promised to stay"
+    for name in ("torch_threads", "micro_batch"):
+        if not isinstance(run.manifest.get(name), int | None):
+            return f"its manifest says {name} {run.manifest[name]!r}, which is no number"
     try:
         spec = RunSpec.from_dict(run.manifest["spec"])
         require_present_code(spec)
@@ -89,7 +92,7 @@ def read_trained(run: RecordedRun, project: Project) -> RecordedRun | None:
     damaged by now."""
     try:
         trained = RecordedRun.read(_find_folder(run, project) / "out")
-    except (PlumblineError, FileNotFoundError):
+    except PlumblineError:
         return None
     same = all(trained.manifest[name] == run.manifest[name] for name in ("data_fingerprint", "validation_fingerprint"))
     return trained if same else None
