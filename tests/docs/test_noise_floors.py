@@ -107,17 +107,50 @@ def test_its_sentences_on_errors(text: str, shares: dict[str, dict[str, str]]) -
         assert sentence.format(f"{float(shares[f'normal_{correction}_3']['prob_false_difference']):.1%}") in text
     flagged, promised = find_false_calls(2.0, 3)[0], 1 - 0.95**M
     assert f"calls something in {100 * flagged:.0f} % of worlds, not in {100 * promised:.0f} %" in text
+    assert (
+        f"(of 19 independent tests it would be {100 * (1 - (1 - 2 * stats.norm.sf(2)) ** M):.0f} % at |z| > 2)" in text
+    )
+    assert f"(of {100 * better:.2f}%, {100 * better:.0f} %)" in text
     assert f"flagged falsely in {100 * promised:.0f} % of cases" in text
     assert f"is at most {100 * np.sqrt(0.25 / 20_000):.2f} %" in text and "20,000 worlds" in text
     small = 100 * find_power(1, "z", 3)
-    assert f"it speaks in {small:.0f} % of worlds, and of nothing at all in {100 * better:.0f} %" in text
+    assert f"is called better in {small:.0f} % of worlds, and where none gains anything some method is in " in text
+    assert f"some method is in {100 * better:.0f} %." in text
     assert f"something in {100 * find_false_calls(threshold('z', 6), 6)[0]:.0f} % of empty worlds" in text
+
+
+def test_what_either_estimate_costs(text: str) -> None:
+    """One of mean and spread estimated from three seeds, the other one known."""
+    least = threshold("z", 3)
+    spreads = np.sqrt(stats.chi2.ppf((np.arange(4000) + 0.5) / 4000, 2) / 2)
+    by_spread = 1 - ((1 - 2 * stats.norm.sf(least * spreads)) ** M).mean()
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    means, weights = nodes / np.sqrt(3), weights / weights.sum()
+    by_mean = 1 - float(weights @ ((stats.norm.cdf(means + least) - stats.norm.cdf(means - least)) ** M))
+    assert f"called different in {100 * by_spread:.0f} % of worlds" in text
+    assert f"with three seeds' mean and the true spread in {100 * by_mean:.0f} %" in text
+
+
+def test_what_heavier_tails_do(text: str) -> None:
+    draws = np.random.default_rng(1)
+
+    def call(rule: str, n: int) -> float:
+        baseline, methods = draws.standard_t(3, (60_000, n)), draws.standard_t(3, (60_000, M))
+        distances = abs(methods - baseline.mean(axis=1, keepdims=True)) / baseline.std(axis=1, ddof=1, keepdims=True)
+        return 100 * float((distances > threshold(rule, n)).any(axis=1).mean())
+
+    sentence = (
+        r"the z of three seeds calls something in (\d+) % .*? the t of three in (\d+) %, and the t of six in (\d+) %"
+    )
+    stated = [int(share) for share in re.findall(sentence, text)[0]]
+    assert stated == pytest.approx([call("z", 3), call("t", 3), call("t", 6)], abs=1)
 
 
 def test_its_printed_numbers(repository: Path, text: str) -> None:
     z = {name: float(row["z"]) for name, row in read_printed(repository, "table2").items() if name != "baseline"}
     floor = read_printed(repository, "noise_floor")
     seeds = read_seeds(repository, "baseline")
+    assert f"these three rounded numbers have {np.std(seeds, ddof=1):.5f}" in text
     assert len(z) == M and "{:.4f}, {:.4f} and {:.4f}".format(*seeds) in text
     assert f"mean {np.mean(seeds):.4f}, standard deviation {floor['baseline']['climb_avg_std']} " in text
     assert f"Softpick with z = {z['softpick']} and HybridNorm with z = {z['hybrid_norm']}" in text
@@ -155,7 +188,9 @@ def test_what_the_nine_seeds_say(repository: Path, text: str) -> None:
     # QK-Norm's mean is not printed: its Welch t is, which is its gain over the two spreads.
     of_qknorm = float(floor["qknorm"]["welch_t"]) * np.sqrt((spreads[0] ** 2 + spreads[1] ** 2) / 3)
     p = M * 2 * stats.t.sf(of_qknorm / (pooled * np.sqrt(2 / 3)), 6)
-    assert f"QK-Norm's p is {p:.2f}." in text and p > ALPHA
+    z = float(read_printed(repository, "table2")["hybrid_norm"]["z"])
+    of_one_run = M * 2 * stats.t.sf(z * spreads[0] / (pooled * np.sqrt(1 + 1 / 3)), 6)
+    assert f"QK-Norm's p is {p:.2f}, and that of HybridNorm's one run {of_one_run:.2f}." in text and p > ALPHA
     printed = float(floor["softpick"]["welch_p"])
     assert f"(p = {printed} for Softpick; times 19 that is {M * printed:.2f})" in text
     freedom = 3 * M + 6 - (M + 1)

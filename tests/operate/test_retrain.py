@@ -11,15 +11,27 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from plumbline import NUMERICS
 from plumbline.bundle import records
+from plumbline.core import fingerprint_file, locks
 from plumbline.core.errors import PlumblineError
-from plumbline.operate import retrain
-from plumbline.operate.retrain import RecordedRun
+from plumbline.core.stop_request import StopRequest
+from plumbline.operate import recorded_run, retrain
+from plumbline.operate.recorded_run import RecordedRun
+from plumbline.specs.spec import RunSpec
+from plumbline.train import pretrain
 
 SPEC = {"study": "s", "scale": "base", "method": "m", "init_seed": 1}
 FILES = {"model.safetensors": {"sha256": "a" * 64}, "points/index.json": {"sha256": "b" * 64}}
-MANIFEST = {"spec": SPEC, "files": FILES, "device": "cpu", "processor": "x", "packages": {"torch": "2"}}
-OUTCOME = {"outcome": "completed", "step": 2, "last_finite_loss": 5.5, "validation_loss": 5.0}
+MANIFEST = {
+    "spec": SPEC,
+    "files": FILES,
+    "device": "cpu",
+    "processor": "x",
+    "packages": {"torch": "2"},
+    "parameters": 9,
+}
+OUTCOME = {"outcome": "completed", "step": 2, "last_finite_loss": 5.5, "validation_loss": 5.0, "reason": None}
 LOSSES = [6.0, 5.5, 5.0]
 
 
@@ -48,7 +60,15 @@ ELSEWHERE = OTHER_WEIGHTS | {"processor": "y"}
         (make_run(ELSEWHERE, validation_loss=5.02), "different", "validation_loss"),
         (make_run(ELSEWHERE, validation_loss=5.01), "near", "validation_loss"),
         (make_run(ELSEWHERE, validation_loss=None), "different", "validation_loss"),
-        (make_run(ELSEWHERE, outcome="diverged"), "different", "completed, here diverged"),
+        (make_run(ELSEWHERE, validation_loss=float("nan")), "different", "validation_loss"),
+        (make_run(ELSEWHERE, validation_loss="5.0"), "different", "validation_loss"),
+        (make_run(ELSEWHERE, last_finite_loss=5.55), "different", "last_finite_loss"),
+        (make_run(ELSEWHERE, last_finite_loss=5.51), "near", "last_finite_loss"),
+        (make_run(ELSEWHERE | {"parameters": 8}, [6.0, 5.51, 5.0]), "different", "parameters 9, here 8"),
+        (make_run({"parameters": 8}), "different", "parameters 9, here 8"),
+        (make_run(reason="of another kind"), "different", "reason"),
+        (make_run(later="key"), "equal", "bit for bit"),
+        (make_run(ELSEWHERE, outcome="diverged"), "different", "outcome is completed, here diverged"),
         (make_run({"files": {}}), "different", "other weights"),
         (make_run(validation_loss=5.0 + 1e-9), "different", "validation_loss"),
         (make_run(losses=[6.0, 5.5 + 1e-9, 5.0]), "different", "metrics.parquet"),
@@ -56,15 +76,46 @@ ELSEWHERE = OTHER_WEIGHTS | {"processor": "y"}
     ],
 )
 def test_what_a_run_is_called(trained: RecordedRun, status: str, names: str) -> None:
-    compared = retrain.compare(make_run(), trained)
+    compared = recorded_run.compare(make_run(), trained)
     assert compared.status == status and names in compared.why and compared.key == "s/base/m/s1"
 
 
 def test_a_record_without_a_processor_is_equal_or_near() -> None:
     silent = make_run({"processor": None})
-    assert retrain.compare(silent, make_run()).status == "equal"
-    compared = retrain.compare(silent, make_run(OTHER_WEIGHTS, validation_loss=5.0 + 1e-6))
-    assert compared.status == "near" and "processor" in compared.why and "here x" in compared.why
+    assert recorded_run.compare(silent, make_run()).status == "equal"
+    compared = recorded_run.compare(silent, make_run(OTHER_WEIGHTS, validation_loss=5.0 + 1e-6))
+    assert compared.status == "near" and "processor not recorded, here x" in compared.why
+
+
+def test_a_run_in_the_place_of_another_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RecordedRun, "read", classmethod(lambda cls, folder: make_run()))
+    for place in ("s/base/m/s1", "s/base/other/s1"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "manifest.json").touch()
+    with pytest.raises(PlumblineError, match=r"s/base/other/s1/manifest\.json.* s/base/m/s1"):
+        recorded_run.read_runs(tmp_path)
+    (tmp_path / "s/base/other/s1/manifest.json").unlink()
+    assert [run.key for run in recorded_run.read_runs(tmp_path)] == ["s/base/m/s1"]
+
+
+def test_an_estimate_names_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr("os.getloadavg", lambda: (9.2, 0.0, 0.0))
+    assert "9 processes" in retrain.describe_load() and "2 cores" in retrain.describe_load()
+    monkeypatch.setattr("os.getloadavg", lambda: (1.9, 9.0, 9.0))
+    assert retrain.describe_load() == ""
+
+
+def test_a_record_that_lacks_a_file_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps(fingerprint_file.seal({"spec": {}, "files": {}})))
+    with pytest.raises(PlumblineError, match=r"no .*metrics\.parquet"):
+        RecordedRun.read(tmp_path)
+
+
+def test_a_setting_that_is_no_number_is_named(tmp_path: Path) -> None:
+    run = make_run({"spec": SPEC | {"numerics": NUMERICS}, "torch_threads": "many"})
+    project: Any = None
+    assert "torch_threads 'many'" in retrain.explain_refusal(run, project)
 
 
 def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) -> None:
@@ -73,15 +124,15 @@ def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) 
     apart, ends = [], []
     for name in records.list_records(repository / "records"):
         of_method: dict[str, list[RecordedRun]] = {}
-        for run in retrain.read_runs(records.unpack_runs(repository / "records" / name, tmp_path / name)[1]):
+        for run in recorded_run.read_runs(records.unpack_runs(repository / "records" / name, tmp_path / name)[1]):
             of_method.setdefault(run.key.rpartition("/")[0], []).append(run)
         for runs in of_method.values():
             for pair in itertools.combinations(runs, 2):
                 if pair[0].metrics.shape == pair[1].metrics.shape:
                     apart.append((pair[0].metrics["loss"] - pair[1].metrics["loss"]).abs().max())
                     ends.append(abs(pair[0].outcome["validation_loss"] - pair[1].outcome["validation_loss"]))
-    assert len(apart) == 109 and retrain.LOGGED < min(apart) < 0.042
-    assert sum(end < retrain.FINAL for end in ends) == 27
+    assert len(apart) == 109 and recorded_run.LOGGED < min(apart) < 0.042
+    assert sum(end < recorded_run.FINAL for end in ends) == 27
 
 
 def test_a_draw_is_its_seeds_and_never_more_than_there_is() -> None:
@@ -140,3 +191,35 @@ def test_exit_codes(
     monkeypatch.setattr(retrain, "explain_refusal", lambda run, project: "its numerics are 1")
     code, answer = call(record, capsys)
     assert code == 16 and answer["not_compared"] == {run.key: "its numerics are 1" for run in record}
+
+
+def test_a_run_is_trained_by_one_process_at_a_time_and_anew_where_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commands at once: the state, and the trainer's lock in it, went while the other one waited for it."""
+    run = make_run({"data_fingerprint": "1", "validation_fingerprint": "2"})
+    out, free = tmp_path / "out", list[bool]()
+
+    def read(cls: type[RecordedRun], folder: Path) -> RecordedRun:
+        if not (folder / "whole").exists():
+            raise PlumblineError(f"{folder} is damaged")
+        return run
+
+    def train(spec: Any, settings: Any, stop: Any) -> int:
+        free.append(locks.is_free(tmp_path / locks.OF_FOLDER))
+        assert not out.exists()
+        out.mkdir()
+        (out / "whole").touch()
+        return 0
+
+    monkeypatch.setattr(retrain, "_find_folder", lambda run, project: tmp_path)
+    monkeypatch.setattr(retrain, "_find_packs", lambda spec, project: (tmp_path, tmp_path))
+    monkeypatch.setattr(RunSpec, "from_dict", classmethod(lambda cls, spec: spec))
+    monkeypatch.setattr(RecordedRun, "read", classmethod(read))
+    monkeypatch.setattr(pretrain, "pretrain", train)
+    out.mkdir()
+    (out / "outcome.json").touch()
+    project: Any = None
+    assert retrain.read_trained(run, project) is None
+    assert retrain.train(run, project, StopRequest()) is run and free == [False]
+    assert retrain.train(run, project, StopRequest()) is run and free == [False]

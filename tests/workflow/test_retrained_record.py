@@ -32,7 +32,7 @@ def record(finished_copy: Project, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def retrain(project: Project, record: Path, *more: str) -> tuple[int, dict[str, Any]]:
-    """Train every run again: the exit code, and what is told."""
+    """Train every run of a record again: the exit code, and what is told."""
     smoke = ("preset=smoke", *more)
     done = project.python(
         "-m", "plumbline", "verify", "--retrain", ALL, str(record), "--seed", "1", "--json", "--config", *smoke
@@ -42,6 +42,7 @@ def retrain(project: Project, record: Path, *more: str) -> tuple[int, dict[str, 
     return done.returncode, answer
 
 
+@pytest.mark.slow
 def test_every_run_at_smoke_comes_out_bit_for_bit(finished_copy: Project, record: Path) -> None:
     code, answer = retrain(finished_copy, record)
     keys = {"transfer/base/" + path.parent.relative_to(finished_copy.root / RUNS).as_posix() for path in
@@ -63,27 +64,13 @@ def change_run(root: Path, method: str, change: Callable[[dict[str, Any], dict[s
     return f"transfer/base/{method}/{folder.name}"
 
 
-def test_what_was_changed_in_a_record_is_different(finished_copy: Project, record: Path, tmp_path: Path) -> None:
-    def change_weights(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
-        manifest["files"][run_files.MODEL]["sha256"] = "0" * 64
-
-    def change_loss(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
-        outcome["validation_loss"] -= 1e-9
+def test_a_run_comes_out_and_what_was_changed_in_a_record_does_not(
+    finished_copy: Project, record: Path, tmp_path: Path
+) -> None:
+    """Of four runs two are trained and two cannot be compared; tests/operate/test_retrain.py has the other answers."""
 
     def change_rate(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
         manifest["spec"]["optimizer"]["learning_rate"] *= 1.01
-
-    def change_seed(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
-        manifest["spec"]["data_seed"] += 1
-
-    def change_processor(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
-        change_weights(manifest, outcome)
-        outcome["validation_loss"] += 0.01
-        manifest["processor"] = "another one"
-
-    def change_processor_alone(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
-        change_weights(manifest, outcome)
-        manifest["processor"] = "another one"
 
     def change_numerics(manifest: dict[str, Any], outcome: dict[str, Any]) -> None:
         manifest["spec"]["numerics"] -= 1
@@ -93,14 +80,10 @@ def test_what_was_changed_in_a_record_is_different(finished_copy: Project, recor
 
     unpacked = tmp_path / "unpacked"
     archive.unpack(record, unpacked, {})
-    different = {
-        change_run(unpacked, "qknorm", change_weights): "other weights",
-        change_run(unpacked, "softpick", change_loss): "validation_loss",
-        change_run(unpacked, "ssmax", change_rate): "other weights",
-        change_run(unpacked, "geglu_ffn", change_seed): "other weights",
-        change_run(unpacked, "value_residual", change_processor_alone): "up to 0 nats apart",
-    }
-    near = change_run(unpacked, "diff_attn", change_processor)
+    for method in (unpacked / RUNS).iterdir():
+        if method.name not in ("geglu_ffn", "ssmax", "layerscale", "sandwich_norm"):
+            shutil.rmtree(method)
+    different = change_run(unpacked, "ssmax", change_rate)
     left_out = {
         change_run(unpacked, "layerscale", change_numerics): "numerics are 1",
         change_run(unpacked, "sandwich_norm", change_data): "validation.json",
@@ -115,11 +98,9 @@ def test_what_was_changed_in_a_record_is_different(finished_copy: Project, recor
     archive.write(changed, files, make_metadata())
     code, answer = retrain(finished_copy, changed)
     statuses = {run["key"]: run for run in answer["runs"]}
-    assert {key for key, run in statuses.items() if run["status"] == "different"} == different.keys() and code == 10
-    assert all(why in statuses[key]["why"] for key, why in different.items())
-    assert statuses[near]["status"] == "near" and statuses[near]["distance"] == 0.0
-    assert "processor another one" in statuses[near]["why"]
-    assert {run["status"] for key, run in statuses.items() if key not in {near, *different}} == {"equal"}
+    assert statuses.keys() == {different, "transfer/base/geglu_ffn/s42"} and code == 10
+    assert statuses["transfer/base/geglu_ffn/s42"]["status"] == "equal"
+    assert statuses[different]["status"] == "different" and "other weights" in statuses[different]["why"]
     assert answer["not_compared"].keys() == left_out.keys()
     assert all(why in answer["not_compared"][key] for key, why in left_out.items())
 

@@ -381,11 +381,11 @@ def _rebuild(paths: list[Path], jobs: int) -> int:
 
 
 def _retrain(path: Path, count: int, seed: int | None, config: list[str], as_json: bool) -> int:
-    from plumbline.operate import retrain  # which trains, and so needs more than the verb else does
+    from plumbline.operate import recorded_run, retrain  # which train, and so need more than the verb else does
 
     with tempfile.TemporaryDirectory() as scratch:
         preset, folder = records.unpack_runs(path, Path(scratch))
-        runs = retrain.read_runs(folder)
+        runs = recorded_run.read_runs(folder)
     return retrain.retrain_runs(path.name, preset, runs, count, seed=seed, changes=config, as_json=as_json)
 
 

@@ -18,6 +18,8 @@ kinds:
                  killed; the next job in its folder removes it too
     `fetched`    what was read of a hub's data set: a fetch continues from it, or
                from its documents to more of them
+    `retrained`  what `plumbline verify --retrain` made of a record's run;
+               without it, that trains the run anew
 
 Nothing is removed without a request, nor while its trainer is running. `--restart` sets the state of a run aside, so
 that its next start begins at step 0.
@@ -47,9 +49,11 @@ from plumbline.train.checkpoint import state_records
 _WORK = Path("work")
 #: How folders begin that a job which makes documents removes itself: their shuffles, and hashes of copies.
 _SCRATCH = (SHUFFLES, copies.SCRATCH)
+#: Folders below a preset's whose leftovers are whole folders of runs.
+_WHOLE = ("state", "retrained")
 #: After how long nothing is being written to a file of a process of which nothing else is known.
 _QUIET_SECONDS = 86400
-KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
+KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched", "retrained")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +75,7 @@ class UnneededFile:
 def list_leftovers(work: Path) -> list[UnneededFile]:
     """List all leftovers below ``work/<preset>/``, by kind and path."""
     leftovers = [*_list_damaged_packages(work), *_list_fetched(work), *_list_temporary_files(work)]
+    leftovers += [_describe_leftover("retrained", place, None) for place in work.glob("*/retrained/*/*")]
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
             continue
@@ -102,7 +107,7 @@ def _list_fetched(work: Path) -> Iterator[UnneededFile]:
 def _list_temporary_files(work: Path) -> Iterator[UnneededFile]:
     """What data jobs, evaluation and probes were about to write: by its name, whose; and documents' shuffles and
     hashes, by the lock of their folder. What a trainer leaves in its state goes with that state."""
-    for place in sorted(path for path in work.glob("*/*") if path.is_dir() and path.name != "state"):
+    for place in sorted(path for path in work.glob("*/*") if path.is_dir() and path.name not in _WHOLE):
         for folder, folders, files in os.walk(place):
             for entry in sorted([*folders, *files]):
                 if name := temporary_files.parse(entry):
@@ -154,6 +159,8 @@ def remove(leftover: UnneededFile) -> str | None:
             return f"{leftover.owner}, may be writing it; what has been quiet for a day is removed"
     if path.name.startswith(_SCRATCH) and not locks.is_free(path.parent / locks.OF_FOLDER):
         return f"a job is making the files of {path.parent}"
+    if leftover.kind == "retrained" and not locks.is_free(path / locks.OF_FOLDER):
+        return "its run is being trained"
     if state:
         holder = state_records.read_holder(Path(state))
         if holder is not None and not process_record.has_ended(holder):
