@@ -57,9 +57,8 @@ def _run_section(name: str, table: str, path: Path, device: str, until: float, g
         section = measured_rows.read(path).section(name)
         began = next(iter(section.having(BEGUN)), None)
         if began is not None:
-            by_time, tries = code in (None, EXIT_RUN_AGAIN), section.rows[began].tries
-            reason = "its section's time was out" if by_time else f"its process ended with {code}, see the log"
-            final = not by_time or tries >= TRIES
+            reason = "its section's time was out" if code is None else f"its process ended with {code}, see the log"
+            final = code is not None or section.rows[began].tries >= TRIES
             measured_rows.record(path, name, began, FAILED if final else CONTINUES, reason=reason)
         elif code == 0:
             return FINISHED

@@ -9,11 +9,12 @@ import json
 import os
 import re
 import sysconfig
-import zipfile
 from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
+#: Packages that the check needs and images with torch have not: a bundle carries them.
+CARRIED = ("msgspec",)
 SITE = Path(sysconfig.get_path("purelib"))
 
 #: Distributions of such an image that the check's sections import, or that these import in turn. Not among them:
@@ -54,18 +55,7 @@ def _modules(distribution: metadata.Distribution) -> set[str]:
     return {part.partition(".")[0] for part in parts if "-" not in part and part != ".."}
 
 
-def wheel(name: str, into: Path) -> Path:
-    """An installed distribution as the wheel that it came from, so that no index is needed."""
-    distribution = metadata.distribution(name)
-    into.mkdir(parents=True, exist_ok=True)
-    tag = re.findall(r"^Tag: (.+)$", distribution.read_text("WHEEL") or "", re.MULTILINE)[0]
-    path = into / f"{name.replace('-', '_')}-{distribution.version}-{tag}.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for file in distribution.files or []:
-            if (
-                ".." not in file.parts
-                and "__pycache__" not in file.parts
-                and file.name not in ("INSTALLER", "REQUESTED")
-            ):
-                archive.write(file.locate(), str(file))
-    return path
+def list_device_commands() -> list[str]:
+    """The command lines that the page of a bare machine gives for it."""
+    text = (HERE.parents[1] / "docs/gpu-first-day.md").read_text()
+    return [line.removeprefix("$ ") for line in text.splitlines() if "-m benchmarks.gpu_check --out" in line]
