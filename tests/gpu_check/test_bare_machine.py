@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +34,12 @@ for name, section in SECTIONS.items():
 """
 
 
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process on the machine."""
+    return bare_image.make_image(tmp_path_factory.mktemp("image"))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with nothing in it but a bundle: the tracked files as they are now, and the packages for this Python."""
@@ -50,12 +55,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_section_plans_its_rows_on_image_with_bundle(folder: Path) -> None:
+def test_every_section_plans_its_rows_on_image_with_bundle(folder: Path, image: dict[str, str]) -> None:
     subprocess.run(["tar", "-xf", "gpu-check-bundle.tar"], cwd=folder, check=True)
 
     def plan(*paths: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", f"import sys; sys.path += {paths}{PLANS}"]
-        return subprocess.run(command, cwd=folder, env=bare_image.environment(), capture_output=True, text=True)
+        command = ["python3", "-c", f"import sys; sys.path += {paths}{PLANS}"]
+        return subprocess.run(command, cwd=folder, env=image, capture_output=True, text=True)
 
     without = plan("src")
     assert without.returncode and "No module named 'msgspec'" in without.stderr
@@ -86,7 +91,7 @@ def test_code_of_a_bundle_says_its_commit_and_its_hash(tmp_path: Path, monkeypat
 
 
 @pytest.mark.slow
-def test_a_rehearsal_from_the_bundle_survives_three_kills(folder: Path) -> None:
+def test_a_rehearsal_from_the_bundle_survives_three_kills(folder: Path, image: dict[str, str]) -> None:
     """By the page's first line: each call has a new `out`, as on a machine that keeps nothing, and what the last one
     left lies in `before`."""
     outs = [folder / f"out{number}" for number in range(4)]
@@ -103,13 +108,13 @@ def test_a_rehearsal_from_the_bundle_survives_three_kills(folder: Path) -> None:
 
     before: dict[tuple[str, str], dict[str, Any]] = {}
     for out, section, number in zip(outs, ("accuracy", "blocks", "other_blocks"), (5, 2, 2), strict=False):
-        _kill(folder, out, lambda out=out, section=section, number=number: len(measured(out, section)) >= number)
+        _kill(folder, image, out, lambda out=out, section=section, number=number: len(measured(out, section)) >= number)
         after = measured(out)
         assert len(before) < len(after) and before.items() <= after.items()  # to the second at which they were measured
         before = after
         shutil.rmtree(folder / "before")
         shutil.copytree(out, folder / "before")
-    process = _call(folder, outs[3])
+    process = _call(folder, image, outs[3])
     done = process.communicate(timeout=1200)[0]
     assert process.returncode == 0
     last = measured(outs[3])
@@ -124,18 +129,16 @@ def test_a_rehearsal_from_the_bundle_survives_three_kills(folder: Path) -> None:
     assert {path.suffix for path in outs[3].iterdir()} == {".json", ".md", ".log"}
 
 
-def _call(folder: Path, out: Path) -> subprocess.Popen[str]:
-    """The page's first command line, at toy sizes and by this Python."""
-    line = bare_image.list_device_commands()[0].replace("python3", sys.executable).replace(" out", f" {out.name}")
-    return subprocess.Popen(
-        ["bash", "-c", f"{line} --rehearse --minutes 60"], cwd=folder, stdout=subprocess.PIPE, text=True,
-        env=bare_image.environment(OMP_NUM_THREADS="1"), start_new_session=True,
-    )  # fmt: skip
+def _call(folder: Path, image: dict[str, str], out: Path) -> subprocess.Popen[str]:
+    """The page's first command line, at toy sizes."""
+    line = bare_image.list_device_commands()[0].replace(" out", f" {out.name}")
+    command = ["bash", "-c", f"{line} --rehearse --minutes 60"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=image, start_new_session=True)
 
 
-def _kill(folder: Path, out: Path, far_enough: Callable[[], bool]) -> None:
+def _kill(folder: Path, image: dict[str, str], out: Path, far_enough: Callable[[], bool]) -> None:
     """A call that is killed, with all that it has started, in the middle of whatever it does then."""
-    process = _call(folder, out)
+    process = _call(folder, image, out)
     until = time.monotonic() + 600
     try:
         while not far_enough():
