@@ -77,7 +77,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--rehearse", action="store_true", help="toy sizes on a processor: nothing is measured")
     parser.add_argument("--minutes", type=float, default=FIRST_MINUTES, help="of this call (default: %(default)s)")
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=[*SECTIONS])
-    parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed or found no memory")
+    parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the files (default: benchmarks/)")
     parser.add_argument("--write-page-only", type=Path, metavar="JSON", help="measure nothing: write this file's page")
     return parser

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_check import measured_rows
-from benchmarks.gpu_check.measured_rows import BEGUN, FAILED, MEASURED, NO_MEMORY
+from benchmarks.gpu_check.measured_rows import BEGUN, FAILED, MEASURED
 from benchmarks.gpu_check.section_call import SectionCall, end_with_the_call
 from benchmarks.gpu_check.sections import Section
 from plumbline.core.command_line import EXIT_RUN_AGAIN
@@ -54,10 +54,9 @@ def carry_out(name: str, section: Section, path: Path, call: SectionCall) -> int
             values = rows[key]()
         except Exception as error:
             traceback.print_exc()
-            status = NO_MEMORY if _is_out_of_memory(error) else FAILED
-            measured_rows.record(path, name, key, status, reason=format_error(error))
+            measured_rows.record(path, name, key, FAILED, reason=format_error(error))
             # An illegal access leaves a context in which every later call fails.
-            if status == FAILED and "CUDA" in str(error):
+            if "CUDA" in str(error) and "out of memory" not in str(error):
                 return EXIT_FRESH_PROCESS
             traceback.clear_frames(error.__traceback__)
         else:
@@ -87,12 +86,6 @@ def _carry_out_ahead(keys: list[str], processes: int, call: SectionCall) -> None
 def format_error(error: BaseException) -> str:
     """An error in a line."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether the device, or the host, has no room (torch's class by name: this file imports no torch)."""
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & {"OutOfMemoryError", "MemoryError"}) or "out of memory" in str(error)
 
 
 def _free() -> None:

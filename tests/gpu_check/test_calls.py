@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.gpu_check import __main__ as command_line
 from benchmarks.gpu_check import measured_rows
-from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, NO_MEMORY, Row, State
+from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, Row, State
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import FINISHED, OUT_OF_TIME, run_sections
 from benchmarks.gpu_check.section_call import REHEARSAL
@@ -50,13 +50,13 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert not call(tmp_path, "broken", "failing", "steady")
     state = read(tmp_path)
     assert state.section("broken").ended.startswith("failed: ImportError: no package of that name (")
-    expected = {"refused": FAILED, "large": NO_MEMORY, "killed": FAILED, "after them": MEASURED}
+    expected = {"refused": FAILED, "large": FAILED, "killed": FAILED, "after them": MEASURED}
     assert statuses(tmp_path, "failing") == expected
     assert all(state.section(name).ended.startswith(FINISHED) for name in ("failing", "steady"))
     text = page(state, SECTIONS)
     assert text.count(REHEARSAL) == 1 + len(SECTIONS)
     assert "Not measured: failed: ImportError" in text and "Not measured: not reached yet" in text
-    assert "memory: large: OutOfMemoryError: tried" in text
+    assert "failed: large: OutOfMemoryError: tried" in text
     assert "process ended with -9" in text
     assert "| after them | 7 |" in text and re.search(r"4 of 4 rows, \d+ of 20 s: finished", text)
     # What failed is final, until it is requested again.
