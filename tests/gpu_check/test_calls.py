@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.gpu_check import __main__ as command_line
 from benchmarks.gpu_check import measured_rows
+from benchmarks.gpu_check import run_sections as run_sections_module
 from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, Row, State
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import FINISHED, OUT_OF_TIME, run_sections
@@ -74,6 +75,15 @@ def test_a_row_that_takes_too_long_is_cut_off_and_continued(tmp_path: Path) -> N
     measured = {name: read(tmp_path).measured(name) for name in ("slow", "steady")}
     # What was measured is not measured again.
     assert measured == {"slow": {"quick": {"number": 1}, "waiting": {"number": 2}}, "steady": {"first": {"number": 1}}}
+
+
+def test_the_seconds_of_finished_sections_are_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call(tmp_path, "steady")
+    untils: list[float] = []
+    monkeypatch.setattr(run_sections_module, "_run_section", lambda *inputs: untils.append(inputs[4]))
+    call(tmp_path, "slow", "steady", seconds=22.0)
+    call(tmp_path, "slow", "ahead", seconds=22.0)
+    assert [until - time.time() for until in untils[:2]] == pytest.approx([22.0, 3.0], abs=0.9)
 
 
 def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
