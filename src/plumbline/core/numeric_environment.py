@@ -1,5 +1,5 @@
-"""Lists the environment variables that change the numbers of torch, numpy and their libraries: what is refused, recorded, or
-harmless.
+"""Lists the environment variables that change the numbers of torch, numpy and their libraries: what is refused,
+recorded, or harmless.
 
 Libraries read most of them once, at their first product or when they are loaded: nothing that a process sets later
 undoes them. What narrows the products of float32 is refused, since a run would say "float32" and be something else;
