@@ -88,13 +88,23 @@ gpu-check-pack: setup
 	$(if $(WHEELS),ls work/$(WHEELS)/torch-*+cpu-*.whl >/dev/null 2>&1 || $(GET_WHEELS) requirements-cuda.lock)
 	tar --create --file gpu-check-pack.tar work/$(GPU_CHECK_PRESET)/corpora $(if $(WHEELS),work/$(WHEELS))
 
-# For a machine that has a GPU and its own torch, and no index: all that the check needs there, less than 60 MiB, as
-# gpu-check-bundle.tar (docs/gpu-first-day.md). FOR is that machine's Python.
+# For a machine that has a GPU and its own torch, and no index: the files of the commit, and the package that it lacks,
+# for its Python (FOR): gpu-check-bundle.tar (docs/gpu-first-day.md). What is in no commit would stay behind.
 FOR ?= 3.12
-gpu-check-bundle: gpu-check-packs
-	@$(BIN)/python -m benchmarks.gpu_check.bundle --python-version $(FOR)
+CARRIED = work/gpu-check
+gpu-check-bundle: setup
+	@! git status --porcelain -- src studies config benchmarks | grep . >&2 \
+	  || { echo "error: in no commit: commit these, or git stash -u" >&2; exit 1; }
+	@rm -rf $(CARRIED) && mkdir -p $(CARRIED) && git rev-parse HEAD >$(CARRIED)/commit
+	@sed -n '/^msgspec==/,/[^\\]$$/p' requirements.lock >$(CARRIED)/requirements.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --only-binary=:all: --require-hashes --target $(CARRIED)/packages \
+	  --python-version $(FOR) --implementation cp --platform manylinux2014_x86_64 --platform manylinux_2_28_x86_64 \
+	  --requirement $(CARRIED)/requirements.txt
+	@git archive --output gpu-check-bundle.tar HEAD
+	@tar --append --file gpu-check-bundle.tar $(CARRIED)
+	@ls -sh gpu-check-bundle.tar
 
-# The sequences that the check's key_norms runs read, at the paper's length.
+# Sequences of the length that the key_norms study's runs at paper size read (docs/gpu-first-day.md).
 GPU_CHECK_PACKS = work/mini/corpora/smollm_mix/packs/context2048
 gpu-check-packs: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock

@@ -2,13 +2,12 @@
 
     make gpu-check                                                      # on a machine with a GPU; again: continues
     python -m benchmarks.gpu_check --minutes 60                         # the same with more time
-    python -m benchmarks.gpu_check --out NEW --continue-from OLD        # the same, from what a call left in OLD
     python -m benchmarks.gpu_check --write-page-only benchmarks/gpu_check_h100.json  # only the page, of what is there
     python -m benchmarks.gpu_check --rehearse                           # toy sizes on a processor, some minutes
 
-From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
-order of their worth, each with its seconds (docs/gpu-box.md lists them). Rows are written as they come into
-benchmarks/gpu_check_<device>.json, and the Markdown next to it is drawn from that after every section.
+From the repository's root. Sections come in the order of their worth, each with its seconds (docs/gpu-box.md lists
+them). Rows are written as they come into benchmarks/gpu_check_<device>.json, and the Markdown next to it is drawn from
+that after every section.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,11 +23,10 @@ from typing import Any
 from benchmarks.gpu_check import measured_rows, results_page
 from benchmarks.gpu_check.measured_rows import State
 from benchmarks.gpu_check.run_sections import run_sections
-from benchmarks.gpu_check.section_call import RUNS
-from benchmarks.gpu_check.sections import ANOTHER_LOAN, FIRST_MINUTES, SECTIONS
+from benchmarks.gpu_check.sections import FIRST_MINUTES, SECTIONS
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, atomic_write_text
+from plumbline.core.files import atomic_write_text
 
 
 def describe_machine(device: str) -> dict[str, Any]:
@@ -46,39 +43,10 @@ def describe_machine(device: str) -> dict[str, Any]:
 
 
 def find_place(device: str, out: Path | None, *, rehearsal: bool) -> Path:
-    """Where the state lies: by the device's name, so that two devices never share one; rehearsals where git ignores.
-
-    Raises:
-        PlumblineError: there is a file where a folder is needed.
-    """
+    """Where the state lies: by the device's name, so that two devices never share one; rehearsals where git ignores."""
     folder = out or Path("benchmarks/runs" if rehearsal else "benchmarks")
-    parent = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not parent.is_dir():
-        raise PlumblineError(f"--out: {parent} is a file; name a folder")
     short = re.sub(r"[^a-z0-9]+", "_", device.lower().replace("nvidia", "")).strip("_")
     return folder / f"gpu_check_{'rehearsal' if rehearsal else short}.json"
-
-
-def copy_earlier_call(folder: Path, path: Path) -> None:
-    """Copy what an earlier call on this device left, unless there is something already: JSON last, so that what belongs
-    to it is there. Files of other devices stay where they are.
-
-    Raises:
-        PlumblineError: there is no such folder, or what lies there is not a state of the check.
-    """
-    if not folder.is_dir():
-        raise PlumblineError(
-            f"--continue-from {folder}: no such folder; in a first call leave it out, or name an empty one"
-        )
-    if path.exists() or not (folder / path.name).exists():
-        why = f"{path} is there" if path.exists() else f"no {path.name}, nothing was measured before"
-        print(f"--continue-from {folder}: nothing is taken, {why}", flush=True)
-        return
-    measured_rows.read(folder / path.name)
-    own = re.compile(rf"{re.escape(path.stem)}(_({'|'.join(SECTIONS)})_.*)?\.\w+")
-    files = sorted(folder.glob("gpu_check*"), key=lambda file: (file.suffix == ".json", file.name))
-    for file in (file for file in files if own.fullmatch(file.name)):
-        atomic_write_bytes(path.parent / file.name, file.read_bytes())
 
 
 def open_state(path: Path, machine: dict[str, Any], *, rehearsal: bool) -> None:
@@ -108,12 +76,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rehearse", action="store_true", help="toy sizes on a processor: nothing is measured")
     parser.add_argument("--minutes", type=float, default=FIRST_MINUTES, help="of this call (default: %(default)s)")
-    usual = [name for name in SECTIONS if name not in ANOTHER_LOAN]
-    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=usual)
-    parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed or found no memory")
-    parser.add_argument("--restart", action="store_true", help="forget what was measured before")
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=[*SECTIONS])
+    parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the files (default: benchmarks/)")
-    parser.add_argument("--continue-from", type=Path, metavar="FOLDER", help="what an earlier call left: go on from it")
     parser.add_argument("--write-page-only", type=Path, metavar="JSON", help="measure nothing: write this file's page")
     return parser
 
@@ -128,11 +93,6 @@ def main() -> int:
     device = "cpu" if options.rehearse else "cuda"
     machine = describe_machine(device)
     path = find_place(str(machine["device"]), options.out, rehearsal=options.rehearse)
-    if options.restart:
-        path.unlink(missing_ok=True)
-        shutil.rmtree(RUNS, ignore_errors=True)
-    if options.continue_from is not None:
-        copy_earlier_call(options.continue_from, path)
     open_state(path, machine, rehearsal=options.rehearse)
     measured_rows.release(path, retry_failed=options.retry_failed)
 

@@ -9,10 +9,13 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_check.section_call import PACKED, SectionCall
+from benchmarks.gpu_check.section_call import SectionCall
 
+#: What a bundle carries in place of git's history (`make gpu-check-bundle`).
+COMMIT = Path("work/gpu-check/commit")
 #: Distributions that matter to the numbers, where they are installed.
 PACKAGES = ("triton", "flash-attn", "flash_attn_3")
 
@@ -31,10 +34,9 @@ def describe(kind: str) -> dict[str, Any]:
     from plumbline.core.provenance import code_sha256, describe_code
 
     facts = {"device": "processor", "host": describe_host(), **describe_code()}
-    if facts.get("git_commit") is None and PACKED.is_file():
-        packed = json.loads(PACKED.read_text(encoding="utf-8"))["code"]
-        changed = packed.pop("code_sha256", None) != code_sha256()
-        facts |= {"code_from": "a bundle", **packed} | ({"git_dirty": True} if changed else {})
+    facts["code_sha256"] = code_sha256()  # so that a copy that was changed is told from its commit
+    if facts.get("git_commit") is None and COMMIT.is_file():
+        facts |= {"code_from": "a bundle", "git_commit": COMMIT.read_text(encoding="utf-8").strip()}
     for name in PACKAGES:
         try:
             facts[name] = metadata.version(name)

@@ -53,7 +53,9 @@ def read_step_times(state: State, source: str) -> MeasuredStepTime | None:
         return None
     if not baselines or (drift := max(baselines) / min(baselines) - 1) > DRIFT:
         problem = f"changed by {100 * drift:.1f} % in between" if baselines else "is not measured"
-        raise PlumblineError(f"{source}: the baseline's step {problem}: run the section {METHODS} again with --restart")
+        raise PlumblineError(
+            f"{source}: the baseline's step {problem}: delete the section {METHODS} of it, and run it again"
+        )
     baseline = statistics.mean(baselines)
     whole = state.measured(WHOLE).get("compiled by shared layers")
     share = whole["ms"] / whole["micro-batches"] if whole else baseline

@@ -12,11 +12,10 @@ import msgspec
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
 
-#: A row's status. The first three are final: such a row is not measured again unless it is requested.
-MEASURED, FAILED, NO_MEMORY = "measured", "failed", "out of memory"
+#: A row's status. The first two are final: such a row is not measured again unless it is requested.
+MEASURED, FAILED = "measured", "failed"
 #: Begun by a process that has not said how it ended; and begun, to be continued by the next call.
 BEGUN, CONTINUES = "begun", "continues"
-_FINAL = (MEASURED, FAILED, NO_MEMORY)
 
 
 class Row(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -41,7 +40,7 @@ class Section(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """Planned rows without a final status."""
         if self.planned is None:
             return None
-        return [key for key in self.planned if key not in self.rows or self.rows[key].status not in _FINAL]
+        return [key for key in self.planned if key not in self.rows or self.rows[key].status in (BEGUN, CONTINUES)]
 
     def having(self, status: str) -> dict[str, Row]:
         """Rows of one status by key, in the order of the plan."""
@@ -102,13 +101,13 @@ def record(path: Path, section: str, key: str, status: str, **fields: Any) -> No
 
 def release(path: Path, *, retry_failed: bool = False) -> None:
     """Let rows be begun again in which another call was killed, which says nothing of them and is not a try; and, if
-    requested, those that failed or found no memory."""
+    requested, those that failed."""
     state = read(path)
     for section in state.sections.values():
         for key, row in [*section.rows.items()]:
             if row.status == BEGUN:
                 section.rows[key] = Row(status=CONTINUES, tries=row.tries - 1, reason="its call was killed")
-            elif retry_failed and row.status in (FAILED, NO_MEMORY):
+            elif retry_failed and row.status == FAILED:
                 del section.rows[key]
     write(path, state)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.gpu_check.measured_rows import CONTINUES, FAILED, NO_MEMORY, State
+from benchmarks.gpu_check.measured_rows import CONTINUES, FAILED, State
 from benchmarks.gpu_check.section_call import REHEARSAL
 from benchmarks.gpu_check.sections import Section
 
@@ -71,6 +71,6 @@ def _standing(state: State, name: str, seconds: float) -> list[str]:
     done = len(section.planned) - len(section.missing or ())
     took = sum(row.took_seconds for row in section.rows.values())
     lines = [f"{done} of {len(section.planned)} rows, {took:.0f} of {seconds:g} s: {section.ended}."]
-    for status in (NO_MEMORY, FAILED, CONTINUES):
+    for status in (FAILED, CONTINUES):
         lines += [f"- {status}: {key}: {row.reason}" for key, row in section.having(status).items()]
     return lines

@@ -30,18 +30,20 @@ def run_sections(
 ) -> bool:  # fmt: skip
     """Go through the sections, at most `seconds` long (beyond that `grace` for the row at hand).
 
-    A section has the seconds that its table states, and more where those after it leave some over.
+    A section has the seconds that its table states, and more where those before it, or finished ones, leave some over.
 
     Returns:
         Whether every row of every section has its end.
     """
     end, sections = time.time() + seconds, importlib.import_module(table).SECTIONS
-    reserved = sum(sections[name].seconds + grace for name in names)
+    state = measured_rows.read(path)
+    finished = [name for name in names if state.section(name).missing == []]
+    reserved = sum(sections[name].seconds + grace for name in names if name not in finished)
     for name in names:
-        reserved -= sections[name].seconds + grace
-        if measured_rows.read(path).section(name).missing == []:
+        if name in finished:
             report(f"{name}: finished before")
             continue
+        reserved -= sections[name].seconds + grace
         until = min(end, max(time.time() + sections[name].seconds, end - reserved))
         ended = _run_section(name, table, path, device, until, grace) if time.time() < end else OUT_OF_TIME
         if ended is not None:
@@ -57,9 +59,8 @@ def _run_section(name: str, table: str, path: Path, device: str, until: float, g
         section = measured_rows.read(path).section(name)
         began = next(iter(section.having(BEGUN)), None)
         if began is not None:
-            by_time, tries = code in (None, EXIT_RUN_AGAIN), section.rows[began].tries
-            reason = "its section's time was out" if by_time else f"its process ended with {code}, see the log"
-            final = not by_time or tries >= TRIES
+            reason = "its section's time was out" if code is None else f"its process ended with {code}, see the log"
+            final = code is not None or section.rows[began].tries >= TRIES
             measured_rows.record(path, name, began, FAILED if final else CONTINUES, reason=reason)
         elif code == 0:
             return FINISHED

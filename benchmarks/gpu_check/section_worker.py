@@ -6,7 +6,7 @@ With `--ahead` rows are carried out once and forgotten, as several processes do 
 rows: Triton and Inductor keep what they compile in folders that processes share, which takes seconds of one core a
 kernel, and a machine with a GPU has many cores.
 
-Exit codes: 0, every row has its end; 75, out of time or continued by the next call; 76, start another process for the
+Exit codes: 0, every row has its end; 75, out of time; 76, start another process for the
 rest (the device's context is ruined); 1, the section cannot begin.
 """
 
@@ -17,7 +17,6 @@ import contextlib
 import gc
 import importlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_check import measured_rows
-from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, NO_MEMORY
+from benchmarks.gpu_check.measured_rows import BEGUN, FAILED, MEASURED
 from benchmarks.gpu_check.section_call import SectionCall, end_with_the_call
 from benchmarks.gpu_check.sections import Section
 from plumbline.core.command_line import EXIT_RUN_AGAIN
@@ -55,16 +54,12 @@ def carry_out(name: str, section: Section, path: Path, call: SectionCall) -> int
             values = rows[key]()
         except Exception as error:
             traceback.print_exc()
-            status = NO_MEMORY if _is_out_of_memory(error) else FAILED
-            measured_rows.record(path, name, key, status, reason=format_error(error))
+            measured_rows.record(path, name, key, FAILED, reason=format_error(error))
             # An illegal access leaves a context in which every later call fails.
-            if status == FAILED and "CUDA" in str(error):
+            if "CUDA" in str(error) and "out of memory" not in str(error):
                 return EXIT_FRESH_PROCESS
             traceback.clear_frames(error.__traceback__)
         else:
-            if values.pop("status", MEASURED) == CONTINUES:  # by itself, which is not a try that has failed
-                measured_rows.record(path, name, key, CONTINUES, tries=0, **values)
-                return EXIT_RUN_AGAIN
             took = round(time.monotonic() - began, 2)
             measured_rows.record(path, name, key, MEASURED, took_seconds=took, values=values)
         _free()
@@ -93,12 +88,6 @@ def format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether the device, or the host, has no room (torch's class by name: this file imports no torch)."""
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & {"OutOfMemoryError", "MemoryError"}) or "out of memory" in str(error)
-
-
 def _free() -> None:
     """Give back what the last row has left on the device."""
     gc.collect()
@@ -120,11 +109,9 @@ def main() -> int:
     parser.add_argument("--until", type=float, required=True)
     parser.add_argument("--ahead", nargs="+", metavar="KEY")
     options = parser.parse_args()
-    # As an exception, so that a row that has started a process of its own can end it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_RUN_AGAIN))
     end_with_the_call()
     section = importlib.import_module(options.table).SECTIONS[options.name]
-    call = SectionCall(device=options.device, beside=str(options.state_file.with_suffix("")), until=options.until)
+    call = SectionCall(device=options.device, until=options.until)
     if options.ahead is None:
         try:
             return carry_out(options.name, section, options.state_file, call)

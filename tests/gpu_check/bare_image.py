@@ -1,21 +1,19 @@
-"""A machine with its own torch and little else, made of this one: what it lacks cannot be imported.
-
-`environment` is for a subprocess, and for those that it starts: Python runs the `sitecustomize` beside this file there.
-"""
+"""A machine with its own torch and little else: a virtual environment with links to some of this one's packages."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sysconfig
-import zipfile
+import venv
 from importlib import metadata
 from pathlib import Path
 
-HERE = Path(__file__).parent
-SITE = Path(sysconfig.get_path("purelib"))
+from tests.conftest import REPOSITORY
 
+SITE = Path(sysconfig.get_path("purelib"))
+#: Packages that the check needs and images with torch have not: a bundle carries them.
+CARRIED = ("msgspec",)
 #: Distributions of such an image that the check's sections import, or that these import in turn. Not among them:
 #: snakemake, msgspec, datasets, lm_eval, and this project as a package.
 _HAS = """
@@ -29,43 +27,20 @@ _HAS = """
 HAS = frozenset(_HAS.split())
 
 
-def name_of(distribution: metadata.Distribution) -> str:
-    """Its name as an index writes it."""
-    return re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
-
-
-def environment(**more: str) -> dict[str, str]:
-    """This process's, less what names its packages, and as on such a machine."""
-    installed = {
-        name_of(distribution): _modules(distribution) for distribution in metadata.distributions(path=[str(SITE)])
-    }
-    names = sorted(installed.keys() - HAS)
-    modules = set().union(*(installed[name] for name in names)) - set().union(
-        *(installed[name] for name in HAS & installed.keys())
-    )
-    hides = {"site": str(SITE), "names": names, "modules": sorted(modules)}
+def make_image(folder: Path) -> dict[str, str]:
+    """The environment of a process on such a machine, whose `python3` has these packages alone."""
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    for distribution in metadata.distributions(path=[str(SITE)]):
+        if re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower() in HAS:
+            for part in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
+                if not (site / part).exists():
+                    (site / part).symlink_to(SITE / part)
     others = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_", "PLUMBLINE"))}
-    return others | {"PYTHONPATH": str(HERE / "bare_image_site"), "BARE_IMAGE": json.dumps(hides)} | more
+    return others | {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
 
-def _modules(distribution: metadata.Distribution) -> set[str]:
-    """What of it can be imported from the top."""
-    parts = {file.parts[0] for file in distribution.files or []}
-    return {part.partition(".")[0] for part in parts if "-" not in part and part != ".."}
-
-
-def wheel(name: str, into: Path) -> Path:
-    """An installed distribution as the wheel that it came from, so that no index is needed."""
-    distribution = metadata.distribution(name)
-    into.mkdir(parents=True, exist_ok=True)
-    tag = re.findall(r"^Tag: (.+)$", distribution.read_text("WHEEL") or "", re.MULTILINE)[0]
-    path = into / f"{name.replace('-', '_')}-{distribution.version}-{tag}.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for file in distribution.files or []:
-            if (
-                ".." not in file.parts
-                and "__pycache__" not in file.parts
-                and file.name not in ("INSTALLER", "REQUESTED")
-            ):
-                archive.write(file.locate(), str(file))
-    return path
+def list_device_commands() -> list[str]:
+    """The command lines that the page of a bare machine gives for it."""
+    text = (REPOSITORY / "docs/gpu-first-day.md").read_text()
+    return [line.removeprefix("$ ") for line in text.splitlines() if "-m benchmarks.gpu_check --out" in line]

@@ -13,19 +13,21 @@ import pytest
 
 from benchmarks.gpu_check import __main__ as command_line
 from benchmarks.gpu_check import measured_rows
-from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, NO_MEMORY, Row, State
+from benchmarks.gpu_check import run_sections as run_sections_module
+from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, Row, State
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import FINISHED, OUT_OF_TIME, run_sections
 from benchmarks.gpu_check.section_call import REHEARSAL
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from tests.conftest import REPOSITORY
-from tests.gpu_check.toy_sections import SECTIONS
+from tests.gpu_check.toy_sections import FOLDER, SECTIONS
 
 
 @pytest.fixture(autouse=True)
-def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def _from_the_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setenv(FOLDER, str(tmp_path))
 
 
 def call(folder: Path, *names: str, seconds: float = 60.0, device: str = "cpu") -> bool:
@@ -49,13 +51,13 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert not call(tmp_path, "broken", "failing", "steady")
     state = read(tmp_path)
     assert state.section("broken").ended.startswith("failed: ImportError: no package of that name (")
-    expected = {"refused": FAILED, "large": NO_MEMORY, "killed": FAILED, "after them": MEASURED}
+    expected = {"refused": FAILED, "large": FAILED, "killed": FAILED, "after them": MEASURED}
     assert statuses(tmp_path, "failing") == expected
     assert all(state.section(name).ended.startswith(FINISHED) for name in ("failing", "steady"))
     text = page(state, SECTIONS)
     assert text.count(REHEARSAL) == 1 + len(SECTIONS)
     assert "Not measured: failed: ImportError" in text and "Not measured: not reached yet" in text
-    assert "memory: large: OutOfMemoryError: tried" in text
+    assert "failed: large: OutOfMemoryError: tried" in text
     assert "process ended with -9" in text
     assert "| after them | 7 |" in text and re.search(r"4 of 4 rows, \d+ of 20 s: finished", text)
     # What failed is final, until it is requested again.
@@ -73,6 +75,15 @@ def test_a_row_that_takes_too_long_is_cut_off_and_continued(tmp_path: Path) -> N
     measured = {name: read(tmp_path).measured(name) for name in ("slow", "steady")}
     # What was measured is not measured again.
     assert measured == {"slow": {"quick": {"number": 1}, "waiting": {"number": 2}}, "steady": {"first": {"number": 1}}}
+
+
+def test_the_seconds_of_finished_sections_are_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call(tmp_path, "steady")
+    untils: list[float] = []
+    monkeypatch.setattr(run_sections_module, "_run_section", lambda *inputs: untils.append(inputs[4]))
+    call(tmp_path, "slow", "steady", seconds=22.0)
+    call(tmp_path, "slow", "ahead", seconds=22.0)
+    assert [until - time.time() for until in untils[:2]] == pytest.approx([22.0, 3.0], abs=0.9)
 
 
 def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
@@ -110,53 +121,28 @@ def test_rows_are_carried_out_ahead_side_by_side(tmp_path: Path, device: str, ca
     assert section.rows["dies once"].status == (MEASURED if device == "cuda" else FAILED)
 
 
-def leave_state(folder: Path, name: str, device: str = "a") -> Path:
-    """A state as a call leaves it."""
-    measured_rows.write(folder / name, State(rehearsal=False, machine={"device": device}))
-    return folder / name
-
-
-def test_continues_from_an_earlier_call_on_this_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing of other devices, nothing half-written, and nothing where a call continues what is there."""
-    before, now = tmp_path / "before", tmp_path / "now"
-    before.mkdir()
-    leave_state(before, "gpu_check_a.json")
-    leave_state(before, "gpu_check_a_large.json", device="a large")
-    others = ("gpu_check_a_large_key_norms_x.zip", ".gpu_check_a.json.0123abcd", "other.json")
-    for name in ("gpu_check_a_key_norms_x.zip", *others):
-        (before / name).write_text("before")
-    command_line.copy_earlier_call(before, now / "gpu_check_a.json")
-    assert {path.name for path in now.iterdir()} == {"gpu_check_a.json", "gpu_check_a_key_norms_x.zip"}
-    (before / "gpu_check_a_key_norms_y.zip").touch()
-    command_line.copy_earlier_call(before, now / "gpu_check_a.json")
-    assert "nothing is taken, " in capsys.readouterr().out and len(list(now.iterdir())) == 2
-    with pytest.raises(PlumblineError, match=r"no such.*folder"):
-        command_line.copy_earlier_call(tmp_path / "nowhere", now / "gpu_check_a.json")
-    command_line.copy_earlier_call(before, now / "gpu_check_b.json")
-    assert "no gpu_check_b.json, nothing was measured" in capsys.readouterr().out
-    with pytest.raises(PlumblineError, match=r"gpu_check_a\.json: measured on a,.*for b"):
-        command_line.open_state(now / "gpu_check_a.json", {"device": "b"}, rehearsal=False)
-
-
 @pytest.mark.parametrize(
-    "content",
-    ['{"rows": []}', '{"rehearsal": false, "machine": {}, "sections": {"x": 1}}', '{"rehearsal": false, "machi'],
+    ("content", "message"),
+    [
+        ('{"rehearsal": false, "machine": {"device": "a"}}', "measured on a,.*for b"),
+        ('{"rehearsal": true, "machine": {"device": "b"}}', "measured on b"),
+        ('{"rehearsal": false, "machine": {}, "sections": {"x": 1}}', "state of this check"),
+        ('{"rehearsal": false, "machi', "state of this check"),
+    ],
 )
-def test_nothing_is_taken_of_a_damaged_call(tmp_path: Path, content: str) -> None:
-    (tmp_path / "gpu_check_a.json").write_text(content)
-    with pytest.raises(PlumblineError, match=r"gpu_check_a\.json.*state of this check"):
-        command_line.copy_earlier_call(tmp_path, tmp_path / "now" / "gpu_check_a.json")
-    assert not (tmp_path / "now").exists()
+def test_what_another_device_or_a_damaged_call_left_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "gpu_check_b.json"
+    path.write_text(content)
+    with pytest.raises(PlumblineError, match=rf"gpu_check_b\.json.*{message}"):
+        command_line.open_state(path, {"device": "b"}, rehearsal=False)
+    assert path.read_text() == content
 
 
-def test_places_are_by_device_and_rehearsals_apart(tmp_path: Path) -> None:
+def test_places_are_by_device_and_rehearsals_apart() -> None:
     place = command_line.find_place
     assert place("NVIDIA H100 80GB HBM3", None, rehearsal=False) == Path("benchmarks/gpu_check_h100_80gb_hbm3.json")
     assert place("NVIDIA H200", Path("out"), rehearsal=False) == Path("out/gpu_check_h200.json")
     assert place("processor", None, rehearsal=True) == Path("benchmarks/runs/gpu_check_rehearsal.json")
-    (tmp_path / "file").touch()
-    with pytest.raises(PlumblineError, match="file is a file; name a folder"):
-        place("NVIDIA H200", tmp_path / "file" / "below", rehearsal=False)
 
 
 def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,8 +154,7 @@ def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: py
 
 
 def test_a_row_that_is_cut_off_twice_is_given_up(tmp_path: Path) -> None:
-    leave_state(tmp_path, "state.json")
-    state = read(tmp_path)
+    state = State(rehearsal=True, machine={"device": "processor"})
     state.section("slow").planned = ["quick", "waiting"]
     state.section("slow").rows = {
         "quick": Row(status=MEASURED), "waiting": Row(status=CONTINUES, reason="its section's time was out"),

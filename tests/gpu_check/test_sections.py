@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import json
+import re
 import sys
-import time
-import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +13,11 @@ import pytest
 import torch
 
 from benchmarks.gpu_check import base_scale_specs, device_under_test, mixer_calls, section_worker
-from benchmarks.gpu_check.measured_rows import CONTINUES, MEASURED, Row, State
+from benchmarks.gpu_check.measured_rows import MEASURED, Row, State
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import GRACE
 from benchmarks.gpu_check.section_call import SectionCall
 from benchmarks.gpu_check.sections import (
-    ANOTHER_LOAN,
     FIRST_CALL,
     FIRST_MINUTES,
     SECOND_CALL,
@@ -29,16 +26,15 @@ from benchmarks.gpu_check.sections import (
     accuracy,
     ceilings,
     kernel_blocks,
-    key_norms,
     method_steps,
     training_steps,
 )
-from plumbline.core.errors import PlumblineError
 from plumbline.model.flops import count_operations
 from plumbline.model.kernels import selection, softpick
 from plumbline.model.kernels.tiles import BlockSizes
 from plumbline.model.mixers.softpick import Softpick
 from tests.conftest import REPOSITORY
+from tests.gpu_check.bare_image import list_device_commands
 
 TINY, GPU = SectionCall(device="cpu"), SectionCall(device="cuda")
 BASELINE = base_scale_specs.BASELINE
@@ -162,50 +158,23 @@ def test_rows_can_be_carried_out_ahead(
 ) -> None:
     """As a process is told to: by its key, on a command line. Every sixth: the rows are alike."""
     monkeypatch.setattr(section_worker, "end_with_the_call", lambda: None)
-    monkeypatch.setattr(section_worker.signal, "signal", lambda *arguments: None)
     command = ["worker", name, "--state-file", str(tmp_path / "x"), "--device", "cpu", "--until", "1e12", "--ahead"]
     monkeypatch.setattr(sys, "argv", [*command, *[*SECTIONS[name].rows(TINY)][::6]])
     assert section_worker.main() == 0
     assert SECTIONS[name].processes and capsys.readouterr().out == "" and not [*tmp_path.iterdir()]
 
 
-def test_an_arm_of_key_norms_is_a_run_of_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_norms, "RUNS", tmp_path / "runs")
-    beside = str(tmp_path / "gpu_check_x")
-    # Its time is out before the first step: saved, and continued.
-    began = key_norms.rows(SectionCall(device="cpu", beside=beside, until=time.time() + 1))["frozen_gains"]()
-    assert began["status"] == CONTINUES
-    rows = key_norms.rows(SectionCall(device="cpu", beside=beside))
-    assert list(rows) == ["as_published", "no_decay", "frozen_gains"]
-    row = rows["frozen_gains"]()
-    assert (row["outcome"], row["steps"]) == ("completed", 6)
-    with zipfile.ZipFile(tmp_path / "gpu_check_x_key_norms_frozen_gains.zip") as archive:
-        assert set(archive.namelist()) == set(key_norms.KEPT)
-        assert json.loads(archive.read("outcome.json"))["validation_loss"] == row["held-out loss"]
-
-
-def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_norms, "PACKS", tmp_path / "context2048")
-    with pytest.raises(PlumblineError, match=r"context2048 is not here: `make gpu-check-packs`"):
-        key_norms.rows(GPU)
-    (tmp_path / "context2048/validation").mkdir(parents=True)
-    (tmp_path / "context2048/validation/validation.json").touch()
-    spec = key_norms.rows(GPU)["as_published"].args[0]
-    assert (spec.train.steps, spec.model.context, spec.data.source) == (977, 2048, "packaged_large")
-
-
 def test_a_call_has_time_for_its_sections() -> None:
     """Each with the seconds that it may go beyond its own; ten are left for the start and the pages."""
-    for minutes, stated in ((FIRST_MINUTES, FIRST_CALL), (SECOND_MINUTES, SECOND_CALL), (FIRST_MINUTES, ANOTHER_LOAN)):
+    for minutes, stated in ((FIRST_MINUTES, FIRST_CALL), (SECOND_MINUTES, SECOND_CALL)):
         assert sum(section.seconds + GRACE for section in stated.values()) <= 60 * minutes - 10, stated
     assert [section.seconds for section in FIRST_CALL.values()] == [20, 60, 120, 200, 90]
-    text = (REPOSITORY / "docs/gpu-first-day.md").read_text()
-    commands = [line.removeprefix("$ ") for line in text.splitlines() if "gpu_check.bare_machine" in line]
+    commands = list_device_commands()
     assert len(commands) == 2 and all(len(line) <= 2000 for line in commands)
-    assert f"--minutes {SECOND_MINUTES:g} --sections {' '.join(SECOND_CALL)}" in commands[1]
+    assert commands[0].endswith(commands[1].removesuffix(f" --minutes {SECOND_MINUTES:g}"))
     assert 60 * (FIRST_MINUTES + SECOND_MINUTES) <= 60 * 15 - 120, "a start and transfers"
     box = (REPOSITORY / "docs/gpu-box.md").read_text()
-    assert all(f"| {section.seconds:g} |" in box for section in SECTIONS.values())
+    assert re.findall(r"^\| (\w+) \| (\d+) \|", box, re.M) == [(n, f"{s.seconds:g}") for n, s in SECTIONS.items()]
 
 
 def test_a_step_accumulates_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:

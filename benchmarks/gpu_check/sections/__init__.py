@@ -75,10 +75,4 @@ SECOND_CALL = {
         "other mixers", 120, {"name": "softmax_cap"}, {"name": "sigmoid"}, {"name": "softpick", "variant": "original"}
     )
 }
-#: What only another loan has time for, and only who names it gets.
-ANOTHER_LOAN = {
-    "key_norms": Section(
-        title="key_norms at paper size, on packaged prose", seconds=540, module=f"{__name__}.key_norms", least=120
-    )
-}
-SECTIONS = FIRST_CALL | SECOND_CALL | ANOTHER_LOAN
+SECTIONS = FIRST_CALL | SECOND_CALL

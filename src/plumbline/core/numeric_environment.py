@@ -1,5 +1,5 @@
-"""Lists the environment variables that change the numbers of torch and its libraries: what is refused, recorded, or
-harmless.
+"""Lists the environment variables that change the numbers of torch, numpy and their libraries: what is refused,
+recorded, or harmless.
 
 Libraries read most of them once, at their first product or when they are loaded: nothing that a process sets later
 undoes them. What narrows the products of float32 is refused, since a run would say "float32" and be something else;
@@ -31,13 +31,23 @@ TREATMENTS: dict[str, Treatment] = {
     "BLIS_*": "recorded",
     "CUBLAS*": "recorded",
     "CUDNN_*": "recorded",
+    "CUTEDSL_*": "recorded",
+    "CUTLASS_*": "recorded",
     "DISABLE_ADDMM_CUDA_LT": "recorded",
     "DNNL_*": "recorded",
+    "ENABLE_PERSISTENT_TMA_MATMUL": "recorded",
+    "ENABLE_TEMPLATE_TMA_STORE": "recorded",
+    "ENABLE_TMA_LOAD_*": "recorded",
+    "FBGEMM_*": "recorded",
+    "FLASH_ATTENTION_*": "recorded",
+    "GLIBC_TUNABLES": "recorded",  # the C library's sines and powers, which numpy's are
     "GOMP_*": "recorded",
     "KMP_*": "recorded",
     "LD_PRELOAD": "recorded",  # other libraries of products
     "MKL_*": "recorded",
     "NCCL_*": "recorded",
+    "NPY_DISABLE_CPU_FEATURES": "recorded",
+    "NPY_ENABLE_CPU_FEATURES": "recorded",
     "OMP_*": "recorded",
     "ONEDNN_*": "recorded",
     "OPENBLAS_*": "recorded",
