@@ -98,14 +98,6 @@ def test_a_run_in_the_place_of_another_one_is_refused(tmp_path: Path, monkeypatc
     assert [run.key for run in recorded_run.read_runs(tmp_path)] == ["s/base/m/s1"]
 
 
-def test_an_estimate_names_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    monkeypatch.setattr("os.getloadavg", lambda: (9.2, 0.0, 0.0))
-    assert "9 processes" in retrain.describe_load() and "2 cores" in retrain.describe_load()
-    monkeypatch.setattr("os.getloadavg", lambda: (1.9, 9.0, 9.0))
-    assert retrain.describe_load() == ""
-
-
 def test_a_record_that_lacks_a_file_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps(fingerprint_file.seal({"spec": {}, "files": {}})))
     with pytest.raises(PlumblineError, match=r"no .*metrics\.parquet"):

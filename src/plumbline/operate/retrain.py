@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import shutil
 import sys
@@ -26,6 +25,7 @@ from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.formats import format_duration
 from plumbline.core.stop_request import StopRequest
 from plumbline.data import manifest as pack_manifest
+from plumbline.operate.console.forecast import describe_load
 from plumbline.operate.recorded_run import (
     DIFFERENT,
     FINAL,
@@ -151,13 +151,7 @@ def describe_plan(runs: Sequence[RecordedRun], project: Project) -> str:
     took = sum(manifest.get("wall_seconds") or math.nan for manifest in left)
     before = "" if math.isnan(took) else f"; the record's own took {format_duration(took)}"
     about = f"about {format_duration(sum(planned))} of training on {prices.machine.label} by the plan"
-    return about + before + describe_load()
-
-
-def describe_load() -> str:
-    """Write how busy this machine is where its processes wait for a core, of which the plan knows nothing."""
-    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    return f"; longer, since it is busy: {load:.0f} processes want its {cores} cores" if load > cores else ""
+    return f"{about}{before}. {describe_load()}".removesuffix(". ")
 
 
 def retrain_runs(
