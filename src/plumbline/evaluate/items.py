@@ -156,7 +156,7 @@ def write(folder: Path, contents: list[TaskItems]) -> dict[str, TaskEntry]:
         task = content.task
         for index, item in enumerate(content.items):
             item_fields.require(task, item, content.describe_place(index))
-        check_items.items(task, content.items, content.where)
+        check_items.items(task, content.items, content.describe_place)
         path = folder / f"{task.name}.jsonl"
         atomic_write_text(path, item_fields.dump(content.items))
         few_shot_sha256 = ""

@@ -36,7 +36,8 @@ class LoadedCheckpoint:
         vocabulary: number of its tokens.
         separator: the token between documents, if known.
         run: of a run of ours, what was read of it.
-        unreadable: name of a probe, probe, and tokens fed -> why its numbers would not be what they are called here.
+        explain_unreadable: name of a probe, probe, and tokens fed -> why its numbers would not be what they are called
+            here.
     """
 
     folder: Path
@@ -49,7 +50,7 @@ class LoadedCheckpoint:
     vocabulary: int
     separator: int | None = None
     run: FinishedRun | None = None
-    unreadable: Callable[[str, Probe, int], str | None] = lambda name, probe, tokens: None
+    explain_unreadable: Callable[[str, Probe, int], str | None] = lambda name, probe, tokens: None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +133,7 @@ def _open_hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
         vocabulary=subject.config.vocab_size,
         # Some models end in any of several tokens; the first is the one between documents.
         separator=end[0] if isinstance(end, list) else end,
-        unreadable=subject.unreadable,
+        explain_unreadable=subject.explain_unreadable,
     )
 
 

@@ -13,6 +13,7 @@ import re
 import sys
 from logging import INFO, WARNING, LogRecord, makeLogRecord
 from os.path import relpath
+from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -73,7 +74,7 @@ class LogHandler(LogHandlerBase):
                 print(f"warning: no more short messages: {type(problem).__name__}: {problem}", file=sys.stderr)
         self.default.handle(record)
 
-    def _in_page(self, record: LogRecord) -> bool:
+    def _in_page(self, record: Any) -> bool:
         """Whether a record of a dry run is a part of its page, and not shown by itself. The page comes after the last
         job, where Snakemake counts the jobs again.
         """
@@ -92,7 +93,7 @@ class LogHandler(LogHandlerBase):
             return False
         return True
 
-    def _tell(self, record: LogRecord) -> None:
+    def _tell(self, record: Any) -> None:
         event, console, text = getattr(record, "event", None), self.console, record.getMessage()
         if event == LogEvent.WORKFLOW_STARTED:
             self.begun = True
