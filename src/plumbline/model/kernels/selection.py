@@ -130,7 +130,6 @@ def find_flash_packages() -> list[str]:
     return [name for name in FLASH_INSTALLED if name != FLASH_ATTN_3 or _is_hopper()]
 
 
-@torch.compiler.assume_constant_result
 def _is_hopper() -> bool:
     return torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9
 

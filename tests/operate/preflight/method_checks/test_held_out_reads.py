@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,3 +186,21 @@ def test_code_that_a_component_replaces_is_named(monkeypatch: pytest.MonkeyPatch
         patched.setattr(torch.nn.functional, "cross_entropy", other)
         assert "torch.nn.functional.cross_entropy is replaced" in (checks_report.describe_replaced(before) or "")
     assert checks_report.describe_replaced(before) is None
+
+
+def test_torchs_compiler_replaces_no_code_of_ours() -> None:
+    """A component that mentions it imports it, and it replaces `torch.manual_seed`; a start of training does not."""
+    code = """
+        import sys
+        import plumbline.train.pretrain
+        assert "torch._dynamo" not in sys.modules
+        from plumbline.operate.preflight.method_checks import checks_report
+        before = checks_report.list_functions()
+        import torch
+        @torch.compiler.disable
+        def step():
+            pass
+        print(checks_report.describe_replaced(before))
+        """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.stdout == "None\n", done.stderr

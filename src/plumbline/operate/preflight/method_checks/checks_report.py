@@ -31,6 +31,7 @@ Names = dict[str, Any]
 
 def list_functions() -> Names:
     """Note what every function and method stands for, by its whole name."""
+
     return dict(_list_functions())
 
 
