@@ -8,6 +8,7 @@ functions) is noticed by what names stood for before components are imported, an
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -31,7 +32,8 @@ Names = dict[str, Any]
 
 def list_functions() -> Names:
     """Note what every function and method stands for, by its whole name."""
-
+    # It replaces functions of torch when it is first imported, as by a component that mentions `torch.compiler`.
+    importlib.import_module("torch._dynamo")
     return dict(_list_functions())
 
 
