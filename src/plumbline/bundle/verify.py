@@ -342,6 +342,11 @@ def arguments() -> Parser:
 def main() -> int:
     """Run `plumbline verify`, and return its exit code."""
     options = arguments().parse_args()
+    strays = {} if options.retrain else {"--seed": options.seed is not None, "--config": options.config}
+    strays |= {"--json": options.json} if options.rebuild else {"--jobs": options.jobs > 1}
+    for name, is_there in strays.items():
+        if is_there:
+            raise UsageError(f"{name} does nothing here; leave it out (plumbline verify --help says what it goes with)")
     for path in options.paths:
         if not path.exists():
             raise UsageError(f"there is no {path}; name a folder or a file, such as work/demo")
