@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from plumbline.bundle import archive, ro_crate, verify
 from plumbline.core import fingerprint_file, run_files
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_file, sha256_text
 from plumbline.data.manifest import read_pack
 from plumbline.model.finished_run import FinishedRun
@@ -361,3 +362,22 @@ def test_a_record_is_verified_through_its_archive(tmp_path: Path) -> None:
     assert set(statuses(board).values()) == {"as written"} and len(statuses(board)) == len(pages) + 1
     pages[0].write_text("{}")
     assert statuses(board)[str(pages[0])] == "changed"
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--seed", "0"], "--seed"),
+        (["--config", "work=w"], "--config"),
+        (["--jobs", "2"], "--jobs"),
+        (["--rebuild", "--seed", "1"], "--seed"),
+        (["--rebuild", "--json"], "--json"),
+        (["--retrain", "1", "--jobs", "2"], "--jobs"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    options: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["verify", *options])
+    with pytest.raises(UsageError, match=f"{name} does nothing"):
+        verify.main()

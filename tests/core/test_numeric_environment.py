@@ -71,7 +71,7 @@ MATRIX = {
     "TRITON_": {"F32_DEFAULT=ieee": "recorded", "CACHE_DIR=/x": "harmless"},
     "OMP_": {"NUM_THREADS=2": "recorded"}, "OPENBLAS_": {"CORETYPE=Haswell": "recorded"},
     "NCCL_": {"ALGO=Ring": "recorded"}, "ATEN_": {"CPU_CAPABILITY=default": "recorded"},
-    "LD_": {"PRELOAD=libblis.so": "recorded"}, "HOM": {"E=/home/me": None},
+    "LD_": {"PRELOAD=libblis.so": "recorded"}, "HOME": {"=/home/me": None},
     "NPY_": {"DISABLE_CPU_FEATURES=X86_V3": "recorded", "ENABLE_CPU_FEATURES=X86_V4": "recorded"},
     "CUTLASS_": {"EPILOGUE_FUSION=1": "recorded"}, "CUTEDSL_": {"ENABLE_AUTOTUNING=1": "recorded"},
     "ENABLE_": {"PERSISTENT_TMA_MATMUL=1": "recorded", "TMA_LOAD_FOR_TEMPLATE_EPILOGUE=1": "recorded"},
@@ -115,8 +115,7 @@ def test_what_asks_for_tf32_is_set_back() -> None:
 def test_what_chooses_other_instructions_changes_numbers_and_is_recorded(name: str) -> None:
     """On this machine, where its processor has the choice: the last digits of a sine, a logarithm."""
     values = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-AVX2_Usable", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4"}
-    program = "import numpy as np; x = np.linspace(1, 9, 99999); print(np.sin(x).sum(), np.log(x).sum(), np.sin(x)[9])"
-    program = program.replace("print(", "print(hash(np.sin(x).tobytes() + np.log(x).tobytes()), ")
+    program = "import numpy as np; x = np.linspace(1, 9, 99999); print(hash(np.sin(x).tobytes() + np.log(x).tobytes()))"
     outputs = {
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True, check=True

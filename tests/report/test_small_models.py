@@ -120,5 +120,5 @@ def test_power_is_of_the_stated_noise() -> None:
 def test_a_run_that_two_statements_need_is_priced_once(tmp_path: Path) -> None:
     small = small_file.load_small("key_norms")
     count, hours = small_models.estimate_hours(small, tmp_path / "counts.json")
-    specs = [spec.run_id for each in small.statements for spec in small_runs.make_specs(small, each)]
-    assert count == len(set(specs)) < len(specs) and 0.5 < hours < 5
+    stated = small_runs.list_stated_runs(small_runs.load_definition(small), small)
+    assert count == len({run.spec.run_id for run in stated}) < len(stated) and 0.5 < hours < 5

@@ -17,6 +17,7 @@ from plumbline.specs import small_file, small_runs
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.specs.small_file import SmallFile
 from plumbline.specs.small_runs import UNCHOSEN
+from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import studies
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
@@ -25,10 +26,22 @@ PROBED = {"premature": "base/gpt/s42", "quack": "mha/default.eta_0.003/s42", "ke
 #: The seeds of the runs that are kept: what they gained is known.
 KNOWN_SEEDS = set(range(42, 48))
 
+Specs = dict[str, dict[str, list[RunSpec]]]
+
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, SmallFile]:
     return {name: small_file.load_small(name) for name in STUDIES}
+
+
+@pytest.fixture(scope="module")
+def stated(files: dict[str, SmallFile]) -> Specs:
+    """Study -> statement -> the specs of its runs."""
+    by_study = {}
+    for study, small in files.items():
+        runs = small_runs.list_stated_runs(small_runs.load_definition(small), small)
+        by_study[study] = {each.id: [run.spec for run in runs if run.statement == each.id] for each in small.statements}
+    return by_study
 
 
 def test_every_study_of_a_paper_has_statements() -> None:
@@ -36,10 +49,9 @@ def test_every_study_of_a_paper_has_statements() -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFile]) -> None:
-    small = files[study]
-    for statement in small.statements:
-        specs = small_runs.make_specs(small, statement)
+def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFile], stated: Specs) -> None:
+    for statement in files[study].statements:
+        specs = stated[study][statement.id]
         tuning, rates = statement.tuning.seeds if statement.tuning else [], len(statement.rates or [1])
         seeds = rates * len(tuning) + len(statement.seeds) if tuning else rates * len(statement.seeds)
         assert len(specs) == len({spec.run_id for spec in specs}), statement.id
@@ -68,28 +80,26 @@ def test_every_measure_is_one_that_a_run_writes(study: str, files: dict[str, Sma
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_probe_is_read_where_a_statement_reads_it(study: str, files: dict[str, SmallFile]) -> None:
+def test_every_probe_is_read_where_a_statement_reads_it(study: str, files: dict[str, SmallFile], stated: Specs) -> None:
     """Of each arm: a probe that is read while a run trains is read at its end, too."""
     for statement in files[study].statements:
         if statement.measure.frame == "probes":
-            for spec in small_runs.make_specs(files[study], statement):
+            for spec in stated[study][statement.id]:
                 points = {point for probe in spec.probes for point in probe.at}
                 at_end = statement.measure.at == 1 and any(probe.every for probe in spec.probes)
                 assert statement.measure.at in points or at_end, (statement.id, spec.key)
 
 
-def test_a_size_is_its_scale_with_the_changes_alone(files: dict[str, SmallFile]) -> None:
-    small = files["premature"]
-    by_key = {spec.key: spec for spec in small_runs.make_specs(small, small.statements[1])}
+def test_a_size_is_its_scale_with_the_changes_alone(stated: Specs) -> None:
+    by_key = {spec.key: spec for specs in stated["premature"].values() for spec in specs}
     shallow, deep = (by_key[f"premature/{size}/gpt_swiglu/s101"] for size in ("shallow", "deep"))
     assert (shallow.model.layers, deep.model.layers) == (4, 8)
     assert shallow.model.ffn_width == deep.model.ffn_width == 256  # the demo's, of a gated network
     assert shallow.train.steps == 1000 and shallow.train.precision == "float32"
 
 
-def test_a_rate_is_a_multiple_of_the_arms_own(files: dict[str, SmallFile]) -> None:
-    small = files["quack"]
-    specs = small_runs.make_specs(small, small.statements[0])
+def test_a_rate_is_a_multiple_of_the_arms_own(files: dict[str, SmallFile], stated: Specs) -> None:
+    specs = stated["quack"][files["quack"].statements[0].id]
     rates = {spec.method: spec.optimizer.learning_rate for spec in specs if spec.scale == "mha_small"}
     assert rates["default.eta_0.003"] == 0.003 and rates["default.eta_0.003-rate_3.16"] == pytest.approx(0.00948)
     assert rates["default.eta_0.03"] == 0.03 and "default.eta_0.003-rate_10" not in rates, "one training, one run"
@@ -108,8 +118,7 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         edit(content)
         path.write_text(yaml.safe_dump(content), encoding="utf-8")
         small = small_file.load_small("premature")
-        for statement in small.statements:
-            small_runs.make_specs(small, statement)
+        small_runs.list_stated_runs(small_runs.load_definition(small), small)
 
     return load_changed
 

@@ -86,8 +86,8 @@ def test_the_runs_of_small_models_plan(project: Project, name: str) -> None:
         assert planned["table"] == 1 and planned["pretrain"] == len(study.group(target))
         for rule, kind in (("probe", "probes"), ("evaluate", "scores")):
             assert planned.get(rule, 0) == len(study.list_read_runs(target, kind))
-    stated = [run for each in small.statements for run in small_runs.make_specs(small, each, project.root)]
-    assert {run.spec.run_id for run in study.group("small")} == {spec.run_id for spec in stated}
+    stated = small_runs.list_stated_runs(small_runs.load_definition(small, project.root), small, project.root)
+    assert {run.spec.run_id for run in study.group("small")} == {run.spec.run_id for run in stated}
 
 
 def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) -> None:

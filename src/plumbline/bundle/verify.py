@@ -12,7 +12,8 @@ logs, what earlier versions made, a ledger whose end no page states, a folder th
 Nothing is changed, and every file is read, even if it was verified before. A checksum shows damage and what was edited
 or replaced, not a change by somebody who computes it anew; --retrain shows that. Exit codes: 0 if something was
 verified and nothing is changed, missing or different, 10 if something is, 16 if nothing was checked, 75 if stopped on
-request (the same command continues), 2 for a command line that is not valid, 1 after an error.
+request (the same command with the --seed that it printed continues), 2 for a command line that is not valid, 1 after an
+error.
 """
 
 from __future__ import annotations
@@ -342,6 +343,11 @@ def arguments() -> Parser:
 def main() -> int:
     """Run `plumbline verify`, and return its exit code."""
     options = arguments().parse_args()
+    strays = {} if options.retrain else {"--seed": options.seed is not None, "--config": options.config}
+    strays |= {"--json": options.json} if options.rebuild else {"--jobs": options.jobs > 1}
+    for name, is_there in strays.items():
+        if is_there:
+            raise UsageError(f"{name} does nothing here; leave it out (plumbline verify --help says what it goes with)")
     for path in options.paths:
         if not path.exists():
             raise UsageError(f"there is no {path}; name a folder or a file, such as work/demo")

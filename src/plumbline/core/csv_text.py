@@ -39,7 +39,8 @@ def write_rows(rows: Iterable[Iterable[Any]]) -> str:
     lines = []
     for row in rows:
         stream = io.StringIO()
-        csv.writer(stream).writerow([mark_formula(cell) for cell in row])  # which quotes what its own line end is of
+        csv.writer(stream).writerow([mark_formula(cell) for cell in row])
+        # Its line end, \r\n, makes it quote a cell with either of the two.
         lines.append(stream.getvalue().removesuffix("\r\n") + "\n")
     return "".join(lines)
 

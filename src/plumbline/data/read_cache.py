@@ -264,8 +264,7 @@ def _describe_unused(folder: Path) -> str:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.stat().st_nlink == 1)
     return (
         f"{folder}: was read from other data, or in another way, than is asked for now ({text}), so it is not "
-        "used; it "
-        f"takes {format_megabytes(size)} until you delete it"
+        f"used; it takes {format_megabytes(size)} until you delete it"
     )
 
 

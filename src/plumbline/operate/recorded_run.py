@@ -175,11 +175,11 @@ def _hash_weights(run: RecordedRun) -> list[str | None]:
 def _find_distance(recorded: RecordedRun, trained: RecordedRun) -> float | None:
     """Nats between the logged losses of two runs that lie furthest apart; None where they log other steps, or one of
     them a loss that is no number."""
-    logs = recorded.metrics, trained.metrics
-    steps, losses = (frame[["step", "split"]] for frame in logs), [frame["loss"] for frame in logs]
-    if not next(steps).equals(next(steps)) or not losses[0].isna().equals(losses[1].isna()):
+    before, now = recorded.metrics, trained.metrics
+    steps = ["step", "split"]
+    if not before[steps].equals(now[steps]) or not before["loss"].isna().equals(now["loss"].isna()):
         return None
-    distance = float((losses[0] - losses[1]).abs().max())
+    distance = float((before["loss"] - now["loss"]).abs().max())
     return distance if math.isfinite(distance) else None
 
 
@@ -188,9 +188,8 @@ def _find_gap(name: str, recorded: RecordedRun, trained: RecordedRun) -> float:
     before, now = (run.outcome.get(name) for run in (recorded, trained))
     if before is None and now is None:
         return 0.0
-    if not all(isinstance(loss, float) and math.isfinite(loss) for loss in (before, now)):
-        return math.inf
-    return float(abs(before - now))
+    are_numbers = isinstance(before, float) and isinstance(now, float) and math.isfinite(before - now)
+    return abs(before - now) if are_numbers else math.inf
 
 
 def read_runs(folder: Path) -> list[RecordedRun]:

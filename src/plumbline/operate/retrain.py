@@ -62,19 +62,17 @@ def explain_refusal(run: RecordedRun, project: Project) -> str:
         return str(error).removeprefix(f"{run.key}: ")
     if spec.run_id != run.manifest["run_id"]:
         return "this code reads another run's spec from its manifest"
-    return next((why for why in _check_packs(run, spec, project) if why), "")
+    return next(_explain_other_packs(run, spec, project), "")
 
 
-def _check_packs(run: RecordedRun, spec: RunSpec, project: Project) -> Iterator[str]:
-    """Explain for each of a run's two packs why it is not the one that the run was trained on; empty if it is."""
+def _explain_other_packs(run: RecordedRun, spec: RunSpec, project: Project) -> Iterator[str]:
+    """Explain of each pack that is not the one that the run was trained on why it is not."""
     for path, name in zip(_find_packs(spec, project), ("data_fingerprint", "validation_fingerprint"), strict=True):
         if not path.exists():
             command = f"snakemake {path.parent} --config preset={project.name} work={project.config['work']}"
             yield f"there is no pack {path.parent}; make it: {command}"
         elif (fingerprint := pack_manifest.fingerprint(pack_manifest.read_pack(path))) != run.manifest.get(name):
             yield f"{path} is another pack: its fingerprint is {fingerprint}, the record's {run.manifest.get(name)}"
-        else:
-            yield ""
 
 
 def _find_packs(spec: RunSpec, project: Project) -> tuple[Path, Path]:
@@ -151,7 +149,7 @@ def describe_plan(runs: Sequence[RecordedRun], project: Project) -> str:
     took = sum(manifest.get("wall_seconds") or math.nan for manifest in left)
     before = "" if math.isnan(took) else f"; the record's own took {format_duration(took)}"
     about = f"about {format_duration(sum(planned))} of training on {prices.machine.label} by the plan"
-    return f"{about}{before}. {describe_load()}".removesuffix(". ")
+    return ". ".join(filter(None, [about + before, describe_load()]))
 
 
 def retrain_runs(

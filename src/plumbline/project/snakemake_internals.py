@@ -378,13 +378,13 @@ def show_sentences_alone() -> None:
     """
     import snakemake.exceptions as exceptions
 
-    original, wrap = exceptions.format_exception_to_string, exceptions.InputFunctionException.__init__
+    original, initialize = exceptions.format_exception_to_string, exceptions.InputFunctionException.__init__
     if original.__module__ == __name__:
         return
 
     def keep_cause(self: Any, error: Any, *others: Any, **named: Any) -> None:
         """Of an error that is raised again while another one is handled, the context is that other one."""
-        wrap(self, error, *others, **named)
+        initialize(self, error, *others, **named)
         self.__cause__ = error if isinstance(error, PlumblineError) else None
 
     exceptions.InputFunctionException.__init__ = keep_cause

@@ -181,8 +181,8 @@ def _combine(statement: Statement, of: str) -> tuple[tuple[float, ...], int]:
 
 def estimate_hours(small: SmallFile, counts: Path, root: Path = ROOT) -> tuple[int, float]:
     """How many runs a file's statements take, each counted once, and the hours of training on two cores."""
-    every_spec = [spec for each in small.statements for spec in small_runs.make_specs(small, each, root)]
-    runs = [Run(spec=spec, groups=()) for spec in {spec.run_id: spec for spec in every_spec}.values()]
+    stated = small_runs.list_stated_runs(small_runs.load_definition(small, root), small, root)
+    runs = [Run(spec=spec, groups=()) for spec in {run.spec.run_id: run.spec for run in stated}.values()]
     return len(runs), sum(_price(runs, counts, root)) / CORES / 3600
 
 

@@ -185,8 +185,7 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        statements = self.statements
-        ids = [statement.id for statement in statements]
+        ids = [statement.id for statement in self.statements]
         if len(set(ids)) < len(ids):
             raise Fault(f"the id {max(ids, key=ids.count)!r} is there twice; rename one", "statements")
         for number, statement in enumerate(self.statements):
@@ -199,7 +198,7 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
                     raise Fault(f"there is no noise {name!r}{nearest(name, self.noise or {})}", *place, "noise")
             if statement.noise and (lacking := set(statement.sizes) - set(statement.noise)):
                 raise Fault(f"names none of the size {min(lacking)!r}; add it", *place, "noise")
-        if len({(*each.rates, *each.tuning.seeds) for each in statements if each.rates and each.tuning}) > 1:
+        if len({(*each.rates, *each.tuning.seeds) for each in self.statements if each.rates and each.tuning}) > 1:
             raise Fault(
                 "tuned statements share `rates` and `tuning`, since an arm has one rate; make them equal", "statements"
             )
@@ -257,14 +256,15 @@ def load_rates(small: SmallFile, root: Path = ROOT) -> dict[str, dict[str, float
     content: SmallRates = read_struct(path, SmallRates)
     arms = {size: sorted(names) for size, names in small.tuned_arms.items()}
     there = {size: sorted(rates) for size, rates in content.rates.items()}
+    remedy = f"remove the file, and choose anew: python -m plumbline.report.small_rates {small.study} --write"
     if content.study != small.study or there != arms:
         raise PlumblineError(
             f"{path}: rates: has {there} of {content.study!r}, but the tuned arms of {path_of(small.study, root)} are "
-            f"{arms}; choose them again: python -m plumbline.report.small_rates {small.study} --write"
+            f"{arms}; {remedy}"
         )
-    tried = next(each.rates for each in small.statements if each.tuning) or []
+    tried = sorted({rate for each in small.statements if each.tuning for rate in each.rates or ()})
     for size, rates in content.rates.items():
         for arm, rate in rates.items():
             if rate not in tried:
-                raise PlumblineError(f"{path}: rates.{size}.{arm}: {rate:g} was not tried ({tried} were)")
+                raise PlumblineError(f"{path}: rates.{size}.{arm}: {rate:g} was not tried ({tried} were); {remedy}")
     return content.rates

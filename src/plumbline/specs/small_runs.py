@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import corpus, small_file, spec_layers, study_folders, study_names
-from plumbline.specs.small_file import PILOT_SEEDS, SMALL_PRESET, SmallFile, Statement
+from plumbline.specs.small_file import PILOT_SEEDS, SMALL_PRESET, SmallFile
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.spec_changes import PARTS, overlay
 from plumbline.specs.study_extension import complete_study
@@ -26,8 +26,8 @@ from plumbline.specs.yaml_files import ROOT, load_study
 SMALL, PILOT, GAINS = "small", "small_pilot", "small_gains"
 #: Ends the method's name of a run whose rate is not chosen yet: it is planned, and refused where it would be made.
 UNCHOSEN = "-rate_not_chosen"
-#: What a measure's frame is among what targets read; the others are in a run's own files.
-_READ = {"probes": "probes", "scores": "scores"}
+#: The frames of measures that targets read beside a run's own files.
+_READ = ("probes", "scores")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,17 +50,6 @@ class StatedRun:
     pilot: bool
     measured: str | None
     spec: RunSpec
-
-
-def make_specs(small: SmallFile, statement: Statement, root: Path = ROOT) -> list[RunSpec]:
-    """Make the specs of a statement's runs: each size, arm, rate and seed; of a tuned one those that choose, and those
-    at the chosen rates, which have a name of their own until they are chosen.
-
-    Raises:
-        PlumblineError: an arm or scale is not there, or a size's changes give no valid spec.
-    """
-    runs = list_stated_runs(load_definition(small, root), small, root)
-    return [run.spec for run in runs if run.statement == statement.id]
 
 
 def load_definition(small: SmallFile, root: Path = ROOT) -> dict[str, Any]:
@@ -89,7 +78,7 @@ def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT)
     for arm in definition.get("arms", {}).values():
         if small.sizes_of in arm:
             arm[SMALL_PRESET] = arm[small.sizes_of]
-    reads = sorted({_READ[each.measure.frame] for each in small.statements if each.measure.frame in _READ})
+    reads = [name for name in _READ if any(each.measure.frame == name for each in small.statements)]
     for name, kind, group in ((SMALL, "table", SMALL), (GAINS, "figure", SMALL), (PILOT, "table", PILOT)):
         read_of = {read: [f"{group}_{read}"] for read in reads}
         definition["runs"] |= {each: [] for each in (group, *(f"{group}_{read}" for read in reads))}
@@ -120,8 +109,9 @@ def list_specs(runs: Iterable[StatedRun]) -> dict[str, tuple[RunSpec, tuple[str,
 def list_stated_runs(
     definition: dict[str, Any], small: SmallFile, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
 ) -> list[StatedRun]:
-    """List the runs of all statements, statement by statement; what trains the same has one spec, whatever arm and rate
-    it is stated as.
+    """List the runs of all statements, statement by statement: each size, arm, rate and seed; of a tuned one those that
+    choose the rate, and those at the chosen one, which have a name of their own until it is chosen. What trains the
+    same has one spec, whatever arm and rate it is stated as.
 
     Args:
         definition: the study's, with the sizes (`add_targets`).
@@ -133,7 +123,7 @@ def list_stated_runs(
     specs = _make_arm_specs(definition, small, root, source)
     runs = []
     for statement in small.statements:
-        tuning, measured = statement.tuning, _READ.get(statement.measure.frame)
+        tuning, frame = statement.tuning, statement.measure.frame
         for size in statement.sizes:
             for arm in statement.arms:
                 asked: list[tuple[float | None, list[int], bool]]
@@ -150,7 +140,7 @@ def list_stated_runs(
                         rate=rate,
                         tuning=is_tuning,
                         pilot=is_tuning or (not tuning and seed in statement.seeds[:PILOT_SEEDS]),
-                        measured=measured,
+                        measured=frame if frame in _READ else None,
                         spec=msgspec.structs.replace(specs[size, arm, rate], init_seed=seed),
                     )
                     for rate, seeds, is_tuning in asked

@@ -30,7 +30,7 @@ from plumbline.specs.yaml_files import ROOT
 PACKAGE = "plumbline.studies"
 #: The package of targets that studies share, and its folder.
 COMMON = "plumbline.verdict.small_models.targets"
-_COMMON_FOLDER = Path(__file__).resolve().parents[1] / "verdict" / "small_models" / "targets"
+_COMMON_FOLDER = Path(__file__).resolve().parents[2].joinpath(*COMMON.split("."))
 
 
 class StudyFinder:

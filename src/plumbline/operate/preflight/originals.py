@@ -1,5 +1,7 @@
-"""Checks that what is shown and carried on is what was made: a copy, a report or a bundle of a product compares
-nothing, or shows that it is another and stays so, and a time stamp can be kept by whoever replaces a file.
+"""Checks that what is shown or carried on is what was made.
+
+Jobs that copy, report or pack a product compare nothing, or only show that it is another file; and whoever replaces a
+file can keep its time stamp, by which Snakemake would see it.
 """
 
 from __future__ import annotations

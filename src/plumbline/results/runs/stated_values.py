@@ -41,9 +41,7 @@ class RunValues:
     def read(self, measure: Measure, runs: Sequence[StatedRun]) -> Value:
         """Read a measure of one seed of an arm, which has a run for each rate."""
         keys = tuple(run.spec.key for run in runs)
-        outcomes = [
-            str(self.frames.runs.loc[key, "outcome"]) if key in self.frames.runs.index else MISSING for key in keys
-        ]
+        outcomes = [self._find_outcome(key) for key in keys]
         if MISSING in outcomes:
             return Value(math.nan, keys, MISSING)
         if measure.over_rates is None and len(runs) > 1:  # no rate is chosen of them
@@ -61,12 +59,15 @@ class RunValues:
 
     def is_missing(self, key: str) -> bool:
         """Whether a run is not there."""
-        return key not in self.frames.runs.index or self.frames.runs.loc[key, "outcome"] == MISSING
+        return self._find_outcome(key) == MISSING
 
     def read_loss(self, key: str) -> float:
         """The final validation loss of a run; NaN where it is missing or diverged."""
-        completed = not self.is_missing(key) and self.frames.runs.loc[key, "outcome"] == COMPLETED
+        completed = self._find_outcome(key) == COMPLETED
         return float(self.frames.runs.loc[key, "validation_loss"]) if completed else math.nan
+
+    def _find_outcome(self, key: str) -> str:
+        return str(self.frames.runs.loc[key, "outcome"]) if key in self.frames.runs.index else MISSING
 
     def _read_run(self, measure: Measure, run: StatedRun) -> float:
         """The number of a run that completed; NaN where it was not read."""
