@@ -1,7 +1,7 @@
 """Carries out the fault matrix, tests/faults/cells.yaml: a fault strikes one step of the workflow at smoke, and the
 same command without it must then give the bytes of an undisturbed project.
 
-    python -m tests.faults.matrix [CELL ...] [--sample N] [--table FILE]
+    python -m tests.faults.matrix [CELL ...] [--again] [--table FILE]
 
 A cell is STEP.FAULT, or one of both for all of its cells. What was carried out of the present code is a line of
 work/faults/<its hash>.jsonl and is not carried out again; `--table` writes the matrix as a page.
