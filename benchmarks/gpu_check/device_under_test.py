@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_check.section_call import SectionCall
+from benchmarks.gpu_check.sections import SectionCall
 
 #: What a bundle carries in place of git's history (`make gpu-check-bundle`).
 COMMIT = Path("work/gpu-check/commit")

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchmarks.gpu_check.measured_rows import CONTINUES, FAILED, State
-from benchmarks.gpu_check.section_call import REHEARSAL
-from benchmarks.gpu_check.sections import Section
+from benchmarks.gpu_check.sections import REHEARSAL, Section
 
 #: A row's milliseconds, and the value by which rows are compared: with the first of the same group.
 MS, GROUP, OVER_FIRST = "ms", "group", "over the first of its group"

@@ -6,17 +6,19 @@ With `--ahead` rows are carried out once and forgotten, as several processes do 
 rows: Triton and Inductor keep what they compile in folders that processes share, which takes seconds of one core a
 kernel, and a machine with a GPU has many cores.
 
-Exit codes: 0, every row has its end; 75, out of time; 76, start another process for the
-rest (the device's context is ruined); 1, the section cannot begin.
+Exit codes: 0, every row has its end; 75, out of time; 76, start another process for the rest (the device's context is
+ruined); 1, the section cannot begin.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,8 +28,7 @@ from typing import Any
 
 from benchmarks.gpu_check import measured_rows
 from benchmarks.gpu_check.measured_rows import BEGUN, FAILED, MEASURED
-from benchmarks.gpu_check.section_call import SectionCall, end_with_the_call
-from benchmarks.gpu_check.sections import Section
+from benchmarks.gpu_check.sections import Section, SectionCall
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
@@ -81,6 +82,11 @@ def _carry_out_ahead(keys: list[str], processes: int, call: SectionCall) -> None
             worker.kill()
             worker.wait()
     print(f"ahead: {len(keys)} rows by {count} processes", flush=True)
+
+
+def end_with_the_call() -> None:
+    """Have the kernel send SIGTERM when the process dies that started this one: the device is the next call's then."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def format_error(error: BaseException) -> str:

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu_check import mixer_calls
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows
+from benchmarks.gpu_check.sections import Rows, SectionCall
 from plumbline.model.numerics import numerics
 
 HEADS, GROUPS, BATCH = 8, 2, 2

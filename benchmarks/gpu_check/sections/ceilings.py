@@ -15,8 +15,7 @@ import torch
 
 from benchmarks.gpu_check import base_scale_specs, mixer_calls
 from benchmarks.gpu_check.device_under_test import milliseconds, peak_gib
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows
+from benchmarks.gpu_check.sections import Rows, SectionCall
 from plumbline.model.flops import products_per_pair
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.numerics import numerics

@@ -20,8 +20,7 @@ import torch
 
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.device_under_test import find_stated_peak, milliseconds, peak_gib
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows
+from benchmarks.gpu_check.sections import Rows, SectionCall
 from plumbline.core.errors import PlumblineError
 from plumbline.model import kernel_choice
 from plumbline.model.decoder import Decoder
