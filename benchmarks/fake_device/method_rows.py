@@ -33,7 +33,7 @@ def specs(names: list[str] | None) -> dict[str, Run]:
     """
     every = {
         key: run
-        for study in study_folders.runnable(ROOT)
+        for study in study_folders.list_runnable_studies(ROOT)
         for key, run in study_config.load(study, "paper").runs.items()
     }
     runs = {spec.method: every[spec.key] for spec in base_scale_specs.runs("paper").values()} | every
