@@ -71,8 +71,7 @@ def write_page(path: Path) -> Path:
     return path.with_suffix(".md")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rehearse", action="store_true", help="toy sizes on a processor: nothing is measured")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="of this call (default: %(default)s)")
@@ -80,16 +79,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the files (default: benchmarks/)")
     parser.add_argument("--write-page-only", type=Path, metavar="JSON", help="measure nothing: write this file's page")
-    return parser
-
-
-def main() -> int:
-    options = make_parser().parse_args()
+    options = parser.parse_args()
     if options.write_page_only:
         print(write_page(options.write_page_only))
         return 0
-    if not options.minutes > 0:
-        raise PlumblineError(f"--minutes {options.minutes:g}: nothing is measured in that; give some minutes")
     device = "cpu" if options.rehearse else "cuda"
     machine = describe_machine(device)
     path = find_place(str(machine["device"]), options.out, rehearsal=options.rehearse)

@@ -157,7 +157,7 @@ def test_rows_can_be_carried_out_ahead(
 ) -> None:
     """As a process is told to: by its key, on a command line. Every sixth: the rows are alike."""
     monkeypatch.setattr(section_worker, "end_with_the_call", lambda: None)
-    command = ["worker", name, "--state-file", str(tmp_path / "x"), "--device", "cpu", "--until", "1e12", "--ahead"]
+    command = ["worker", name, "benchmarks.gpu_check.sections", str(tmp_path / "x"), "cpu", "1e12"]
     monkeypatch.setattr(sys, "argv", [*command, *[*SECTIONS[name].rows(TINY)][::6]])
     assert section_worker.main() == 0
     assert SECTIONS[name].processes and capsys.readouterr().out == "" and not [*tmp_path.iterdir()]
