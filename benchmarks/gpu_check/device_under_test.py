@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from benchmarks import machine_description
-from benchmarks.gpu_check.sections import SectionCall
 from plumbline.core import provenance
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
@@ -65,11 +64,11 @@ def find_stated_peak(name: str) -> dict[str, Any]:
     return {}
 
 
-def milliseconds(work: Callable[[], Any], call: SectionCall) -> float:
+def milliseconds(work: Callable[[], Any], rehearsal: bool) -> float:
     """Median time of some calls after others that are not timed: between two events of a GPU, or by a clock."""
     timings = []
-    for _ in range(3 if call.rehearsal else 11):
-        if call.rehearsal:
+    for _ in range(3 if rehearsal else 11):
+        if rehearsal:
             began = time.perf_counter()
             work()
             timings.append(1e3 * (time.perf_counter() - began))
@@ -80,12 +79,12 @@ def milliseconds(work: Callable[[], Any], call: SectionCall) -> float:
         after.record()
         after.synchronize()
         timings.append(before.elapsed_time(after))
-    return statistics.median(timings[1 if call.rehearsal else 3 :])
+    return statistics.median(timings[1 if rehearsal else 3 :])
 
 
-def peak_gib(call: SectionCall) -> float | None:
+def peak_gib(rehearsal: bool) -> float | None:
     """The most memory that a row's tensors have had; None on a processor, where nobody counts."""
-    if call.rehearsal:
+    if rehearsal:
         return None
     return round(torch.cuda.max_memory_allocated() / 2**30, 2)
 
