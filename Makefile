@@ -104,7 +104,7 @@ gpu-check-bundle: setup
 	@tar --append --file gpu-check-bundle.tar $(CARRIED)
 	@ls -sh gpu-check-bundle.tar
 
-# Sequences of the length that the key_norms study's runs at paper size read (docs/gpu-first-day.md).
+# Sequences of the length that the key_norms study's runs at paper size read (docs/gpu-box.md).
 GPU_CHECK_PACKS = work/mini/corpora/smollm_mix/packs/context2048
 gpu-check-packs: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock

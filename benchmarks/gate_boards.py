@@ -64,7 +64,7 @@ def section(rules_name: str, folder: Path) -> str:
         ("logs that hold an evaluation, runs that count", f"{logs:,}, {runs:,}"),
         (
             "nothing fails: the headline is its logs', code and configuration are the same",
-            str(sum(each.evidence.checked for each in judgements)),
+            str(sum(each.evidence.is_checked for each in judgements)),
         ),
         *((kind if kind == NOT_SHOWN else f"does not hold: {kind}", str(times)) for kind, times in kinds.most_common()),
         *((f"verdict: {verdict}", str(times)) for verdict, times in verdicts.most_common()),

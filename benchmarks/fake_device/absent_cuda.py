@@ -18,19 +18,10 @@ SOURCE = Path(__file__).with_name("absent_cuda.cpp")
 COMPILER = "g++"
 #: What is said of the device: an H100 SXM's, where code goes by it.
 PROPERTIES = SimpleNamespace(
-    name="no device",
-    major=9,
-    minor=0,
-    multi_processor_count=132,
-    total_memory=80 * 10**9,
-    warp_size=32,
-    regs_per_multiprocessor=65536,
-    max_threads_per_multi_processor=2048,
-    max_threads_per_block=1024,
-    shared_memory_per_block=49152,
-    shared_memory_per_block_optin=232448,
-    L2_cache_size=50 * 2**20,
-)
+    name="no device", major=9, minor=0, warp_size=32, multi_processor_count=132, regs_per_multiprocessor=65536,
+    max_threads_per_multi_processor=2048, max_threads_per_block=1024, total_memory=80 * 10**9,
+    shared_memory_per_block=49152, shared_memory_per_block_optin=232448, L2_cache_size=50 * 2**20,
+)  # fmt: skip
 
 
 def require_compiler() -> str:
@@ -57,8 +48,7 @@ def enter() -> None:
         raise PlumblineError("torch is imported already, and has asked which devices there are; use a new process")
     spec = importlib.util.find_spec("torch")
     assert spec is not None and spec.origin is not None
-    folder = Path(spec.origin).parent
-    include, libraries = folder / "include", folder / "lib"
+    include, libraries = (Path(spec.origin).with_name(name) for name in ("include", "lib"))
     with tempfile.TemporaryDirectory() as place:
         library = Path(place) / "libabsent_cuda.so"
         command = [require_compiler(), "-std=c++20", "-shared", "-fPIC", "-w", str(SOURCE), "-o", str(library)]

@@ -6,8 +6,7 @@ baseline's: `relative_step_time` of GPUs in config/machines.yaml.
 
 Inductor fuses operators into kernels before it writes any code. Its own plan, and its own bytes of each kernel, are
 read here; no code is written, compiled or run. A kernel takes as long as its bytes or its operations, whichever is
-longer. The baseline is planned whole; other methods with few layers, twice, and what a layer adds is multiplied; three
-times where a layer reads all earlier ones, so that each adds as much more than the one before.
+longer. All but a few methods (`WHOLE`) are planned with few layers, and what a layer adds is multiplied.
 """
 
 from __future__ import annotations
@@ -113,11 +112,8 @@ def _planning(kernels: list[tuple[str, int, int]]) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(GraphLowering, "compile_to_module", plan))
         stack.enter_context(patch.object(torch.version, "cuda", "12.8"))
-        for module, name in (
-            (fuse_attention, "_sfdp_init"),
-            (misc_patterns, "_misc_patterns_init"),
-            (pad_mm, "_pad_mm_init"),
-        ):
+        patterns = {fuse_attention: "_sfdp_init", misc_patterns: "_misc_patterns_init", pad_mm: "_pad_mm_init"}
+        for module, name in patterns.items():
             stack.enter_context(patch.object(module, name, lambda *arguments, **keywords: None))
         caches = {"fx_graph_cache": False, "force_disable_caches": True}
         stack.enter_context(config.patch(**caches, joint_graph_constant_folding=False, compile_threads=1))
@@ -186,15 +182,12 @@ def extrapolate(plans: list[dict[str, float]], layers: int) -> dict[str, float]:
 def add_update(row: dict[str, Any], machine: str) -> float:
     """Seconds of a micro-batch in a step: its passes, adding its gradients to those before (all but a step's first;
     both are read, and the sum is written), and its share of the baseline's update."""
-    parameters = 4 * _count_parameters()
-    moved = (3 * (ACCUMULATED - 1) + UPDATE) * parameters / ACCUMULATED
-    return float(row[f"seconds_{machine}"]) + moved / RATES[machine]["bytes"]
-
-
-def _count_parameters() -> int:
     from plumbline.model.decoder import on_meta
 
-    return sum(value.numel() for value in on_meta(base_scale_specs.runs("paper")[BASELINE].model).parameters())
+    baseline = on_meta(base_scale_specs.runs("paper")[BASELINE].model)
+    parameters = 4 * sum(value.numel() for value in baseline.parameters())
+    moved = (3 * (ACCUMULATED - 1) + UPDATE) * parameters / ACCUMULATED
+    return float(row[f"seconds_{machine}"]) + moved / RATES[machine]["bytes"]
 
 
 def relative(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

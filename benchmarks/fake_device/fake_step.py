@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -146,24 +147,20 @@ def _attach_hooks(spec: RunSpec, model: torch.nn.Module) -> list[Intervention]:
 def stand_ins(*, launch: bool = False) -> Iterator[None]:
     """Have fused attention be flash attention's operators, as torch chooses on such a device, and our kernels do
     nothing (unless a compiler only sees their `launch`)."""
-    plain, run, whole = (
-        torch.nn.functional.scaled_dot_product_attention,
-        triton.runtime.jit.JITFunction.run,
-        FakeTensor.tolist,
-    )
+    plain = torch.nn.functional.scaled_dot_product_attention
     callers = [module for module in sys.modules.values() if getattr(module, plain.__name__, None) is plain]
-    try:
+    with ExitStack() as stack:
         for module in callers:
-            setattr(module, plain.__name__, _flash)
+            stack.enter_context(patch.object(module, plain.__name__, _flash))
         if not launch:
-            triton.runtime.jit.JITFunction.run = _require_tensors_there
-            # The numbers of a tensor, which the host waits for once and not one after another.
-            FakeTensor.tolist = lambda value: np.full(tuple(value.shape), value.flatten()[0].item()).tolist()
+            stack.enter_context(patch.object(triton.runtime.jit.JITFunction, "run", _require_tensors_there))
+            stack.enter_context(patch.object(FakeTensor, "tolist", _wait_once))
         yield
-    finally:
-        for module in callers:
-            setattr(module, plain.__name__, plain)
-        triton.runtime.jit.JITFunction.run, FakeTensor.tolist = run, whole
+
+
+def _wait_once(value: torch.Tensor) -> Any:
+    """The numbers of a tensor, which the host waits for once and not one after another."""
+    return np.full(tuple(value.shape), value.flatten()[0].item()).tolist()
 
 
 def _flash(

@@ -2,6 +2,5 @@
 
 A section (`sections`) is a function that gives rows, and a row a function that returns numbers. Each section has a
 process of its own, so that neither a kernel that ruins the device's context nor a row that never ends takes the others
-with it. Every row is written into one JSON file as it comes: the next call continues with what is missing. The page is
-drawn from the JSON alone.
+with it.
 """

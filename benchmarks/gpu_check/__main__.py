@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.gpu_check import measured_rows, results_page
 from benchmarks.gpu_check.measured_rows import State
 from benchmarks.gpu_check.run_sections import run_sections
-from benchmarks.gpu_check.sections import FIRST_MINUTES, SECTIONS
+from benchmarks.gpu_check.sections import MINUTES, SECTIONS
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
@@ -71,25 +71,18 @@ def write_page(path: Path) -> Path:
     return path.with_suffix(".md")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rehearse", action="store_true", help="toy sizes on a processor: nothing is measured")
-    parser.add_argument("--minutes", type=float, default=FIRST_MINUTES, help="of this call (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="of this call (default: %(default)s)")
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=[*SECTIONS])
     parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the files (default: benchmarks/)")
     parser.add_argument("--write-page-only", type=Path, metavar="JSON", help="measure nothing: write this file's page")
-    return parser
-
-
-def main() -> int:
-    options = make_parser().parse_args()
+    options = parser.parse_args()
     if options.write_page_only:
         print(write_page(options.write_page_only))
         return 0
-    if not options.minutes > 0:
-        raise PlumblineError(f"--minutes {options.minutes:g}: nothing is measured in that; give some minutes")
     device = "cpu" if options.rehearse else "cuda"
     machine = describe_machine(device)
     path = find_place(str(machine["device"]), options.out, rehearsal=options.rehearse)

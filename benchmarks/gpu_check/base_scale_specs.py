@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plumbline.specs.spec import RunSpec
+from plumbline.specs import study_config
+from plumbline.specs.spec import RunSpec
 
 BASELINE = "baseline"
 
@@ -14,8 +13,6 @@ BASELINE = "baseline"
 @functools.cache
 def runs(preset: str) -> dict[str, RunSpec]:
     """The first run of each method, arm and variant of the base scale under a preset, by name."""
-    from plumbline.specs import study_config
-
     specs: dict[str, RunSpec] = {}
     for run in study_config.load("transfer", preset).runs.values():
         if run.spec.scale == "base":
@@ -26,6 +23,4 @@ def runs(preset: str) -> dict[str, RunSpec]:
 @functools.cache
 def methods() -> tuple[str, ...]:
     """The methods of the comparison, in the order of the study's YAML."""
-    from plumbline.specs import study_config
-
     return tuple(study_config.load("transfer", "paper").methods)

@@ -12,7 +12,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_check.section_call import SectionCall
+import torch
+
+from benchmarks import machine_description
+from plumbline.core import provenance
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError
+from plumbline.core.numeric_environment import list_recorded
+from plumbline.plan.machines import load, names_device
+from plumbline.specs.yaml_files import ROOT, read_yaml
 
 #: What a bundle carries in place of git's history (`make gpu-check-bundle`).
 COMMIT = Path("work/gpu-check/commit")
@@ -26,15 +34,8 @@ def describe(kind: str) -> dict[str, Any]:
     Raises:
         PlumblineError: `cuda` is wanted, and torch sees none.
     """
-    import torch
-
-    from benchmarks.machine_description import describe as describe_host
-    from plumbline.core.errors import PlumblineError
-    from plumbline.core.numeric_environment import list_recorded
-    from plumbline.core.provenance import code_sha256, describe_code
-
-    facts = {"device": "processor", "host": describe_host(), **describe_code()}
-    facts["code_sha256"] = code_sha256()  # so that a copy that was changed is told from its commit
+    facts = {"device": "processor", "host": machine_description.describe(), **provenance.describe_code()}
+    facts["code_sha256"] = provenance.code_sha256()  # so that a copy that was changed is told from its commit
     if facts.get("git_commit") is None and COMMIT.is_file():
         facts |= {"code_from": "a bundle", "git_commit": COMMIT.read_text(encoding="utf-8").strip()}
     for name in PACKAGES:
@@ -57,22 +58,17 @@ def describe(kind: str) -> dict[str, Any]:
 
 def find_stated_peak(name: str) -> dict[str, Any]:
     """The peak of the entry of config/machines.yaml whose device this is; empty if none is."""
-    from plumbline.plan.machines import load, names_device
-    from plumbline.specs.yaml_files import ROOT, read_yaml
-
     for machine in map(load, read_yaml(ROOT / "config" / "machines.yaml")):
         if machine.device == "cuda" and names_device(machine.device_name, name):
             return {"machine": machine.name, "peak_tflops": machine.peak_tflops}
     return {}
 
 
-def milliseconds(work: Callable[[], Any], call: SectionCall) -> float:
+def milliseconds(work: Callable[[], Any], rehearsal: bool) -> float:
     """Median time of some calls after others that are not timed: between two events of a GPU, or by a clock."""
-    import torch
-
     timings = []
-    for _ in range(3 if call.rehearsal else 11):
-        if call.rehearsal:
+    for _ in range(3 if rehearsal else 11):
+        if rehearsal:
             began = time.perf_counter()
             work()
             timings.append(1e3 * (time.perf_counter() - began))
@@ -83,19 +79,15 @@ def milliseconds(work: Callable[[], Any], call: SectionCall) -> float:
         after.record()
         after.synchronize()
         timings.append(before.elapsed_time(after))
-    return statistics.median(timings[1 if call.rehearsal else 3 :])
+    return statistics.median(timings[1 if rehearsal else 3 :])
 
 
-def peak_gib(call: SectionCall) -> float | None:
+def peak_gib(rehearsal: bool) -> float | None:
     """The most memory that a row's tensors have had; None on a processor, where nobody counts."""
-    if call.rehearsal:
+    if rehearsal:
         return None
-    import torch
-
     return round(torch.cuda.max_memory_allocated() / 2**30, 2)
 
 
 if __name__ == "__main__":
-    from plumbline.core.command_line import run
-
     run(lambda: print(json.dumps(describe(sys.argv[1]))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -22,8 +23,8 @@ from plumbline.specs.yaml_files import ROOT, load_study
 TOLERANCE = 2e-2
 #: The same for gradients of parameters, sums over all positions and heads that may cancel to a twentieth.
 PARAMETER_TOLERANCE = 0.2
-#: Back ends of torch's fused attention -> torch's names for them.
-TORCH_BACK_ENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
+#: Back ends of torch's fused attention.
+TORCH_BACK_ENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 
 
 def slots() -> dict[str, Mapping[str, Any]]:
@@ -53,15 +54,14 @@ def back_ends(device: str) -> list[str]:
 @contextlib.contextmanager
 def held_to(back_end: str | None) -> Iterator[None]:
     """Have softmax attention computed by this back end alone; None leaves the choice as it is."""
-    before = selection.FLASH_INSTALLED
-    torchs = TORCH_BACK_ENDS.get(back_end or "")
-    try:
-        if back_end is not None:
-            selection.FLASH_INSTALLED = [] if torchs else [back_end]
-        with sdpa_kernel(getattr(SDPBackend, torchs)) if torchs else contextlib.nullcontext():
+    if back_end is None:
+        yield
+    elif back_end in TORCH_BACK_ENDS:
+        with patch.object(selection, "FLASH_INSTALLED", []), sdpa_kernel(TORCH_BACK_ENDS[back_end]):
             yield
-    finally:
-        selection.FLASH_INSTALLED = before
+    else:
+        with patch.object(selection, "FLASH_INSTALLED", [back_end]):
+            yield
 
 
 def build_mixer(slot: Mapping[str, Any], width: int, *, heads: int, groups: int, context: int = 1024) -> Mixer:

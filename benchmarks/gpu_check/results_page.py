@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchmarks.gpu_check.measured_rows import CONTINUES, FAILED, State
-from benchmarks.gpu_check.section_call import REHEARSAL
-from benchmarks.gpu_check.sections import Section
+from benchmarks.gpu_check.sections import REHEARSAL, Section
 
 #: A row's milliseconds, and the value by which rows are compared: with the first of the same group.
 MS, GROUP, OVER_FIRST = "ms", "group", "over the first of its group"
@@ -43,7 +42,7 @@ def _rows(measured: dict[str, dict[str, Any]]) -> list[str]:
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
     """A table, columns of numbers to the right; None is a dash."""
     head, body = list(columns), [list(row) for row in rows]
-    right = [all(value is None or _is_number(value) for value in column) for column in zip(*body, strict=True)]
+    right = [{type(value) for value in column} <= {int, float, type(None)} for column in zip(*body, strict=True)]
     marks = ["---:" if numbers else "---" for numbers in right]
     lines = (head, marks, *([_cell(value) for value in row] for row in body))
     return ["| " + " | ".join(line) + " |" for line in lines]
@@ -57,10 +56,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _standing(state: State, name: str, seconds: float) -> list[str]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.gpu_check import measured_rows
+from benchmarks.gpu_check import measured_rows, section_worker
 from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED
 from benchmarks.gpu_check.section_worker import EXIT_FRESH_PROCESS
 from plumbline.core.command_line import EXIT_RUN_AGAIN
@@ -74,8 +74,7 @@ def _run_section(name: str, table: str, path: Path, device: str, until: float, g
 
 def _run_process(name: str, table: str, path: Path, device: str, until: float, grace: float) -> int | None:
     """Run the worker, whose output goes into a log next to the state; its exit code, or None if it had to be ended."""
-    command = [sys.executable, "-m", "benchmarks.gpu_check.section_worker", name, "--table", table]
-    command += ["--state-file", str(path), "--device", device, "--until", str(until)]
+    command = [sys.executable, "-m", section_worker.__name__, name, table, str(path), device, str(until)]
     with path.with_suffix(".log").open("a", encoding="utf-8") as log:
         print(f"== {name}", file=log, flush=True)
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=GPU_ALLOCATOR | os.environ)

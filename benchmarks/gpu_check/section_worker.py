@@ -1,22 +1,24 @@
 """Carries out one section in a process of its own: the rows that are missing, until the time is out.
 
-    python -m benchmarks.gpu_check.section_worker NAME --state-file FILE --device cuda --until SECOND [--ahead KEY ...]
+    python -m benchmarks.gpu_check.section_worker SECTION TABLE FILE DEVICE UNTIL [KEY ...]
 
-With `--ahead` rows are carried out once and forgotten, as several processes do side by side before the section's own
-rows: Triton and Inductor keep what they compile in folders that processes share, which takes seconds of one core a
-kernel, and a machine with a GPU has many cores.
+TABLE: the module that lists the section; UNTIL: a second of the clock (time.time). Rows with these keys are carried out
+once and forgotten, as several processes do side by side before the section's own rows: Triton and Inductor keep what
+they compile in folders that processes share, which takes seconds of one core a kernel, and a machine with a GPU has
+many cores.
 
-Exit codes: 0, every row has its end; 75, out of time; 76, start another process for the
-rest (the device's context is ruined); 1, the section cannot begin.
+Exit codes: 0, every row has its end; 75, out of time; 76, start another process for the rest (the device's context is
+ruined); 1, the section cannot begin.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,8 +28,7 @@ from typing import Any
 
 from benchmarks.gpu_check import measured_rows
 from benchmarks.gpu_check.measured_rows import BEGUN, FAILED, MEASURED
-from benchmarks.gpu_check.section_call import SectionCall, end_with_the_call
-from benchmarks.gpu_check.sections import Section
+from benchmarks.gpu_check.sections import Section, SectionCall
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
@@ -69,8 +70,7 @@ def carry_out(name: str, section: Section, path: Path, call: SectionCall) -> int
 def _carry_out_ahead(keys: list[str], processes: int, call: SectionCall) -> None:
     """Have processes go through the rows; those that have not ended in their share of the time are ended."""
     count = min(processes, len(os.sched_getaffinity(0)), len(keys))
-    command = [sys.executable, *sys.orig_argv[1:], "--ahead"]
-    workers = [subprocess.Popen([*command, *keys[number::count]]) for number in range(count)]
+    workers = [subprocess.Popen([sys.executable, *sys.orig_argv[1:], *keys[number::count]]) for number in range(count)]
     limit = time.time() + AHEAD_SHARE * max(call.until - time.time(), 0.0)
     try:
         for worker in workers:
@@ -81,6 +81,11 @@ def _carry_out_ahead(keys: list[str], processes: int, call: SectionCall) -> None
             worker.kill()
             worker.wait()
     print(f"ahead: {len(keys)} rows by {count} processes", flush=True)
+
+
+def end_with_the_call() -> None:
+    """Have the kernel send SIGTERM when the process dies that started this one: the device is the next call's then."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def format_error(error: BaseException) -> str:
@@ -101,26 +106,18 @@ def _free() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name")
-    parser.add_argument("--table", default="benchmarks.gpu_check.sections", help="the module that lists the section")
-    parser.add_argument("--state-file", type=Path, required=True)
-    parser.add_argument("--device", required=True)
-    parser.add_argument("--until", type=float, required=True)
-    parser.add_argument("--ahead", nargs="+", metavar="KEY")
-    options = parser.parse_args()
+    name, table, path, device, until, *ahead = sys.argv[1:]
     end_with_the_call()
-    section = importlib.import_module(options.table).SECTIONS[options.name]
-    call = SectionCall(device=options.device, until=options.until)
-    if options.ahead is None:
+    section, call = importlib.import_module(table).SECTIONS[name], SectionCall(device=device, until=float(until))
+    if not ahead:
         try:
-            return carry_out(options.name, section, options.state_file, call)
+            return carry_out(name, section, Path(path), call)
         except Exception as error:  # of what plans the rows
             traceback.print_exc()
-            measured_rows.end(options.state_file, options.name, f"failed: {format_error(error)}")
+            measured_rows.end(Path(path), name, f"failed: {format_error(error)}")
             return 1
     rows = section.rows(call, ahead=True)
-    for key in options.ahead:
+    for key in ahead:
         try:
             rows[key]()
         except Exception as error:  # its own turn says it

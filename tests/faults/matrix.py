@@ -1,7 +1,7 @@
 """Carries out the fault matrix, tests/faults/cells.yaml: a fault strikes one step of the workflow at smoke, and the
 same command without it must then give the bytes of an undisturbed project.
 
-    python -m tests.faults.matrix [CELL ...] [--sample N] [--table FILE]
+    python -m tests.faults.matrix [CELL ...] [--only-table] [--table FILE]
 
 A cell is STEP.FAULT, or one of both for all of its cells. What was carried out of the present code is a line of
 work/faults/<its hash>.jsonl and is not carried out again; `--table` writes the matrix as a page.
@@ -49,19 +49,18 @@ def main() -> None:
     """Carry out the cells that the command line names and that were not yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cells", nargs="*", help="STEP.FAULT, STEP or FAULT; none: all")
-    parser.add_argument("--again", action="store_true", help="carry out what was carried out already")
     parser.add_argument("--only-table", action="store_true", help="carry out nothing")
     parser.add_argument("--table", type=Path, help="write the matrix as a page of Markdown")
-    parser.add_argument("--work", type=Path, default=REPOSITORY / "work/faults")
     options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
-    record = options.work / f"{hash_product()}.jsonl"
+    work = REPOSITORY / "work/faults"
+    work.mkdir(parents=True, exist_ok=True)
+    record = work / f"{hash_product()}.jsonl"
     if not options.only_table:
-        run_cells(list(choose_cells(options.cells)), record, options.work, again=options.again)
+        run_cells(list(choose_cells(options.cells)), record, work)
     results = read_results(record)
     print(dict(Counter(result["outcome"] for result in results.values())))
     if options.table:
-        options.table.write_text(write_table(results, read_older_results(options.work)))
+        options.table.write_text(write_table(results, read_older_results(work)))
     sys.exit(any(result["outcome"] == FELL for result in results.values()))
 
 
@@ -104,9 +103,9 @@ def sample_cells(count: int, always: list[str]) -> list[tuple[str, str]]:
     return [*named, *random.Random(0).sample(others, count)]  # type: ignore[list-item]
 
 
-def run_cells(cells: list[tuple[str, str]], record: Path, work: Path, *, again: bool) -> None:
+def run_cells(cells: list[tuple[str, str]], record: Path, work: Path) -> None:
     """Carry out cells, and add a line to the record after each."""
-    done = {} if again else read_results(record)
+    done = read_results(record)
     base: Base | None = None
     for step, fault in cells:
         name = f"{step}.{fault}"

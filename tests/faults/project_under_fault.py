@@ -29,6 +29,8 @@ from tests.workflow.project_copy import MADE, Project, jobs_by_rule
 MATRIX: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cells.yaml").read_text())
 STEPS: dict[str, dict[str, Any]] = MATRIX["steps"]
 FAULTS: dict[str, dict[str, Any]] = MATRIX["faults"]
+#: A clock that goes wrong.
+CLOCK = Path(__file__).with_name("clock.c")
 SIXTH = Path(__file__).parents[1] / "workflow/sixth_study"
 STUDY = "studies/widths/study.yaml"
 CONFIG = ("--config", "preset=smoke", "studies=[widths]", "main_study=widths", "mine=my/wider.yaml")
@@ -55,35 +57,6 @@ TIMES = {
     *("finished", "started", "seconds", "wall_seconds", "time", "peak_memory_bytes", "pid", "process_started"),
     *("sha256_of_the_rest", "attempts", "resumed_from", "starts", "manifest_sha256"),
 }
-#: A clock that goes wrong: the calls of the C library that tell the time of day, shifted.
-CLOCK = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <sys/time.h>
-#include <time.h>
-static long shift(void) { const char *seconds = getenv("CLOCK_SHIFT"); return seconds ? atol(seconds) : 0; }
-int clock_gettime(clockid_t clock, struct timespec *now) {
-  static int (*real)(clockid_t, struct timespec *);
-  if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-  int code = real(clock, now);
-  if (!code && clock == CLOCK_REALTIME) now->tv_sec += shift();
-  return code;
-}
-int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-  struct timespec precise;
-  int code = clock_gettime(CLOCK_REALTIME, &precise);
-  now->tv_sec = precise.tv_sec;
-  now->tv_usec = precise.tv_nsec / 1000;
-  return code;
-}
-time_t time(time_t *place) {
-  struct timespec precise;
-  clock_gettime(CLOCK_REALTIME, &precise);
-  if (place) *place = precise.tv_sec;
-  return precise.tv_sec;
-}
-"""
 
 
 class CellFailure(Exception):
@@ -282,11 +255,7 @@ def mounted(root: Path, folder: Path, rules: list[str], *, must_meet: bool = Fal
     """
     met = False
     with ExitStack() as stack:
-        for name in ("work", "results"):
-            held = folder / "held" / name
-            held.parent.mkdir(exist_ok=True)
-            (root / name).rename(held)
-            stack.callback(put_back, held, root / name)
+        for held, name in hold_products(stack, root, folder):
             stack.enter_context(mount_folder(held, root / name)).write_text("".join(f"{rule}\n" for rule in rules))
         yield
         met = any((root / f"{name}.met").exists() for name in ("work", "results"))
@@ -295,6 +264,16 @@ def mounted(root: Path, folder: Path, rules: list[str], *, must_meet: bool = Fal
         (root / f"{name}.rules").unlink()
     if must_meet and not met:
         raise CellFailure("nothing met the fault")
+
+
+def hold_products(stack: ExitStack, root: Path, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Move the project's work and results elsewhere, to be mounted, until the stack is closed."""
+    for name in ("work", "results"):
+        held = folder / "held" / name
+        held.parent.mkdir(exist_ok=True)
+        (root / name).rename(held)
+        stack.callback(put_back, held, root / name)
+        yield held, name
 
 
 def put_back(held: Path, place: Path) -> None:
@@ -313,11 +292,7 @@ def two_machines(root: Path, command: Command, late: float) -> Iterator[None]:
         if path.name not in ("work", "results"):
             (other / path.name).symlink_to(path)
     with ExitStack() as stack:
-        for name in ("work", "results"):
-            held = command.folder / "held" / name
-            held.parent.mkdir(exist_ok=True)
-            (root / name).rename(held)
-            stack.callback(put_back, held, root / name)
+        for held, name in hold_products(stack, root, command.folder):
             for place in (root, other):
                 stack.enter_context(mount_folder(held, place / name, late=late))
         before_each_job(command, f"cd {other}")
@@ -332,9 +307,7 @@ def build_clock(folder: Path) -> Path:
     if compiler is None:
         pytest.skip("no C compiler here")
     library = folder / "clock.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-x", "c", "-o", library, "-", "-ldl"], input=CLOCK, text=True, check=True
-    )
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, CLOCK, "-ldl"], check=True)
     return library
 
 

@@ -16,8 +16,7 @@ import pytest
 
 from benchmarks.gpu_check import device_under_test
 from benchmarks.gpu_check.measured_rows import MEASURED
-from benchmarks.gpu_check.section_call import REHEARSAL
-from benchmarks.gpu_check.sections import SECTIONS
+from benchmarks.gpu_check.sections import REHEARSAL, SECTIONS
 from plumbline.core import provenance
 from tests.conftest import REPOSITORY
 from tests.gpu_check import bare_image
@@ -27,8 +26,7 @@ PACKAGES = Path("work/gpu-check/packages")
 #: All sections as far as their rows are planned, in one process: what they import at the top and for that.
 PLANS = """
 from benchmarks.gpu_check import __main__, run_sections
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import SECTIONS
+from benchmarks.gpu_check.sections import SECTIONS, SectionCall
 for name, section in SECTIONS.items():
     print(name, len(section.rows(SectionCall(device="cpu"))))
 """

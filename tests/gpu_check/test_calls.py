@@ -17,7 +17,7 @@ from benchmarks.gpu_check import run_sections as run_sections_module
 from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, Row, State
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import FINISHED, OUT_OF_TIME, run_sections
-from benchmarks.gpu_check.section_call import REHEARSAL
+from benchmarks.gpu_check.sections import REHEARSAL
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from tests.conftest import REPOSITORY

@@ -16,13 +16,10 @@ from benchmarks.gpu_check import base_scale_specs, device_under_test, mixer_call
 from benchmarks.gpu_check.measured_rows import MEASURED, Row, State
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.run_sections import GRACE
-from benchmarks.gpu_check.section_call import SectionCall
 from benchmarks.gpu_check.sections import (
-    FIRST_CALL,
-    FIRST_MINUTES,
-    SECOND_CALL,
-    SECOND_MINUTES,
+    MINUTES,
     SECTIONS,
+    SectionCall,
     accuracy,
     ceilings,
     kernel_blocks,
@@ -38,6 +35,8 @@ from tests.gpu_check.bare_image import list_device_commands
 
 TINY, GPU = SectionCall(device="cpu"), SectionCall(device="cuda")
 BASELINE = base_scale_specs.BASELINE
+#: Of the second call (docs/gpu-first-day.md).
+SECOND_MINUTES = 2.5
 
 
 def test_a_mixer_that_is_not_its_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +157,7 @@ def test_rows_can_be_carried_out_ahead(
 ) -> None:
     """As a process is told to: by its key, on a command line. Every sixth: the rows are alike."""
     monkeypatch.setattr(section_worker, "end_with_the_call", lambda: None)
-    command = ["worker", name, "--state-file", str(tmp_path / "x"), "--device", "cpu", "--until", "1e12", "--ahead"]
+    command = ["worker", name, "benchmarks.gpu_check.sections", str(tmp_path / "x"), "cpu", "1e12"]
     monkeypatch.setattr(sys, "argv", [*command, *[*SECTIONS[name].rows(TINY)][::6]])
     assert section_worker.main() == 0
     assert SECTIONS[name].processes and capsys.readouterr().out == "" and not [*tmp_path.iterdir()]
@@ -166,13 +165,14 @@ def test_rows_can_be_carried_out_ahead(
 
 def test_a_call_has_time_for_its_sections() -> None:
     """Each with the seconds that it may go beyond its own; ten are left for the start and the pages."""
-    for minutes, stated in ((FIRST_MINUTES, FIRST_CALL), (SECOND_MINUTES, SECOND_CALL)):
-        assert sum(section.seconds + GRACE for section in stated.values()) <= 60 * minutes - 10, stated
-    assert [section.seconds for section in FIRST_CALL.values()] == [20, 60, 120, 200, 90]
+    *first, other_blocks = SECTIONS.values()
+    assert sum(section.seconds + GRACE for section in first) <= 60 * MINUTES - 10
+    assert other_blocks.seconds + GRACE <= 60 * SECOND_MINUTES - 10
+    assert [section.seconds for section in first] == [20, 60, 120, 200, 90]
     commands = list_device_commands()
     assert len(commands) == 2 and all(len(line) <= 2000 for line in commands)
     assert commands[0].endswith(commands[1].removesuffix(f" --minutes {SECOND_MINUTES:g}"))
-    assert 60 * (FIRST_MINUTES + SECOND_MINUTES) <= 60 * 15 - 120, "a start and transfers"
+    assert 60 * (MINUTES + SECOND_MINUTES) <= 60 * 15 - 120, "a start and transfers"
     box = (REPOSITORY / "docs/gpu-box.md").read_text()
     assert re.findall(r"^\| (\w+) \| (\d+) \|", box, re.M) == [(n, f"{s.seconds:g}") for n, s in SECTIONS.items()]
 

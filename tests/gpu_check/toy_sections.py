@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows, Section
+from benchmarks.gpu_check.sections import Rows, Section, SectionCall
 
 #: The variable that names the folder in which rows leave what they did.
 FOLDER = "TOY_SECTIONS"

@@ -140,8 +140,8 @@ def test_a_dry_run_of_hundreds_of_jobs_is_a_page(project: Project) -> None:
     table = page[page.index("What each job would ask for (?: known when its inputs are there):") :]
     rows = {line.split()[0]: line.split()[1:] for line in table if line and line[0].isalpha()}
     assert rows["pretrain"][:3] == ["26", "1", "gpu:8"] and rows["evaluate"][:3] == ["26", "1", "gpu:1"]
-    (lines,) = (line for line in table if line.startswith("---"))
-    assert len(lines.split()) == 1 + len(rows["pretrain"]), "every number stands under its own heading"
+    (rule,) = (line for line in table if line.startswith("---"))
+    assert len(rule.split()) == 1 + len(rows["pretrain"]), "every number stands under its own heading"
     assert float(rows["pretrain"][4].split("-")[-1]) == 24.0, "a slice of the profile"
     assert rows["documents"][:3] == ["1", "1", "-"] and max(map(len, table)) <= 110
 

@@ -15,7 +15,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.gpu_check.section_call import SectionCall
+REHEARSAL = "rehearsal on a processor, not a measurement"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SectionCall:
+    """A GPU is measured at paper size; a processor rehearses at toy sizes, and compiles nothing: it would take minutes.
+
+    Attributes:
+        device: cuda or cpu.
+        until: the second of the clock (time.time) at which the section is to have ended.
+    """
+
+    device: str
+    until: float = 1e12
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether nothing is measured."""
+        return self.device == "cpu"
+
+    @property
+    def preset(self) -> str:
+        """Of the transfer study's base scale, at which sections measure."""
+        return "smoke" if self.rehearsal else "paper"
+
+    @property
+    def micro_batch(self) -> int:
+        """Sequences of a micro-batch; a whole step has as many micro-batches."""
+        return 2 if self.rehearsal else 8
+
 
 Rows = dict[str, Callable[[], dict[str, Any]]]
 
@@ -52,9 +81,9 @@ def _blocks(mixers: str, seconds: float, *slots: Mapping[str, Any]) -> Section:
     return Section(title=title, seconds=seconds, module=module, processes=16, options=options)
 
 
-#: Minutes of a call -> its sections.
-FIRST_MINUTES, SECOND_MINUTES = 9.5, 2.5
-FIRST_CALL = {
+#: Of a call; the other blocks are a second one's.
+MINUTES = 9.5
+SECTIONS = {
     "ceilings": Section(
         title="Ceilings of the device, and attention's back ends", seconds=20, module=f"{__name__}.ceilings"
     ),
@@ -69,10 +98,7 @@ FIRST_CALL = {
         processes=8, least=15,
     ),
     "blocks": _blocks("softpick and selective attention", 90, {"name": "softpick"}, {"name": "selective"}),
-}  # fmt: skip
-SECOND_CALL = {
     "other_blocks": _blocks(
         "other mixers", 120, {"name": "softmax_cap"}, {"name": "sigmoid"}, {"name": "softpick", "variant": "original"}
-    )
-}
-SECTIONS = FIRST_CALL | SECOND_CALL
+    ),
+}  # fmt: skip

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu_check import mixer_calls
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows
+from benchmarks.gpu_check.sections import Rows, SectionCall
 from plumbline.model.numerics import numerics
 
 HEADS, GROUPS, BATCH = 8, 2, 2
@@ -45,8 +44,7 @@ def _compare(slot: Mapping[str, Any], call: SectionCall, back_end: str | None = 
     do = mixer_calls.draw_gradient(exact.reference(*doubles, mask))
     expected = mixer_calls.call_both_ways(exact.reference, doubles, exact, mask, do)
     with mixer_calls.held_to(back_end):
-        path = back_end or mixer_calls.find_path(
-            single, inputs[0], mask
-        )  # before the call: it tells torch's dispatcher
+        # Before the call: it tells torch's dispatcher.
+        path = back_end or mixer_calls.find_path(single, inputs[0], mask)
         outputs = mixer_calls.call_both_ways(single, inputs, single, mask, do)
     return {"path": path, "width": width, "length": length} | mixer_calls.compare(outputs, expected)

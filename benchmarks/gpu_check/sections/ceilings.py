@@ -15,8 +15,7 @@ import torch
 
 from benchmarks.gpu_check import base_scale_specs, mixer_calls
 from benchmarks.gpu_check.device_under_test import milliseconds, peak_gib
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows
+from benchmarks.gpu_check.sections import Rows, SectionCall
 from plumbline.model.flops import products_per_pair
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.numerics import numerics
@@ -40,7 +39,7 @@ def copy(call: SectionCall) -> dict[str, Any]:
     """A copy of four gibibytes."""
     source = torch.randint(256, (2**20 if call.rehearsal else 2**32,), dtype=torch.uint8, device=call.device)
     target = torch.empty_like(source)
-    return rate(milliseconds(lambda: target.copy_(source), call), moved=2 * source.numel())
+    return rate(milliseconds(lambda: target.copy_(source), call.rehearsal), moved=2 * source.numel())
 
 
 def multiply(call: SectionCall) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def multiply(call: SectionCall) -> dict[str, Any]:
     numerics(torch.device(call.device))
     size = 128 if call.rehearsal else 8192
     a, b = (torch.randn(size, size, device=call.device).bfloat16() for _ in range(2))
-    return rate(milliseconds(lambda: a @ b, call), operations=2 * size**3, moved=3 * 2 * size**2)
+    return rate(milliseconds(lambda: a @ b, call.rehearsal), operations=2 * size**3, moved=3 * 2 * size**2)
 
 
 def rate(duration: float, *, moved: int, operations: int = 0) -> dict[str, Any]:
@@ -74,10 +73,10 @@ def time_attention(slot: Mapping[str, Any], call: SectionCall, back_end: str | N
         def both() -> None:
             torch.autograd.grad(mixer(*leaves, mask), leaves, do)
 
-        duration = milliseconds(both, call)
+        duration = milliseconds(both, call.rehearsal)
     operations, moved = count(mixer, spec, batch)
     row = rate(duration, operations=operations, moved=moved)
-    return row | {"path": path, "GiB": peak_gib(call), "group": "attention"}
+    return row | {"path": path, "GiB": peak_gib(call.rehearsal), "group": "attention"}
 
 
 def count(mixer: Mixer, spec: ModelSpec, batch: int) -> tuple[int, int]:

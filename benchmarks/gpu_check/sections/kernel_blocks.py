@@ -8,15 +8,14 @@ shared memory than the device has fails, and says so.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.gpu_check import base_scale_specs, mixer_calls
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows, ceilings
+from benchmarks.gpu_check.sections import Rows, SectionCall, ceilings
 from plumbline.model.kernels.selection import TABLE
 from plumbline.model.kernels.tiles import BlockSizes
 
@@ -53,17 +52,9 @@ def _measure(slot: Mapping[str, Any], choice: tuple[int, int, int, int], call: S
     return row | {"kernel": mixer.kernel, "head width": spec.head_width}
 
 
-@contextlib.contextmanager
-def launch_with(kernel: str, choice: tuple[int, int, int, int], call: SectionCall) -> Iterator[None]:
+def launch_with(kernel: str, choice: tuple[int, int, int, int], call: SectionCall) -> AbstractContextManager[Any]:
     """Have a kernel launched with these blocks; a processor runs none."""
     if call.rehearsal:
-        yield
-        return
-    module: Any = importlib.import_module(str(TABLE[kernel].module))
-    before = module.blocks_for
+        return nullcontext()
     blocks = BlockSizes(**dict(zip(("held", "walked", "warps", "stages"), choice, strict=True)))
-    module.blocks_for = lambda kernel, q_BHTW: blocks
-    try:
-        yield
-    finally:
-        module.blocks_for = before
+    return patch(f"{TABLE[kernel].module}.blocks_for", lambda kernel, q_BHTW: blocks)

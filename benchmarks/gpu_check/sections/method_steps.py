@@ -11,8 +11,7 @@ import functools
 
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.base_scale_specs import BASELINE
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows, training_steps
+from benchmarks.gpu_check.sections import Rows, SectionCall, training_steps
 
 #: What is compiled ahead has few layers: all layers share what the first ones need.
 AHEAD_LAYERS = 3

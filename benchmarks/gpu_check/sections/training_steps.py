@@ -20,8 +20,7 @@ import torch
 
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.device_under_test import find_stated_peak, milliseconds, peak_gib
-from benchmarks.gpu_check.section_call import SectionCall
-from benchmarks.gpu_check.sections import Rows
+from benchmarks.gpu_check.sections import Rows, SectionCall
 from plumbline.core.errors import PlumblineError
 from plumbline.model import kernel_choice
 from plumbline.model.decoder import Decoder
@@ -74,7 +73,7 @@ def take_steps(
         optimizer.zero_grad()
         losses.append(loss.detach())
 
-    duration = milliseconds(step, call)
+    duration = milliseconds(step, call.rehearsal)
     if not math.isfinite(losses[-1].item()):
         raise ArithmeticError(f"the loss is {losses[-1].item()}, and such a step's time says nothing")
     peak = {} if call.rehearsal else find_stated_peak(torch.cuda.get_device_name())
@@ -82,8 +81,8 @@ def take_steps(
     for pairs, visible_only in (("all pairs", False), ("visible pairs", True)):
         operations = count_operations(model_spec, sequences=accumulated * sequences, causal=visible_only)
         row[f"MFU, {pairs}"] = operations / duration / 1e9 / peak["peak_tflops"] if peak else None
-    row |= {"attention": kernel, "GiB": peak_gib(call), "seconds to compile": None if way == EAGER else compiled}
-    return row | {"group": f"{accumulated} micro-batches"}
+    row |= {"attention": kernel, "GiB": peak_gib(call.rehearsal), "group": f"{accumulated} micro-batches"}
+    return row | {"seconds to compile": None if way == EAGER else compiled}
 
 
 def _compile(model: Decoder, spec: RunSpec, way: str, sequences: int, device: torch.device) -> Callable[..., Any]:
