@@ -179,7 +179,6 @@ class TriesOverTime:
             "height": HEIGHT,
             "left": LEFT,
             "right": RIGHT,
-            "top": TOP,
             "bottom": BOTTOM,
             "description": self.describe(),
             "y_label": f"{self.changes[0].metric}, mean of a try's runs ({'higher' if self.sign > 0 else 'lower'} is "
