@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from pathlib import Path
 
+from plumbline.core.csv_text import read_rows
 from plumbline.core.errors import PlumblineError
 from plumbline.project.paths import VERDICTS
 from plumbline.report import audit_page
@@ -60,7 +60,7 @@ def _build_audit(path: Path, folder: Path) -> ReportPage:
     files = {each: f"files/audits/{slug}{ending}" for ending in ENDINGS if (each := path.with_suffix(ending)).is_file()}
     links = {each.suffix.removeprefix("."): f"../{target}" for each, target in files.items()}
     with open(path, encoding="utf-8", newline="") as handle:
-        counts = Counter(row.get("verdict") or "" for row in csv.DictReader(handle))
+        counts = Counter(row.get("verdict") or "" for row in read_rows(handle))
     content = {"grid": audit_page.build_table(path, links), "counts": counts, "printed": links.get("html", "")}
     return ReportPage(
         path=f"audits/{slug}.html", title=title, template="collected_audit.html.j2", content=content, files=files
