@@ -53,14 +53,9 @@ class ContrastGain:
     runs: tuple[str, ...]
 
     @property
-    def target(self) -> float:
-        """The gain, chance or correlation that the bound is compared with."""
-        return self.statement.target_gain
-
-    @property
     def scale(self) -> tuple[float, float]:
         """What must be exceeded, and the target; of signs it is even chances that must be."""
-        return (0.5 if self.statement.test == "sign" else self.statement.minimum_gain), self.target
+        return (0.5 if self.statement.test == "sign" else self.statement.minimum_gain), self.statement.target_gain
 
     @property
     def verdict(self) -> str:
@@ -69,7 +64,7 @@ class ContrastGain:
             return NOT_RUN
         if self.tested is None or self.word:
             return NOT_DECIDED
-        return self.tested.decide(self.target, self.statement.level_of_contrast)
+        return self.tested.decide(self.statement.target_gain, self.statement.level_of_contrast)
 
 
 def join_verdicts(gains: Sequence[ContrastGain]) -> str:
