@@ -14,7 +14,7 @@ from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.workbench.change_pages import build_change_page
 from plumbline.verdict.board.board_rows import BoardRow
-from plumbline.verdict.board.project_board import read_project_board
+from plumbline.verdict.board.project_board import RECORD, gather_rows
 from plumbline.verdict.sources.bounded_reading import list_files_below
 
 #: What `plumbline audit` writes, and its files that a page offers.
@@ -28,14 +28,13 @@ def collect_pages(folder: Path, besides: Path) -> list[ReportPage]:
         PlumblineError: nothing of it is an audit, a verdict or a record.
     """
     audits = [path for path in list_files_below(folder, (AUDIT,)) if path.name == AUDIT]
-    try:
-        board = read_project_board(folder)
-        rows = [row for row in reversed(board.rows) if not _is_below(folder / row.page, besides)]
-        left_out = list(board.left_out)
-    except PlumblineError as error:
-        if not audits:
-            raise PlumblineError(f"{error}; nor is {AUDIT}, which plumbline audit FOLDER writes") from None
-        rows, left_out = [], []
+    every_row, left_out = gather_rows(folder)
+    if not (every_row or audits):
+        raise PlumblineError(
+            f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) nor an {AUDIT}, which plumbline audit "
+            "FOLDER writes, is below it"
+        )
+    rows = [row for row in reversed(every_row) if not _is_below(folder / row.page, besides)]
     of_audits = [_build_audit(path, folder) for path in audits]
     named = [row.page for row in rows if row.page]
     of_rows = {page: build_change_page(folder / page, VERDICTS, name=make_slug(page)) for page in named}
