@@ -150,7 +150,7 @@ def _test_contrast(
         samples = {arm: [value.number for value in numbers[arm].values() if not value.word] for arm in arms}
         n = min(len(sample) for sample in samples.values())
         if n >= 2:
-            tested = stated_tests.compare_means(samples, weights, minimum, level)
+            tested = stated_tests.compare_weighted_means(samples, weights, minimum, level)
     else:
         gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole]
         n = len(gains)
