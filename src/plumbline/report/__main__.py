@@ -63,7 +63,10 @@ def main() -> None:
 
 
 def _holds_audits_or_records() -> bool:
-    names = ("audit.csv", "record.json")
+    from plumbline.report.workbench.collected_pages import AUDIT
+    from plumbline.verdict.board.project_board import RECORD
+
+    names = (AUDIT, RECORD)
     return any(path.name in names for path in list_files_below(Path(), names))
 
 
