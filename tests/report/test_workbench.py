@@ -21,6 +21,7 @@ from plumbline.report import __main__ as report
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.workbench import write_workbench
 from plumbline.report.workbench.change_pages import shorten_names, write_name
+from plumbline.report.workbench.collected_pages import collect_pages
 from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
 from plumbline.report.workbench.progress_picture import TriesOverTime
 from plumbline.report.workbench.study_runs import gather_study_runs
@@ -214,6 +215,14 @@ def test_a_folder_of_audits_and_verdicts_lists_their_pages(folder: Path, tmp_pat
         (copy,) = [link for link in written[listed[0]].links if link.endswith(".html") and "files/" in link][:1]
         assert (papers / "report/audits" / copy).read_text() == "the tables as printed"
         assert all("alert(1)</script>" not in page.text for page in (first, *written.values()))
+
+
+def test_what_cannot_be_read_beside_an_audit_is_named(tmp_path: Path) -> None:
+    (tmp_path / "audit.csv").write_text("study,verdict\n")
+    (tmp_path / "record.json").write_text("half a fi")
+    assert collect_pages(tmp_path, tmp_path / "report")[0].content["left_out"] == [
+        "record.json cannot be read as a record or a verdict."
+    ]
 
 
 def test_watching_writes_again_only_what_is_new(

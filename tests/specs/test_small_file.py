@@ -12,7 +12,7 @@ import yaml
 
 from plumbline.bundle import archive
 from plumbline.core.errors import PlumblineError
-from plumbline.results.runs.finished_runs import _COLUMNS
+from plumbline.results.runs.finished_runs import RUN_COLUMNS
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.specs.small_file import SmallFile
@@ -66,7 +66,7 @@ def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFi
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_measure_is_one_that_a_run_writes(study: str, files: dict[str, SmallFile], repository: Path) -> None:
     measures = [statement.measure for statement in files[study].statements]
-    written = {"runs": set(_COLUMNS), "scores": {metric.scored_as for metric in METRICS.values()} - {""}}
+    written = {"runs": set(RUN_COLUMNS), "scores": {metric.scored_as for metric in METRICS.values()} - {""}}
     if any(measure.frame == "probes" for measure in measures):
         path = f"work/demo/probes/{study}/{PROBED[study]}/probes.parquet"
         content = archive.read_file(repository / "records/demo-9466a36/bundle.tar.xz", path)

@@ -36,7 +36,7 @@ def test_a_test_of_means_is_that_of_a_linear_model(weights: dict[str, float]) ->
     rng, sizes = np.random.default_rng(2), {"a": 4, "b": 6, "c": 3}
     samples = {arm: rng.normal(mean, 0.3, sizes[arm]) for arm, mean in (("a", 1.0), ("b", 0.7), ("c", 1.4))}
     minimum = -0.1
-    tested = stated_tests.compare_means(samples, weights, minimum, LEVEL)
+    tested = stated_tests.compare_weighted_means(samples, weights, minimum, LEVEL)
     rows = pd.DataFrame([(arm, value) for arm, values in samples.items() for value in values], columns=["arm", "value"])
     model = formulas.ols("value ~ 0 + arm", rows).fit()
     fitted = model.t_test([weights.get(arm, 0.0) for arm in "abc"])
@@ -49,7 +49,7 @@ def test_a_test_of_means_is_that_of_a_linear_model(weights: dict[str, float]) ->
 
 def test_two_arms_are_scipys_test_of_two_samples() -> None:
     a, b = np.random.default_rng(3).normal([[0.3], [0.0]], 0.2, (2, 5))
-    tested = stated_tests.compare_means({"a": a, "b": b}, {"a": 1, "b": -1}, 0, LEVEL)
+    tested = stated_tests.compare_weighted_means({"a": a, "b": b}, {"a": 1, "b": -1}, 0, LEVEL)
     assert tested.p == pytest.approx(stats.ttest_ind(a, b, alternative="greater").pvalue)
 
 
@@ -114,7 +114,7 @@ def test_chance_is_seen_as_often_as_the_level_says() -> None:
 @pytest.mark.parametrize(("gain", "word"), [(0.2, SEEN), (0.0, NOT_SEEN), (-0.2, REVERSED)])
 def test_seeds_that_are_all_alike_go_by_the_gain(gain: float, word: str) -> None:
     """As the fraction at which a rule releases may be; sums of equal numbers are rounded."""
-    tested = stated_tests.compare_means({"a": [-0.12 + gain] * 7}, {"a": 1.0}, -0.12, LEVEL)
+    tested = stated_tests.compare_weighted_means({"a": [-0.12 + gain] * 7}, {"a": 1.0}, -0.12, LEVEL)
     assert tested.sigma == 0 and tested.decide(-0.05, LEVEL) == word
 
 
@@ -134,7 +134,7 @@ def test_a_statement_is_seen_where_all_its_contrasts_are(verdicts: tuple[str, ..
 def test_one_seed_is_no_test() -> None:
     for test in (
         lambda: stated_tests.compare_pairs([1.0], 0, LEVEL),
-        lambda: stated_tests.compare_means({"a": [1.0], "b": [1.0, 2.0]}, {"b": 1.0}, 0, LEVEL),
+        lambda: stated_tests.compare_weighted_means({"a": [1.0], "b": [1.0, 2.0]}, {"b": 1.0}, 0, LEVEL),
         lambda: stated_tests.count_signs([1.0], 0, LEVEL),
     ):
         with pytest.raises(PlumblineError, match="two seeds"):

@@ -41,9 +41,10 @@ def arguments() -> Parser:
 
 
 def main() -> None:
-    """Run `plumbline report`: write the pages of a trainer's folder or of a project.
+    """Run `plumbline report`: write the pages of a trainer's folder, of a project or of any other folder.
 
     Raises:
+        UsageError: an option is of another kind of place.
         PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
     """
     options = arguments().parse_args()
@@ -62,7 +63,10 @@ def main() -> None:
 
 
 def _holds_audits_or_records() -> bool:
-    names = ("audit.csv", "record.json")
+    from plumbline.report.workbench.collected_pages import AUDIT
+    from plumbline.verdict.board.project_board import RECORD
+
+    names = (AUDIT, RECORD)
     return any(path.name in names for path in list_files_below(Path(), names))
 
 
@@ -88,9 +92,8 @@ def _report_folder(folder: Path, options: argparse.Namespace) -> None:
 
 
 def _report_project(options: argparse.Namespace) -> None:
-    for module in ("pandas",):
-        if find_spec(module) is None:
-            raise ModuleNotFoundError(name=module)
+    if find_spec("pandas") is None:
+        raise ModuleNotFoundError(name="pandas")
     from plumbline.report import write_report
     from plumbline.report.results_on_disk import ResultsOnDisk
 

@@ -56,6 +56,7 @@ class ReportSite:
             "badge": lambda text: BADGES.get(text, "odd"),
             "breakable": _make_breakable,
         }
+        self.environment.globals["signature"] = Markup(SIGNATURE)
 
     def write(self, page: ReportPage, nav: Sequence[ReportPage]) -> None:
         """Write one page, and copy the files that it links to; `nav`: the pages in the list of pages."""

@@ -19,7 +19,7 @@ from plumbline.report import run_page
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import FoundRun, ResultsOnDisk
-from plumbline.report.workbench.drawn_curves import embed_json
+from plumbline.report.workbench.drawn_curves import DIGITS, embed_json
 from plumbline.specs.study_config import Run, Study
 
 #: Points of a curve on the page at most. Of a longer one each point stands for so many steps of equal number: for the
@@ -27,8 +27,6 @@ from plumbline.specs.study_config import Run, Study
 POINTS = 200
 #: The page's scripts, next to the report's own.
 SCRIPTS = ("chart.js", "compare.js")
-#: Digits of a number on the page: more than a picture shows.
-DIGITS = 5
 
 Numbers = list[float | None]
 

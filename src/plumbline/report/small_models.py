@@ -8,7 +8,6 @@ of a kept record; without one nothing was run.
 
 from __future__ import annotations
 
-import csv
 import re
 import textwrap
 from collections import Counter
@@ -16,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from plumbline.core.command_line import Parser, run
+from plumbline.core.csv_text import read_rows
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts
@@ -26,6 +26,7 @@ from plumbline.specs.small_file import SmallFile, Statement
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT
 from plumbline.stats import stated_power
+from plumbline.verdict.small_models.statement_gains import NOT_RUN
 
 #: The page, and what begins and ends the section that is written here.
 PAGE = Path("docs/small-models.md")
@@ -33,8 +34,6 @@ BEGIN = "<!-- begin: python -m plumbline.report.small_models --write -->"
 END = "<!-- end -->"
 #: Of a study's folder: the table `small` of the record that is kept of its runs.
 TABLE = "small.csv"
-NOT_RUN = "not run"
-
 #: Hours are those of so many cores of this entry of config/machines.yaml.
 MACHINE, CORES = "core", 2
 
@@ -116,7 +115,7 @@ def _read_rows(study: str, root: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+        return list(read_rows(lines))
 
 
 def list_verdicts(small: SmallFile, root: Path) -> dict[tuple[str, str], str]:

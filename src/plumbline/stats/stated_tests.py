@@ -71,7 +71,7 @@ def compare_pairs(gains: Sequence[float], minimum: float, level: float) -> Teste
     return _test_by_t(float(np.mean(gains)), sigma, sigma / math.sqrt(len(gains)), len(gains) - 1, minimum, level)
 
 
-def compare_means(
+def compare_weighted_means(
     samples: Mapping[str, Sequence[float]], weights: Mapping[str, float], minimum: float, level: float
 ) -> TestedGain:
     """Test a weighted sum of the means of arms by t, with the spread of all `samples` pooled.

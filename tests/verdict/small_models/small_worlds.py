@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.core import frames as schemas
-from plumbline.results.runs.finished_runs import _COLUMNS, RunFrames
+from plumbline.results.runs.finished_runs import RUN_COLUMNS, RunFrames
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.small_file import Measure, SmallFile, Statement
 from plumbline.specs.small_runs import StatedRun
@@ -81,7 +81,7 @@ class World:
                 self.scores.append(row | {"value": value + shift})
         elif completed:
             self.probes += _list_probe_rows(measure, run, value)
-        row = dict.fromkeys(_COLUMNS) | {"key": key, "run_id": run.spec.run_id, "outcome": ended}
+        row = dict.fromkeys(RUN_COLUMNS) | {"key": key, "run_id": run.spec.run_id, "outcome": ended}
         row |= {"study": run.spec.study, "scale": run.size, "method": run.spec.method, "seed": run.spec.init_seed}
         self.rows.append(row | {"groups": ("small",), "validation_loss": loss if completed else math.nan})
 

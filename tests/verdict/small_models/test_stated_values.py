@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from plumbline.bundle import archive
-from plumbline.results.runs.finished_runs import _COLUMNS, RunFrames
+from plumbline.results.runs.finished_runs import RUN_COLUMNS, RunFrames
 from plumbline.results.runs.stated_values import RunValues
 from plumbline.specs import study_config
 from plumbline.specs.small_file import Measure
@@ -46,7 +46,7 @@ def find_study(name: str) -> Study:
 def read(key: str, measure: Measure) -> float:
     run = find_study(key.split("/")[0]).every_run[key]
     outcome = json.loads(read_file(f"runs/{key}/outcome.json"))
-    row = dict.fromkeys(_COLUMNS) | {"key": key, "outcome": outcome["outcome"]}
+    row = dict.fromkeys(RUN_COLUMNS) | {"key": key, "outcome": outcome["outcome"]}
     runs = pd.DataFrame([row | {"validation_loss": outcome["validation_loss"]}]).set_index("key")
     scores = pd.DataFrame(columns=["key", "task", "metric", "value"])
     probes = read_probes(key).assign(key=key)

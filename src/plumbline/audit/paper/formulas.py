@@ -26,7 +26,8 @@ class Formula:
     Attributes:
         text: a sentence of it, with the names in it.
         pattern: words of a name that state it; `units`: units of its numbers that do.
-        compute: of floats; and, where `express` is not another one that has each of them once, of printed numbers.
+        compute: of floats, and of printed numbers too where there is no `express`.
+        express: the same of printed numbers, where it must be written otherwise to have each of them once.
         ordered: whether the order of the two matters.
         pairs, baseline: whether it is tried of two lines, and against a row.
         unsaid: whether it is tried where no name states it.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from pathlib import Path
 
+from plumbline.core.csv_text import read_rows
 from plumbline.core.errors import PlumblineError
 from plumbline.project.paths import VERDICTS
 from plumbline.report import audit_page
@@ -14,7 +14,7 @@ from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.workbench.change_pages import build_change_page
 from plumbline.verdict.board.board_rows import BoardRow
-from plumbline.verdict.board.project_board import read_project_board
+from plumbline.verdict.board.project_board import RECORD, gather_rows
 from plumbline.verdict.sources.bounded_reading import list_files_below
 
 #: What `plumbline audit` writes, and its files that a page offers.
@@ -28,14 +28,13 @@ def collect_pages(folder: Path, besides: Path) -> list[ReportPage]:
         PlumblineError: nothing of it is an audit, a verdict or a record.
     """
     audits = [path for path in list_files_below(folder, (AUDIT,)) if path.name == AUDIT]
-    try:
-        board = read_project_board(folder)
-        rows = [row for row in reversed(board.rows) if not _is_below(folder / row.page, besides)]
-        left_out = list(board.left_out)
-    except PlumblineError as error:
-        if not audits:
-            raise PlumblineError(f"{error}; nor is {AUDIT}, which plumbline audit FOLDER writes") from None
-        rows, left_out = [], []
+    every_row, left_out = gather_rows(folder)
+    if not (every_row or audits):
+        raise PlumblineError(
+            f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) nor an {AUDIT}, which plumbline audit "
+            "FOLDER writes, is below it"
+        )
+    rows = [row for row in reversed(every_row) if not _is_below(folder / row.page, besides)]
     of_audits = [_build_audit(path, folder) for path in audits]
     named = [row.page for row in rows if row.page]
     of_rows = {page: build_change_page(folder / page, VERDICTS, name=make_slug(page)) for page in named}
@@ -60,7 +59,7 @@ def _build_audit(path: Path, folder: Path) -> ReportPage:
     files = {each: f"files/audits/{slug}{ending}" for ending in ENDINGS if (each := path.with_suffix(ending)).is_file()}
     links = {each.suffix.removeprefix("."): f"../{target}" for each, target in files.items()}
     with open(path, encoding="utf-8", newline="") as handle:
-        counts = Counter(row.get("verdict") or "" for row in csv.DictReader(handle))
+        counts = Counter(row.get("verdict") or "" for row in read_rows(handle))
     content = {"grid": audit_page.build_table(path, links), "counts": counts, "printed": links.get("html", "")}
     return ReportPage(
         path=f"audits/{slug}.html", title=title, template="collected_audit.html.j2", content=content, files=files

@@ -11,7 +11,7 @@ from statistics import fmean
 from plumbline.core.errors import visible
 from plumbline.core.escape_sequences import LINE_END, decode
 from plumbline.verdict.own_trainer import metric
-from plumbline.verdict.own_trainer.first_values import NAMED
+from plumbline.verdict.own_trainer.first_values import NAMED_VALUE
 
 #: Bytes of a log that are read, points of a curve that are shown, points that make a curve, and curves of a run.
 BYTES, POINTS, FEWEST, MOST = 2**23, 60, 3, 4
@@ -37,7 +37,7 @@ def read_curves(log: Path, called: str = "") -> dict[str, list[Point]]:
     for line in _read_lines(log):
         step = _find_step(line)
         last_step = step if step is not None else last_step
-        for label, text in NAMED.findall(line):
+        for label, text in NAMED_VALUE.findall(line):
             value = metric.number(text)
             if value is not None and abs(value) < LARGEST:
                 own = points.setdefault(_normalize(label), {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -127,7 +127,7 @@ class TriesOverTime:
             self.changes[each.place - 1]
             for band in self.bands
             for each in band
-            if self.sign * (self.changes[each.place - 1].value or 0.0) > self.sign * each.far
+            if (value := self.changes[each.place - 1].value) is not None and self.sign * value > self.sign * each.far
         ]
 
     @cached_property
@@ -179,7 +179,6 @@ class TriesOverTime:
             "height": HEIGHT,
             "left": LEFT,
             "right": RIGHT,
-            "top": TOP,
             "bottom": BOTTOM,
             "description": self.describe(),
             "y_label": f"{self.changes[0].metric}, mean of a try's runs ({'higher' if self.sign > 0 else 'lower'} is "
@@ -218,7 +217,9 @@ class TriesOverTime:
             + [end for band in self.bands for each in band for end in (each.near, each.far)]
         )
 
-    def _mark(self, change: TriedChange, page: str, x: float, axis: Axis, y: Any) -> dict[str, Any]:
+    def _mark(
+        self, change: TriedChange, page: str, x: float, axis: Axis, y: Callable[[float], float]
+    ) -> dict[str, Any]:
         value, kind = change.value, _MARKS.get(change.verdict, "open")
         inside = value is not None and axis.low <= value <= axis.high
         height = y(value) if value is not None else (BOTTOM if self.sign > 0 else TOP)
@@ -237,7 +238,7 @@ class TriesOverTime:
         }
 
 
-def _draw_band(band: Sequence[LuckBand], x: Any, y: Any) -> str:
+def _draw_band(band: Sequence[LuckBand], x: Callable[[float], float], y: Callable[[float], float]) -> str:
     """A stair for each end, from half a place before the first to half a place after the last."""
     ends = [(x(each.place - 0.5), x(each.place + 0.5), y(each.near), y(each.far)) for each in band]
     upper = [f"{at} {near}" for left, right, near, _ in ends for at in (left, right)]

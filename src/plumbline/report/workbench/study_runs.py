@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from plumbline.core.files import read_json
 from plumbline.report import run_page
-from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.results_on_disk import FoundRun, ResultsOnDisk
 from plumbline.report.workbench.made_run import MadeRun, find_uses
-from plumbline.report.workbench.printed_curves import FEWEST, Point, average_points
+from plumbline.report.workbench.printed_curves import FEWEST, LARGEST, Point, average_points
 from plumbline.report.workbench.tried_changes import TriedChange
 
 #: Split of the logged rows -> what its loss is called.
@@ -42,14 +41,16 @@ def gather_study_runs(results: ResultsOnDisk, changes: Sequence[TriedChange]) ->
     return runs
 
 
-def _read_curves(run: Any) -> dict[str, list[Point]]:
+def _read_curves(run: FoundRun) -> dict[str, list[Point]]:
     path = run.folder / run_page.METRICS
     if not path.exists() or run_page.describe_damage(run, path):
         return {}
     logged = pq.read_table(path, columns=["step", "split", "loss"]).to_pydict()
     rows = list(zip(logged["step"], logged["split"], logged["loss"]))
     curves = {
-        name: [(float(step), loss) for step, of, loss in rows if of == split and loss is not None and abs(loss) < 1e300]
+        name: [
+            (float(step), loss) for step, of, loss in rows if of == split and loss is not None and abs(loss) < LARGEST
+        ]
         for split, name in QUANTITIES.items()
     }
     return {name: average_points(points) for name, points in curves.items() if len(points) >= FEWEST}

@@ -40,14 +40,12 @@ class Workbench:
         title: the folder's name.
         changes: all that was decided, the newest last; `unreadable`: pages of others that cannot be read, and why.
         runs: every run by its id, in the order in which they were made.
-        first: the command that makes the first of them.
     """
 
     title: str
     changes: Sequence[TriedChange]
     unreadable: Sequence[str] = ()
     runs: dict[str, MadeRun] = field(default_factory=dict)
-    first: str = "plumbline try -m WORDS"
 
     def build_pages(self) -> list[ReportPage]:
         """Build every page, the first one first."""
@@ -67,12 +65,11 @@ class Workbench:
         return sorted(by_series.values(), key=lambda listed: -listed[-1][0])
 
     def _build_index(self) -> ReportPage:
-        content = {"tried": self.summarize(), "first": self.first}
         return ReportPage(
             path="index.html",
             title=self.title,
             template="workbench.html.j2",
-            content=content,
+            content={"tried": self.summarize()},
             nav="What was tried",
             scripts=SCRIPTS,
         )
@@ -138,9 +135,7 @@ class Workbench:
         ]
         rows = [
             [
-                text_cell(
-                    f"seed {run.seed}", href=f"../{self.runs[run.run_id].page}" if run.run_id in self.runs else ""
-                ),
+                text_cell(f"seed {run.seed}", href=self._link_run(run)),
                 text_cell(arm),
                 number_cell(run.value, "" if run.value is None else f"{run.value:.6g}"),
                 text_cell("completed" if run.outcome == FINISHED else run.outcome),

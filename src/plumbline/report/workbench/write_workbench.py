@@ -29,7 +29,6 @@ def write_workbench(root: Path, out: Path) -> int:
     changes, unreadable = gather_changes(folder.ledger, folder.pages)
     runs = gather_runs(folder, changes)
     bench = Workbench(title=root.resolve().name, changes=changes, unreadable=unreadable, runs=runs)
-
     return _write(bench.title, bench.build_pages(), out)
 
 

@@ -208,8 +208,8 @@ class RunFrames:
 
 
 #: Columns of `RunFrames.runs` in addition to its key, and those of them that are numbers with or without a value.
-_COLUMNS = ["study", "scale", "method", "seed", "groups", "run_id", "outcome", "steps", "step", "last_finite_step"]
-_COLUMNS += ["last_finite_loss", "validation_loss", "average", "reason", "parameters", "device"]
+RUN_COLUMNS = ["study", "scale", "method", "seed", "groups", "run_id", "outcome", "steps", "step", "last_finite_step"]
+RUN_COLUMNS += ["last_finite_loss", "validation_loss", "average", "reason", "parameters", "device"]
 _FLOATS = ["last_finite_loss", "validation_loss", "average"]
 
 
@@ -286,7 +286,7 @@ def load(
         rows.append(row)
     # Tables take rows of this small frame by the thousand: texts of Python's own are taken in half of Arrow's time.
     with pd.option_context("mode.string_storage", "python"):
-        runs = pd.DataFrame(rows, columns=["key", *_COLUMNS]).set_index("key")
+        runs = pd.DataFrame(rows, columns=["key", *RUN_COLUMNS]).set_index("key")
     runs[_FLOATS] = runs[_FLOATS].astype(float)
     if not mixed:
         comparability.refuse()

@@ -132,9 +132,9 @@ def draw_progress(board: Board) -> str:
     write = choose_digits([point.value for point in points])
     shown = [point for point in points if axis.low <= point.value <= axis.high]
     beyond = f" {format_count(len(points) - len(shown), 'record')} outside the picture." if shown != points else ""
-    with_band = [point for point in points if point.low is not None and point.high is not None]
-    band = [f"{x(point.at)} {y(point.low or 0.0)}" for point in with_band]
-    band += [f"{x(point.at)} {y(point.high or 0.0)}" for point in reversed(with_band)]
+    with_band = [(x(each.at), each.low, each.high) for each in points if each.low is not None and each.high is not None]
+    band = [f"{at} {y(low)}" for at, low, _ in with_band]
+    band += [f"{at} {y(high)}" for at, _, high in reversed(with_band)]
     luck = f"the best of so many tries if nothing helped ({board.error_words})"
     luck = luck if with_band else f"no band of luck: {board.error_words}"
     head = f"{shorten(board.headline, 24)} of each record; the line is the best so far, {better} is better"

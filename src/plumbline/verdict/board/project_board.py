@@ -40,6 +40,27 @@ def read_project_board(folder: Path) -> Board:
     Raises:
         PlumblineError: there is none.
     """
+    rows, left_out = gather_rows(folder)
+    if not rows:
+        raise PlumblineError(
+            f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) is below it; the records of another "
+            "community are read with --rules"
+        )
+    return Board(
+        title=f"Records and verdicts of {folder.resolve().name}",
+        headline="what",
+        rows=rows,
+        checked=CHECKED,
+        left_out=left_out,
+    )
+
+
+def gather_rows(folder: Path) -> tuple[list[BoardRow], list[str]]:
+    """Read what is below a folder as rows, the newest last, and say of each that is none why.
+
+    Raises:
+        PlumblineError: there is no such folder.
+    """
     if not folder.is_dir():
         raise PlumblineError(f"{folder}: no such folder; name the one that holds records or verdicts")
     rows, left_out, others = list[BoardRow](), list[str](), list[str]()
@@ -57,22 +78,11 @@ def read_project_board(folder: Path) -> Board:
             rows.append(row)
         else:
             others.append(str(path.relative_to(folder)))
-    if not rows:
-        raise PlumblineError(
-            f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) is below it; the records of another "
-            "community are read with --rules"
-        )
     if others:
         few = ", ".join(others[:NAMED]) + (f" and {len(others) - NAMED} more" if len(others) > NAMED else "")
         left_out.append(f"No record and no verdict, though a page stands beside: {few}.")
     rows.sort(key=lambda row: (row.date, row.name))
-    return Board(
-        title=f"Records and verdicts of {folder.resolve().name}",
-        headline="what",
-        rows=rows,
-        checked=CHECKED,
-        left_out=left_out,
-    )
+    return rows, left_out
 
 
 def _read_record(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow:

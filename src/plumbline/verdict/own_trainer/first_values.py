@@ -32,7 +32,7 @@ ROUNDING = 1e-3
 #: Digits behind the point by which equal values of two runs are no accident.
 DECIMALS = 3
 #: A loss, or another held-out measure, with a fraction: whole numbers behind such a name are counts and settings.
-NAMED = re.compile(
+NAMED_VALUE = re.compile(
     r"(?<![A-Za-z])((?:[A-Za-z]+[ _/.-])?(?:loss|nll|ppl|perplexity|bpb|bpc|entropy|acc|accuracy|val|valid|validation))"
     r"[\"'`)\]]{0,3}\s?[:=|]{0,2}\s?[\"'`(\[]{0,3}([-+]?(?:\d+\.\d*|\.\d+)(?:e[-+]?\d+)?)(?![\w.])",
     re.IGNORECASE,
@@ -96,7 +96,7 @@ def _read_log(part: MetricPart, log: Path) -> Iterator[tuple[str, str]]:
     pattern = re.compile(part.pattern) if part.pattern else metric.METRIC_LINE
     for line in LINE_END.split(head):
         text = decode(line[: metric.LONGEST])
-        matches = {each.start(2): (each[1].lower(), each[2]) for each in NAMED.finditer(text)}
+        matches = {each.start(2): (each[1].lower(), each[2]) for each in NAMED_VALUE.finditer(text)}
         for match in pattern.finditer(text) if not part.json else ():
             if match[pattern.groups] and (part.pattern or match[1] == part.name):
                 matches[match.start(pattern.groups)] = part.called, match[pattern.groups]
@@ -122,7 +122,7 @@ def _read_rows(part: MetricPart, folder: Path) -> Iterator[tuple[str, str]]:
 
 def _find_losses(row: Any) -> list[str]:
     """The losses of a row of JSON, by the names that they have in a log too."""
-    return [each[2] for each in NAMED.finditer(json.dumps(row))] if isinstance(row, dict) else []
+    return [each[2] for each in NAMED_VALUE.finditer(json.dumps(row))] if isinstance(row, dict) else []
 
 
 class SeedWithoutEffectError(PlumblineError):

@@ -23,7 +23,7 @@ class ScreenTerms(Terms):
         baseline: what every factor's first level is of, as a reader knows it.
         metric: the one that decides; `unit` is what it is counted in.
         alpha: the level of the one test of what was chosen, one-sided.
-        minimum_gain: what was chosen must gain more together; none of it must by itself.
+        minimum_gain: what was chosen must gain more than this together; each of it alone need not.
         rule: what chooses, at `level`.
         runs: of the design.
         fresh_runs: of what was chosen and of the baseline each, with fresh seeds.

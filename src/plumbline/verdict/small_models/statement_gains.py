@@ -53,14 +53,9 @@ class ContrastGain:
     runs: tuple[str, ...]
 
     @property
-    def target(self) -> float:
-        """The gain, chance or correlation that the bound is compared with."""
-        return self.statement.target_gain
-
-    @property
     def scale(self) -> tuple[float, float]:
         """What must be exceeded, and the target; of signs it is even chances that must be."""
-        return (0.5 if self.statement.test == "sign" else self.statement.minimum_gain), self.target
+        return (0.5 if self.statement.test == "sign" else self.statement.minimum_gain), self.statement.target_gain
 
     @property
     def verdict(self) -> str:
@@ -69,7 +64,7 @@ class ContrastGain:
             return NOT_RUN
         if self.tested is None or self.word:
             return NOT_DECIDED
-        return self.tested.decide(self.target, self.statement.level_of_contrast)
+        return self.tested.decide(self.statement.target_gain, self.statement.level_of_contrast)
 
 
 def join_verdicts(gains: Sequence[ContrastGain]) -> str:
@@ -151,13 +146,11 @@ def _test_contrast(
     seeds = sorted(set.intersection(*(set(numbers[arm]) for arm in arms)))
     whole = [seed for seed in seeds if not any(numbers[arm][seed].word for arm in arms)]
     tested: TestedGain | None = None
-    power = math.nan
     if statement.test == "t":
         samples = {arm: [value.number for value in numbers[arm].values() if not value.word] for arm in arms}
         n = min(len(sample) for sample in samples.values())
         if n >= 2:
-            tested = stated_tests.compare_means(samples, weights, minimum, level)
-            power = _simulate(statement, tested, tuple(weights.values()), arms=len(arms))
+            tested = stated_tests.compare_weighted_means(samples, weights, minimum, level)
     else:
         gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole]
         n = len(gains)
@@ -165,11 +158,11 @@ def _test_contrast(
         compare = stated_tests.count_signs if statement.test == "sign" else stated_tests.compare_pairs
         if n >= 2:
             tested = compare(gains, minimum, level)
-            power = (
-                stated_power.compute_sign_power(statement.target_gain, len(statement.seeds), level)
-                if statement.test == "sign"
-                else _simulate(statement, tested, (1.0,), arms=1)
-            )
+    power, count = math.nan, len(statement.seeds)
+    if tested is not None and statement.test == "sign":
+        power = stated_power.compute_sign_power(statement.target_gain, count, level)
+    elif tested is not None:
+        power = compute_t_power(statement, name, tested.sigma, count) if tested.sigma else 1.0
     return ContrastGain(
         statement=statement,
         size=size,
@@ -220,13 +213,13 @@ def _test_order(
     )
 
 
-def _simulate(statement: Statement, tested: TestedGain, weights: tuple[float, ...], *, arms: int) -> float:
-    """The power at the target with the spread of these runs, of as many seeds as are stated."""
-    gain, n = statement.target_gain - statement.minimum_gain, len(statement.seeds)
-    if tested.sigma == 0:
-        return 1.0
-    level = statement.level_of_contrast
-    return stated_power.simulate_t_test(gain, tested.sigma, n, weights, arms=arms, level=level)
+def compute_t_power(statement: Statement, contrast: str, sigma: float, n: int) -> float:
+    """The power of a contrast's t test at the target, by n seeds; `sigma`: of a run, of pairs of a seed's own gain."""
+    weights, arms = tuple(statement.contrasts[contrast].values()), len(statement.arms)
+    if statement.test == "paired_t":
+        weights, arms = (1.0,), 1
+    gain, level = statement.target_gain - statement.minimum_gain, statement.level_of_contrast
+    return stated_power.simulate_t_test(gain, sigma, n, weights, arms=arms, level=level)
 
 
 def _choose_word(words: Set[str]) -> str:

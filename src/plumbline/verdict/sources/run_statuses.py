@@ -31,6 +31,8 @@ WORDS = {
     FINISHED: "finished complete completed done ok passed published succeeded success successful",
 }
 MEANING = {word: meaning for meaning, words in WORDS.items() for word in words.split()}
+#: What a message names of them.
+_MEANINGS = "meanings: crashed, running, finished; of a search's log also keep, discard"
 #: The last word of the name of a column of statuses, in lower case; and words before it that speak of a run.
 NAMES = ("status", "state", "jobstate", "runstate", "trialstate")
 _OF_A_RUN = frozenset(("exit", "job", "process", "return", "run", "sys", "task", "trial"))
@@ -70,9 +72,7 @@ def parse_status_map(pairs: list[str]) -> dict[str, str]:
         word, _, meaning_word = pair.rpartition("=")
         meaning = translate_status(meaning_word)
         if not word.strip() or meaning is None:
-            raise PlumblineError(
-                f"--status-map {pair!r}: write WORD=MEANING, as in stopped=crashed ({_format_meanings()})"
-            )
+            raise PlumblineError(f"--status-map {pair!r}: write WORD=MEANING, as in stopped=crashed ({_MEANINGS})")
         if mapping.setdefault(word.strip().lower(), meaning) != meaning:
             raise PlumblineError(f"--status-map gives {word!r} two meanings; leave one of them")
     return mapping
@@ -342,7 +342,7 @@ class RunStatuses:
             row,
             column,
             f"{word!r} is no status that is known{near}; say what it means with {write_mapping_flag(word, 'crashed')} "
-            f"({_format_meanings()}), or name another column with --status-column ('' for none)",
+            f"({_MEANINGS}), or name another column with --status-column ('' for none)",
         )
 
 
@@ -370,7 +370,3 @@ def _is_number(word: str) -> bool:
 def _merge_finished(meaning: str) -> str:
     """What two columns must agree in: a run that was kept or discarded has finished."""
     return meaning if meaning in (CRASH, RUNNING) else FINISHED
-
-
-def _format_meanings() -> str:
-    return "meanings: crashed, running, finished; of a search's log also keep, discard"

@@ -83,6 +83,7 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
     statement, tested, keys = gain.statement, gain.tested, gain.runs
     word = gain.word or "too few seeds"
     outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
+    below = "no number" if tested is None else "yes" if tested.high < statement.target_gain else "no"
 
     def number(name: str, absent: str = "") -> Cell:
         """A number of the test, with the word where there is none, or where the test has none (`absent`)."""
@@ -94,7 +95,7 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
         "contrast": Cell(gain.contrast),
         "verdict": Cell(verdict, keys),
         "contrast_verdict": Cell(gain.verdict, keys),
-        "below_target": Cell("no number" if tested is None else "yes" if tested.high < gain.target else "no", keys),
+        "below_target": Cell(below, keys),
         "lacking": Cell(gain.word or "nothing", keys),
         "test": Cell(statement.test),
         "gain": number("gain"),

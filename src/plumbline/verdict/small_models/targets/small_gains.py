@@ -89,7 +89,7 @@ def _draw(axes: Axes, drawn: pd.DataFrame, sizes: list[str]) -> None:
     axes.set_xticks([-100, -10, -2, -1, 0, 1, 2, 10, 100])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
-    edge = 1.2 * max(LINEAR, *drawn["drawn_low"].abs(), *drawn["drawn_high"].abs(), LINEAR)
+    edge = 1.2 * max([LINEAR, *drawn["drawn_low"].abs(), *drawn["drawn_high"].abs()])
     axes.set_xlim(-edge, edge)
     axes.set_xlabel(f"gain with one-sided bounds: minimum at 0, target at 1 (log beyond ±{LINEAR:g})")
     for word, colour in COLOURS.items():

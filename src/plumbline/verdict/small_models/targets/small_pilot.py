@@ -14,7 +14,7 @@ from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.study_config import Study
 from plumbline.stats import stated_power
-from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains
+from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains, compute_t_power
 
 POWER, MOST_SEEDS = 0.8, 200
 
@@ -75,7 +75,7 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
     low = high = needed = None
     if tested is not None and tested.sigma > 0:
         least, most = stated_power.bound_sigma(tested.sigma, tested.df)
-        low, high = (_compute_power(gain, sigma, len(statement.seeds)) for sigma in (most, least))
+        low, high = (compute_t_power(statement, gain.contrast, sigma, len(statement.seeds)) for sigma in (most, least))
         needed = _find_seeds(gain, tested.sigma)
 
     def number(value: float | int | None, otherwise: str = "") -> Cell:
@@ -98,16 +98,7 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
     }
 
 
-def _compute_power(gain: ContrastGain, sigma: float, n: int) -> float:
-    statement = gain.statement
-    weights: tuple[float, ...] = (1.0,)
-    arms = 1
-    if statement.test == "t":
-        weights, arms = tuple(statement.contrasts[gain.contrast].values()), len(statement.arms)
-    above = statement.target_gain - statement.minimum_gain
-    return stated_power.simulate_t_test(above, sigma, n, weights, arms=arms, level=statement.level_of_contrast)
-
-
 def _find_seeds(gain: ContrastGain, sigma: float) -> int | None:
     """The fewest seeds whose power is 80 %; None where more than `MOST_SEEDS` are needed."""
-    return next((n for n in range(2, MOST_SEEDS + 1) if _compute_power(gain, sigma, n) >= POWER), None)
+    every = range(2, MOST_SEEDS + 1)
+    return next((n for n in every if compute_t_power(gain.statement, gain.contrast, sigma, n) >= POWER), None)
