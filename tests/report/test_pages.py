@@ -332,7 +332,7 @@ def test_two_first_reports_at_once_leave_one(tmp_path: Path) -> None:
     out = tmp_path / "report/index.html"
 
     def write(folder: Path) -> int:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "index.html").write_text("whole")
         return 1
 
