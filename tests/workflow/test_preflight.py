@@ -71,6 +71,7 @@ def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project, monkeyp
 
     (project.root / "bin").mkdir()
     program(project.root / "bin", "sbatch", f'echo "$*" >> {project.root}/asked')
+    program(project.root / "bin", "sinfo", "exit 1")  # which asks no cluster of this machine
     program(project.root / "bin", "apt-get", "exit 1")  # what is fetched is no concern of these steps
     monkeypatch.setenv("PIP_INDEX_URL", "file:///nowhere")
     monkeypatch.setenv("PATH", f"{project.root}/bin", prepend=os.pathsep)
