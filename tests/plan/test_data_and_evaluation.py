@@ -170,7 +170,7 @@ def test_corpora_are_made_side_by_side(demo: Project) -> None:
     spec = msgspec.structs.replace(run.spec, study="mine", data=msgspec.structs.replace(run.spec.data, corpus="other"))
     mine = dataclasses.replace(run, spec=spec)
     whole = dataclasses.replace(demo, corpora={"climbmix": read, "other": twice})
-    whole.runs[mine.key] = mine
+    whole.every_run[mine.key] = mine
     assert data_stage.tokens(whole, "other") == 2 * data_stage.tokens(whole, "climbmix")
     alone, other = data_stage.seconds(whole, [run]), data_stage.seconds(whole, [mine])
     assert data_stage.seconds(demo, [run]) == alone < other == data_stage.seconds(whole, [run, mine])
