@@ -41,6 +41,8 @@ def main() -> int:
     )
     parser.add_argument("--json", action="store_true", help="print the rows, and write nothing")
     options = parser.parse_args()
+    if not options.json and (options.methods or options.layers or options.sequences):
+        parser.error("a part of the rows is printed by --json; what is kept has all of them")
     absent_cuda.enter()
     from benchmarks.fake_device import method_rows
 

@@ -253,6 +253,8 @@ def main() -> int:
     parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
     options = parser.parse_args()
+    if not options.json and (options.methods != usual or options.layers):
+        parser.error("a part of the rows is printed by --json; what is kept has all of them")
     absent_cuda.enter()
     rows = []
     for name in options.methods:

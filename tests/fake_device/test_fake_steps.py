@@ -7,6 +7,8 @@ import os
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -205,3 +207,10 @@ def test_a_missing_compiler_is_an_error_where_it_is_demanded(tmp_path: Path, mon
         assert runpy.run_path(__file__)["pytestmark"].args == (skipped,)
     with pytest.raises(PlumblineError, match=r"compiled.*not installed"):
         absent_cuda.require_compiler()
+
+
+@pytest.mark.parametrize("module", ["benchmarks.fake_device", "benchmarks.fake_device.compiled_step"])
+@pytest.mark.parametrize("part", [("--layers=1",), ("--methods", "softpick")])
+def test_a_part_does_not_replace_kept_rows(module: str, part: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-m", module, *part], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 2 and "--json" in done.stderr, done.stderr
