@@ -140,7 +140,7 @@ def write_page(screened: Mapping[str, Any], tried: Mapping[str, Mapping[str, Any
             ]
         rows.append(row)
     runs = sum(row[6] for row in rows if len(row) > 6)
-    kept = {name for name, alone in tried.items() if alone["exit_code"] == 0}
+    keeps = {name for name, alone in tried.items() if alone["exit_code"] == 0}
     chosen, of_design = {name for name, _ in screened["chosen"]}, screened["terms"]["runs"]
     head = (
         "# Fifteen ideas for nanoGPT, in one design and one by one\n\n"
@@ -149,7 +149,7 @@ def write_page(screened: Mapping[str, Any], tried: Mapping[str, Mapping[str, Any
         f"is shifted. {of_design} runs of the design and {len(screened['runs']) - of_design} fresh ones for all ideas, "
         f"and {runs} of {len(tried)} ideas one by one, beside 5 of the baseline. Gains in "
         f"`{screened['terms']['metric']}`, with 90 % intervals; an effect is an average over the other ideas, a try is "
-        f"against the baseline alone. Of {len(kept)} ideas that a try keeps, {len(kept & chosen)} are chosen."
+        f"against the baseline alone. Of {len(keeps)} ideas that a try keeps, {len(keeps & chosen)} are chosen."
     )
     table = tabulate(rows, headers=HEAD, tablefmt="pipe", disable_numparse=True)
     values = {run["seed"]: run["value"] for each in tried.values() for run in each["runs"] if run["arm"] == "baseline"}

@@ -39,7 +39,7 @@ from plumbline.bundle.checksum_records import (
     read_record,
 )
 from plumbline.bundle.rebuild import BROUGHT
-from plumbline.core.command_line import Parser, not_negative, positive, run
+from plumbline.core.command_line import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED, Parser, not_negative, positive, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
@@ -50,7 +50,6 @@ from plumbline.verdict import ledger
 
 #: The folders that are checked if none is named.
 _FOLDERS = ("work", RESULTS)
-EXIT_CHANGED, EXIT_NOTHING_CHECKED = 10, 16
 
 #: Lines on files that are not known that are printed; `--json` has all.
 _LINES = 20
@@ -84,8 +83,8 @@ def exit_code(files: Iterable[VerifiedFile]) -> int:
     """Return the exit code of verified files: 0, 10 (changed or missing) or 16 (nothing could be compared)."""
     counted = Counter(file.status for file in files)
     if counted[CHANGED] or counted[MISSING]:
-        return EXIT_CHANGED
-    return 0 if counted[AS_WRITTEN] else EXIT_NOTHING_CHECKED
+        return EXIT_DIFFERENT
+    return 0 if counted[AS_WRITTEN] else EXIT_NOTHING_COMPARED
 
 
 def _verify_below(root: Path) -> dict[Path, VerifiedFile]:
@@ -379,7 +378,7 @@ def _rebuild(paths: list[Path], jobs: int) -> int:
     code = 0
     for folder in folders:
         try:
-            code = max(code, 0 if records.rebuild_record(folder, jobs) else EXIT_CHANGED)
+            code = max(code, 0 if records.rebuild_record(folder, jobs) else EXIT_DIFFERENT)
         except PlumblineError as error:
             print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
             code = code or 1

@@ -29,6 +29,8 @@ from plumbline.core.terminal_lines import fold_lines
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
+#: Of `plumbline verify`: something is another one than was recorded; nothing could be compared.
+EXIT_DIFFERENT, EXIT_NOTHING_COMPARED = 10, 16
 #: The help of an option that the workflow's rules pass and nobody types: it is accepted, and stands in no help.
 HIDDEN = argparse.SUPPRESS
 #: How wide a help is, in every terminal: what argparse takes in one of 80 columns.

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from plumbline import NUMERICS
 from plumbline.core import locks, provenance
-from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.command_line import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED, EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.formats import format_duration
 from plumbline.core.stop_request import StopRequest
@@ -42,9 +42,6 @@ from plumbline.project.config_arguments import change_config
 from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import load_config
-
-#: As those of `plumbline verify`.
-EXIT_DIFFERENT, EXIT_NOTHING_COMPARED = 10, 16
 
 
 def explain_refusal(run: RecordedRun, project: Project) -> str:

@@ -104,8 +104,8 @@ def describe_studies(counts: Path, root: Path = ROOT) -> str:
         f"{len(statements)} statements give {len(verdicts)} verdicts, one a size; were no idea true, "
         f"{sum(verdicts):.1f} of them at most would be *seen* by chance."
     )
-    words = Counter(word for small in files for word in list_verdicts(small, root).values())
-    tally = f"{by_chance} So far: {', '.join(f'{count} {word}' for word, count in words.most_common())}."
+    word_counts = Counter(word for small in files for word in list_verdicts(small, root).values())
+    tally = f"{by_chance} So far: {', '.join(f'{count} {word}' for word, count in word_counts.most_common())}."
     return "\n\n".join([textwrap.fill(tally, 120), *(_describe(small, counts, root) for small in files)])
 
 

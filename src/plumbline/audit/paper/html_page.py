@@ -138,14 +138,14 @@ def _find_cell(row: Row, audit: PaperAudit) -> Cell:
 
 def _list_rows(rows: Sequence[tuple[Row, str]], audit: PaperAudit, anchors: Mapping[Cell, str]) -> list[str]:
     """What is said of numbers: printed, recomputed with its interval, the relation, and the line of LaTeX."""
-    lines, said = ["<ul>"], set[str]()
+    lines, marked_anchors = ["<ul>"], set[str]()
     for row, kind in rows:
         where = str(row["source"])
         latex, anchor = audit.latex.get(where, ""), anchors.get(_find_cell(row, audit), "")
         quantity = _escape(str(row["quantity"]))
         quantity = f'<a href="#{anchor}">{quantity}</a>' if anchor else quantity
-        mark = f' id="{anchor}-said"' if anchor and anchor not in said else ""
-        said.add(anchor)
+        mark = f' id="{anchor}-said"' if anchor and anchor not in marked_anchors else ""
+        marked_anchors.add(anchor)
         lines.append(
             f'<li{mark}><span class="key {kind}">{kind}</span> {quantity}: printed '
             f"<b>{_escape(str(row['printed']))}</b>, {_escape(format_recomputed(row))}. "

@@ -125,12 +125,12 @@ def find_missing_partitions(groups: dict[str, list[JobToRun]]) -> dict[str, str]
     there = set(done.stdout.split()) if done.returncode == 0 else set()
     sentences = {}
     for kind, jobs in groups.items():
-        asked = str(jobs[0].resources.get("slurm_partition") or "")
-        missing = [name for name in asked.split(",") if name and name not in there]
+        partitions = str(jobs[0].resources.get("slurm_partition") or "")
+        missing = [name for name in partitions.split(",") if name and name not in there]
         if there and missing:
             names = " ".join(sorted(there))
             sentences[kind] = (
-                f"slurm_partition {asked}: there is no partition {', '.join(map(repr, missing))}"
+                f"slurm_partition {partitions}: there is no partition {', '.join(map(repr, missing))}"
                 f"{nearest(missing[0], there)}; sinfo has {names}. Name yours in an overlay "
                 "(docs/on-your-cluster.md, step 2)"
             )
