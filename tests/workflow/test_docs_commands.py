@@ -31,7 +31,7 @@ SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_l
 ELIMINATE = "python -m plumbline.studies.query_free.eliminate_query"
 THEORY = "../studies/query_free/eliminate_query/test_eliminate_query.py::test_{}"
 CLAIM = "../verdict/decision/test_loop.py::test_a_claim_takes_seeds_that_nothing_else_had_and_one_test"
-TRAINING = "test_own_method.py::test_an_optimizer_and_a_schedule_go_from_file_to_verdict"
+TRAINING = "test_own_method.py::test_what_trains_a_model_goes_from_file_to_verdict"
 TRY = "test_new_files.py::test_a_new_built_in_method_is_tried_decided"
 VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
@@ -61,8 +61,7 @@ ELSEWHERE = {
     # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.
     "snakemake results/table2.csv --profile slurm --profile my-site": CLUSTER,
     "snakemake results/verdict/cosine.md": VERDICT,
-    "snakemake results/lion/table2.csv": TRAINING,
-    "plumbline try lion": TRAINING,
+    "plumbline try my/training.yaml": TRAINING,
     "snakemake results/mine/table2.csv":
         "test_own_method.py::test_it_is_trained_beside_the_reference_runs_that_are_there",
     "snakemake results/table2.csv --config 'data={source: local, folder: /data/my-texts}' 'studies=[transfer]'":
