@@ -43,6 +43,7 @@ IDEAS = f"{IN_A_FOLDER}/test_screen_docs.py::test_every_command_of_the_page_does
 THREE_RULES = f"{IN_A_FOLDER}/test_loop_examples.py::test_sixty_ideas_are_drawn_by_three_rules"
 SET_UP = f"{IN_A_FOLDER}/test_setup_trainer_verb.py::test_a_first_run_says_the_metric_the_seed"
 TRIED = f"{IN_A_FOLDER}/test_try_in_a_folder.py::test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone"
+NIGHT = f"{IN_A_FOLDER}/test_night_docs.py::test_a_night_goes_as_the_page_says"
 NEW = "../cli/test_new.py::test_{}"
 WHEEL_WRITES = "test_wheel.py::test_a_wheel_writes_into_its_project"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
@@ -107,6 +108,7 @@ ELSEWHERE = {
 #: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {
     "docs/command.md": PAGE_ON_THE_COMMAND,
+    "docs/night.md": NIGHT,
     "docs/token-files.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
 }
 #: What is said more where a command is tried, so that little is trained, scored, read and shown.
