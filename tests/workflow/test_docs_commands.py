@@ -80,7 +80,6 @@ ELSEWHERE = {
     "plumbline screen --study": SCREEN,
     "plumbline screen ideas.toml": IDEAS,
     "python examples/loop/side_by_side.py": THREE_RULES,
-    "plumbline verdict printed.csv": PRINTED,
     "plumbline verdict table3.csv": PRINTED,
     "plumbline setup-trainer": SET_UP,
     "plumbline audit --from": AUDIT,
