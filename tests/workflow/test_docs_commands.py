@@ -31,6 +31,7 @@ SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_l
 ELIMINATE = "python -m plumbline.studies.query_free.eliminate_query"
 THEORY = "../studies/query_free/eliminate_query/test_eliminate_query.py::test_{}"
 CLAIM = "../verdict/decision/test_loop.py::test_a_claim_takes_seeds_that_nothing_else_had_and_one_test"
+TOKENS = "test_token_files.py::test_the_packs_hold_the_files_ids"
 TRAINING = "test_own_method.py::test_what_trains_a_model_goes_from_file_to_verdict"
 TRY = "test_new_files.py::test_a_new_built_in_method_is_tried_decided"
 VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
@@ -68,7 +69,10 @@ ELSEWHERE = {
     "snakemake results/table2.csv --config 'data={source: local, folder: /data/my-texts}' 'studies=[transfer]'":
         "../operate/preflight/test_data_sources.py::test_a_presets_texts_are_not_replaced_without_a_word",
     "snakemake results/table2.csv --config 'data={source: local}' 'studies=[transfer]'":
-        "test_token_files.py::test_the_packs_hold_the_files_ids",
+        TOKENS,
+    "python make_tokens.py": TOKENS,
+    "snakemake work/smoke/corpora/climbmix/packs": TOKENS,
+    "snakemake -n results/table2.csv --config preset=smoke 'data={source: local}'": TOKENS,
     "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
     "snakemake bundle": "test_adding_a_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
     "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
@@ -108,7 +112,6 @@ ELSEWHERE = {
 WHOLE_PAGES = {
     "docs/command.md": PAGE_ON_THE_COMMAND,
     "docs/night.md": NIGHT,
-    "docs/token-files.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
 }
 #: What is said more where a command is tried, so that little is trained, scored, read and shown.
 LITTLE = {
