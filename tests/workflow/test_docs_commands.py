@@ -24,12 +24,9 @@ BEFORE = "test_preflight.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
 CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
 END_TO_END = "test_end_to_end.py::test_{}"
 PAPER = "test_dry_run.py::test_a_dry_run_of_hundreds_of_jobs_is_a_page"
-REFUSED = "../studies/query_free/eliminate_query/test_eliminate_query_refusals.py::test_norms_between_and_skips"
 PRINTED = "../docs/test_verdict_pages.py::test_numbers_have_the_verdict_of_the_page"
 RECORD = "test_adding_a_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
 SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it"
-ELIMINATE = "python -m plumbline.studies.query_free.eliminate_query"
-THEORY = "../studies/query_free/eliminate_query/test_eliminate_query.py::test_{}"
 CLAIM = "../verdict/decision/test_loop.py::test_a_claim_takes_seeds_that_nothing_else_had_and_one_test"
 TOKENS = "test_token_files.py::test_the_packs_hold_the_files_ids"
 TRAINING = "test_own_method.py::test_what_trains_a_model_goes_from_file_to_verdict"
@@ -104,9 +101,6 @@ ELSEWHERE = {
     "plumbline gate records/track_3_optimization": GATE,
     "plumbline board records": GATE,
     "cd my-project && snakemake -n": WHEEL,
-    f"{ELIMINATE} norm_free_run": THEORY.format("logits_stay_and_w_q_goes"),
-    f"{ELIMINATE} gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),
-    f"{ELIMINATE} llama": REFUSED,
 }  # fmt: skip
 #: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {
