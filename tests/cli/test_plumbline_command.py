@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,31 @@ def test_lists_are_the_definitions() -> None:
     assert {"softpick.original"} <= {row["variant"] for row in listing.list_rows("variants", "transfer", "smoke")}
     with pytest.raises(PlumblineError, match="study 'transfr'; did you mean 'transfer'"):
         listing.list_rows("methods", "transfr", "smoke")
+
+
+def test_where_one_study_is_broken_the_others_are_listed(repository: Path, tmp_path: Path) -> None:
+    """A key that nothing knows, a name that runs do not find, and no YAML at all."""
+
+    def list_methods(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "plumbline", "ls", "methods", *options]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    for name in ("config", "studies", "workflow", "Snakefile"):
+        copy = shutil.copytree if (repository / name).is_dir() else shutil.copy
+        copy(repository / name, tmp_path / name)
+    file = tmp_path / "studies/quack/study.yaml"
+    text = file.read_text(encoding="utf-8")
+    for old, new in (("title: ", "titel: "), ("\n  quack:\n", "\n  quak:\n")):
+        file.write_text(text.replace(old, new, 1), encoding="utf-8")
+        done = list_methods()
+        assert done.returncode == 0 and "softpick" in done.stdout and "quack" not in done.stdout, done.stderr
+        assert "studies/quack/study.yaml" in done.stderr
+    named = list_methods("--study", "quack")
+    assert named.returncode == 1 and "studies/quack/study.yaml" in named.stderr
+    for study in studies():
+        (tmp_path / "studies" / study / "study.yaml").write_text("title: [")
+    none = list_methods()
+    assert none.returncode == 1 and "'quack'" in none.stderr and "Traceback" not in none.stderr
 
 
 def test_a_list_as_json(repository: Path) -> None:

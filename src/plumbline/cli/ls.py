@@ -96,7 +96,9 @@ def list_rows(kind: str, study: str | None, preset: str) -> list[Row]:
     names = studies()
     if study is not None and study not in names:
         raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, names)} (there are {names})")
-    chosen = [study] if study else [name for name in names if _is_readable(name)]
+    chosen = [study] if study else [name for name in names if _is_readable(name, preset)]
+    if names and not chosen:
+        raise PlumblineError(f"none of the studies {names} can be read: the warnings above say why")
     if kind == "studies":
         return [
             {"study": name, "paper": str(study_config.paper_of(name) or ""), "title": load_study(name)["title"]}
@@ -114,10 +116,11 @@ def list_rows(kind: str, study: str | None, preset: str) -> list[Row]:
     return [row for name in there for row in OF_A_STUDY[kind](study_config.load(name, preset))]
 
 
-def _is_readable(study: str) -> bool:
-    """Whether a study's YAML can be read; it is warned of one that cannot, and the others are listed."""
+def _is_readable(study: str, preset: str) -> bool:
+    """Whether a study can be read, as it is at the preset too; one that cannot is a warning, others are listed."""
     try:
-        study_config.has_preset(study, PRESETS[0])
+        if study_config.has_preset(study, preset):
+            study_config.load(study, preset)
     except PlumblineError as error:
         print(f"warning: {error}", file=sys.stderr)
         return False
