@@ -1,4 +1,4 @@
-"""What docs/your-own.md has its reader type can be planned."""
+"""What docs/your-own.md, your-own-data.md and own-verdict.md have their reader type can be planned."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def test_the_files_are_what_they_are_said_to_be(page: str, repository: Path, tmp
     (folder / "study.yaml").write_text(yaml_with(page, "study: mine"))
     mine = study_config.load("mine", "demo", tmp_path)
     assert "table2" in mine.definition["targets"] and [run for run in mine.runs if "/both/" in run]
-    check(yaml.safe_load(yaml_with(page, "cosine_attention")), VerdictFile, "my/cosine.yaml")
-    path = repository / "config/corpora/climbmix.yaml"
-    check(overlay(yaml.safe_load(path.read_text()), yaml.safe_load(yaml_with(page, "folder: texts"))), CorpusFile, path)
+    own = (repository / "docs/own-verdict.md").read_text()
+    check(yaml.safe_load(yaml_with(own, "cosine_attention")), VerdictFile, "my/cosine.yaml")
+    path, data = repository / "config/corpora/climbmix.yaml", (repository / "docs/your-own-data.md").read_text()
+    local = yaml.safe_load(yaml_with(data, "folder: /data/my-texts"))
+    check(overlay(yaml.safe_load(path.read_text()), local), CorpusFile, path)

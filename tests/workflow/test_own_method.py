@@ -15,6 +15,12 @@ from tests.workflow.project_copy import Project, jobs_by_rule
 from tests.workflow.test_new_files import DECIDED
 
 TRANSFER = ("table2", "noise_floor", "table7")
+#: The components of docs/own-training.md.
+TRAIN = (
+    "src/plumbline/train/optimizers/lion.py",
+    "src/plumbline/train/schedules/linear.py",
+    "src/plumbline/train/interventions/still_embedding.py",
+)
 pytestmark = pytest.mark.workflow
 
 
@@ -67,13 +73,13 @@ def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -
 def test_what_trains_a_model_goes_from_file_to_verdict(finished_copy: Project, repository: Path) -> None:
     """An optimizer, a schedule and an intervention, by the page's own commands, at smoke size."""
     project, page = finished_copy, (repository / "docs/own-training.md").read_text()
-    components = re.findall(r"`(src/plumbline/train/\w+/\w+\.py)`\.\n\n```python\n(.*?)```", page, re.S)
-    assert len(components) == 3
+    components = dict(re.findall(r"`(src/\S+\.py)`\.\n\n```python\n(.*?)```", page, re.S))
+    assert tuple(components) == TRAIN
     (methods,), (console,) = (
         re.findall(r"```yaml\n(.*?)```", page, re.S),
         re.findall(r"```console\n(.*?)```", page, re.S),
     )
-    for path, text in (*components, ("my/training.yaml", methods)):
+    for path, text in (*components.items(), ("my/training.yaml", methods)):
         (project.root / path).parent.mkdir(exist_ok=True)
         (project.root / path).write_text(text)
     plan, *tries = (line.split()[1:] for line in console.splitlines())
