@@ -66,6 +66,7 @@ rule smoke:
 
 onstart:
     ctrl_c.watch(workflow)
+    slurm_executor.mend(workflow)
     forecast.announce(workflow, ESTIMATOR)
     snakemake_internals.without_default_rate_limit(workflow)
     snakemake_internals.include_other_processes(prefork_client.forks)

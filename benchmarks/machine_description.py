@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from plumbline.core.processor import read_facts
+
 #: The option of a benchmark that writes its page from what was measured before.
 PAGE_ONLY = "--write-page-only"
 #: Flag of a processor -> what it says, the widest first.
@@ -33,15 +35,9 @@ def command() -> str:
 
 def processor() -> str:
     """The processor, by its maker's name and the widest of its vectors and products."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        cpu_lines = [line.partition(":") for line in info.read_text().splitlines()]
-        cpu_facts = {name.strip(): value.strip() for name, _, value in cpu_lines}
-        flags = cpu_facts.get("flags", "").split()
-        widest = [text for flag, text in WIDEST.items() if flag in flags]
-        cpu = cpu_facts.get("model name", cpu) + "".join(widest[:1])
-    return cpu
+    facts = read_facts()
+    widest = [text for flag, text in WIDEST.items() if flag in facts.get("flags", "").split()]
+    return facts.get("model name", platform.processor() or platform.machine()) + "".join(widest[:1])
 
 
 def describe(*, with_torch: bool = True) -> str:

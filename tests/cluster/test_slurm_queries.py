@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import orphan_jobs
 from plumbline.operate.preflight import cluster
 from tests.forget_caches import forget
+from tests.operate.preflight.made_up_plans import program
 
 MINE = Path("/scratch/plumbline")
 QUEUE = """\
-71|RUNNING|plumbline_6f0c|/scratch/plumbline|rule_pretrain_wildcards_transfer_base_baseline_42
-72|PENDING|plumbline_6f0c|/scratch/plumbline|rule_pretrain_wildcards_transfer_base_softpick_42
-73|RUNNING|plumbline_11aa|/scratch/another|rule_pretrain_wildcards_transfer_base_baseline_42
-74|RUNNING|interactive|/scratch/plumbline|
+71|RUNNING|plumbline_6f0c|rule_pretrain_wildcards_transfer_base_baseline_42|/scratch/plumbline
+72|PENDING|plumbline_6f0c|rule_pretrain_wildcards_transfer_base_softpick_42|/scratch/plumbline
+73|RUNNING|plumbline_11aa|rule_pretrain_wildcards_transfer_base_baseline_42|/scratch/another
+74|RUNNING|interactive||/scratch/plumbline
 """
 
 
@@ -32,6 +34,18 @@ def test_orphans_are_jobs_of_this_directory_and_of_this_profile() -> None:
     jobs = orphan_jobs.parse(QUEUE, MINE)
     assert [job.id for job in jobs] == ["71", "72"]
     assert jobs[1].state == "PENDING"
+
+
+def test_other_jobs_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comment of two lines, or of another encoding, stopped every training that was to be submitted."""
+    folder = os.fsdecode(b"/scratch/lat\xe9n|a b")
+    listing = b"7|PENDING|a\nb|two\nlines|/x\n8|RUNNING|plumbline_a|b\nc|(null)|/x\n9|PENDING|-x|lat\xe9n|/x\n"
+    listing += b"71|RUNNING|plumbline_6f0c|rule_audit|" + os.fsencode(folder) + b"\n"
+    (tmp_path / "listing").write_bytes(listing)
+    program(tmp_path, "squeue", f"exec /bin/cat {tmp_path}/listing")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [job.id for job in orphan_jobs.list_queue(Path(folder))] == ["71"]
+    assert orphan_jobs.list_queue(Path("/x")) == []
 
 
 def test_a_job_waits_for_its_predecessor_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,9 +120,10 @@ def define_cell(step: str, fault: str) -> dict[str, Any]:
 
 def why_not(step: str, fault: str) -> str:
     """Why a cell does not apply; empty if it does."""
-    needed = FAULTS[fault].get("of", "input" if "{input}" in str(FAULTS[fault]) else "")
-    if needed and needed not in STEPS[step]:
-        return f"{step} has no {needed}" + (" that another step made" if needed == "input" else "")
+    of = FAULTS[fault].get("of", "input" if "{input}" in str(FAULTS[fault]) else "")
+    for needed in (of, FAULTS[fault].get("without", "")):
+        if needed and needed not in STEPS[step]:
+            return f"{step} has no {needed}" + (" that another step made" if needed == "input" else "")
     if FAULTS[fault]["how"] in ("swap", "truncate") and "reader" not in STEPS[step]:
         return f"no step reads what {step} makes"
     if FAULTS[fault]["how"] == "swap" and "swap" not in STEPS[step]:
@@ -164,9 +165,7 @@ def carry_out(base: Base, step: str, fault: str, folder: Path) -> None:
         raise CellFailure(f"without the fault it ends with {code}: {output[-1500:]}")
     if others := jobs_by_rule(output).keys() - {struck}:
         raise CellFailure(f"without the fault it carried out {', '.join(sorted(others))} too")
-    before, after = dict(base.digest), digest(project.root)
-    if cell["how"] == "remove" and not (project.root / paths["fingerprint"]).exists():
-        del before[paths["fingerprint"]]
+    before, after = base.digest, digest(project.root)
     if differing := [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]:
         raise CellFailure(f"other bytes than undisturbed: {', '.join(differing[:6])}")
 
@@ -350,6 +349,8 @@ def tampered(root: Path, cell: dict[str, Any], paths: dict[str, str]) -> Iterato
             yield
             return
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    if "without" in cell:
+        (root / paths[cell["without"]]).unlink()
     folder_times = path.parent.stat()
     yield
     if path.read_bytes() != original:

@@ -63,23 +63,34 @@ def another_plan() -> None:
 def test_a_product_says_its_fingerprint(tmp_path: Path, rule: str, name: str, inside: str) -> None:
     product = tmp_path / name
     task = job(rule, Files(**{inside or "png": product}), fingerprint="now")
-    assert not is_stale(task, lambda _: False), "what is not there is not made with anything"
+    assert not is_stale(task), "what is not there is not made with anything"
     write(product, {"fingerprint": "now"} if inside else {})
     if not inside:
         fingerprint_file.write(product, "now")
-    assert not is_stale(task, lambda _: False)
+    assert not is_stale(task)
     task.params.fingerprint = "later"
-    assert is_stale(task, lambda _: True), "whatever Snakemake remembers"
+    assert is_stale(task), "whatever Snakemake remembers"
 
 
-def test_what_says_nothing_is_left_to_snakemake_or_made_anew(tmp_path: Path) -> None:
+def test_what_nothing_vouches_for_is_made_anew(tmp_path: Path) -> None:
+    """Its file of facts may have been removed along with it."""
     product = tmp_path / "claims.csv"
     product.touch()
     task = job("claims", Files(csv=product), fingerprint="now")
-    assert not is_stale(task, lambda _: True) and is_stale(task, lambda _: False)
+    assert is_stale(task)
     fingerprint_file.write(product, "now")
+    assert not is_stale(task)
     fingerprint_file.write(product, "")  # made again, by hand
-    assert is_stale(task, lambda _: False)
+    assert is_stale(task)
+    manifest = pack(tmp_path / "train", "a", fingerprint="now")
+    task = job("pack", Files(folder=tmp_path / "train"), fingerprint="now", flags="--pack-size base=4 --all 1")
+    assert not is_stale(task)
+    task.params.flags += " --pack-size 'large=all'"
+    assert is_stale(task), "one of its manifests is not there"
+    write(tmp_path / "train/large.json", {"fingerprint": "now"})
+    assert not is_stale(task)
+    manifest.unlink()
+    assert is_stale(task)
 
 
 def test_a_run_says_its_spec_and_its_data(tmp_path: Path) -> None:
@@ -90,20 +101,20 @@ def test_a_run_says_its_spec_and_its_data(tmp_path: Path) -> None:
     manifest = write(tmp_path / "manifest.json", record | prints)
     files = Files(outcome=outcome, manifest=manifest)
     task = job("pretrain", files, spec=SPEC, data=str(data), validation=str(validation))
-    assert not is_stale(task, lambda _: False)
+    assert not is_stale(task)
     task.params.spec = '{"key":"a run","learning_rate":1}'
-    assert is_stale(task, lambda _: False)
+    assert is_stale(task)
     task.params.spec = SPEC
     pack(tmp_path / "train", "other bytes")
-    assert not is_stale(task, lambda _: False), "read once a plan"
+    assert not is_stale(task), "read once a plan"
     forget(staleness)
-    assert is_stale(task, lambda _: False)
+    assert is_stale(task)
     outcome.write_text("{")
     data.write_text("{")
     forget(staleness)
-    assert not is_stale(task, lambda _: False), (
-        "what is damaged is for who opens it to name; no weeks are trained for it"
-    )
+    assert not is_stale(task), "what is damaged is for who opens it to name; no weeks are trained for it"
+    manifest.unlink()
+    assert is_stale(task), "what is whole in its state is not trained twice"
 
 
 def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
@@ -113,18 +124,18 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     sha256 = sha256_file(tokenizer)
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
     task = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), fingerprint="now")
-    assert not is_stale(task, lambda _: False)
+    assert not is_stale(task)
     write(facts, {"task": {"sha256": "c"}})
-    assert is_stale(task, lambda _: False)
+    assert is_stale(task)
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a", "task.few_shot": "s"}', tokenizer_sha256=sha256)
     write(facts, {"task": {"sha256": "a", "few_shot_sha256": "s"}})
-    assert not is_stale(task, lambda _: False)
+    assert not is_stale(task)
     write(facts, {"task": {"sha256": "a", "few_shot_sha256": "other solved examples"}})
-    assert is_stale(task, lambda _: False)
+    assert is_stale(task)
     write(facts, {"task": {"sha256": "a"}})
     write(tokenizer, "other bytes")
     forget(staleness)
-    assert is_stale(task, lambda _: False)
+    assert is_stale(task)
 
 
 @pytest.mark.parametrize("items", ["[]", "{", {}, None, 5, "[" * 100_000])
@@ -133,7 +144,7 @@ def test_scores_whose_record_is_damaged_are_made_anew(tmp_path: Path, items: Any
     scores.touch()
     fingerprint_file.write(scores, "now", items_sha256=items)
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
-    assert is_stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
+    assert is_stale(job("evaluate", Files(scores=scores), files, fingerprint="now"))
 
 
 @pytest.mark.parametrize("index", [{"task": {}}, {"task": "a"}, {"task": None}, []])
@@ -142,7 +153,7 @@ def test_a_damaged_index_of_items_is_left_to_who_opens_it(tmp_path: Path, index:
     scores.touch()
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}')
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
-    assert not is_stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
+    assert not is_stale(job("evaluate", Files(scores=scores), files, fingerprint="now"))
 
 
 def test_what_is_nested_too_deep_says_nothing(tmp_path: Path) -> None:
@@ -155,12 +166,12 @@ def test_probe_values_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) ->
     frame, validation = tmp_path / "probes.parquet", pack(tmp_path / "validation", "a")
     frame.touch()
     fingerprint_file.write(frame, "now", validation_fingerprint="of other bytes")
-    assert is_stale(job("probe", Files(frame=frame), fingerprint="now", validation=str(validation)), lambda _: True)
+    assert is_stale(job("probe", Files(frame=frame), fingerprint="now", validation=str(validation)))
     table, copy = write(tmp_path / "demo.csv", "demo"), write(tmp_path / "copy.csv", "smoke")
     task = job("copy_table", Files(csv=copy), Files(csv=table))
-    assert is_stale(task, lambda _: True)
+    assert is_stale(task)
     write(copy, "demo")
-    assert not is_stale(task, lambda _: True)
+    assert not is_stale(task)
 
 
 def test_readers_of_a_corpus_wait_for_its_other_code(tmp_path: Path) -> None:

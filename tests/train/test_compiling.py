@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.processor import CPUINFO
 from plumbline.model.decoder import create
 from plumbline.model.distributed import RankGroup
 from plumbline.specs.spec import ModelSpec
@@ -187,7 +188,7 @@ def test_other_processors_share_nothing(tmp_path: Path, backend: Any, monkeypatc
     def folders(*changed: tuple[int, str]) -> set[Path]:
         """Of what is compiled, with that of this processor."""
         text = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
-        monkeypatch.setattr(Path, "read_text", lambda path: text if path == Path("/proc/cpuinfo") else read_text(path))
+        monkeypatch.setattr(Path, "read_text", lambda path, **how: text if path == CPUINFO else read_text(path, **how))
         compiling.CompiledModel(model, model, RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent == tmp_path
         return set(tmp_path.iterdir())

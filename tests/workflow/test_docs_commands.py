@@ -24,14 +24,12 @@ BEFORE = "test_preflight.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
 CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
 END_TO_END = "test_end_to_end.py::test_{}"
 PAPER = "test_dry_run.py::test_a_dry_run_of_hundreds_of_jobs_is_a_page"
-REFUSED = "../studies/query_free/eliminate_query/test_eliminate_query_refusals.py::test_norms_between_and_skips"
 PRINTED = "../docs/test_verdict_pages.py::test_numbers_have_the_verdict_of_the_page"
 RECORD = "test_adding_a_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
 SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it"
-ELIMINATE = "python -m plumbline.studies.query_free.eliminate_query"
-THEORY = "../studies/query_free/eliminate_query/test_eliminate_query.py::test_{}"
 CLAIM = "../verdict/decision/test_loop.py::test_a_claim_takes_seeds_that_nothing_else_had_and_one_test"
-TRAINING = "test_own_method.py::test_an_optimizer_and_a_schedule_go_from_file_to_verdict"
+TOKENS = "test_token_files.py::test_the_packs_hold_the_files_ids"
+TRAINING = "test_own_method.py::test_what_trains_a_model_goes_from_file_to_verdict"
 TRY = "test_new_files.py::test_a_new_built_in_method_is_tried_decided"
 VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
@@ -43,6 +41,7 @@ IDEAS = f"{IN_A_FOLDER}/test_screen_docs.py::test_every_command_of_the_page_does
 THREE_RULES = f"{IN_A_FOLDER}/test_loop_examples.py::test_sixty_ideas_are_drawn_by_three_rules"
 SET_UP = f"{IN_A_FOLDER}/test_setup_trainer_verb.py::test_a_first_run_says_the_metric_the_seed"
 TRIED = f"{IN_A_FOLDER}/test_try_in_a_folder.py::test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone"
+NIGHT = f"{IN_A_FOLDER}/test_night_docs.py::test_a_night_goes_as_the_page_says"
 NEW = "../cli/test_new.py::test_{}"
 WHEEL_WRITES = "test_wheel.py::test_a_wheel_writes_into_its_project"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
@@ -61,14 +60,16 @@ ELSEWHERE = {
     # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.
     "snakemake results/table2.csv --profile slurm --profile my-site": CLUSTER,
     "snakemake results/verdict/cosine.md": VERDICT,
-    "snakemake results/lion/table2.csv": TRAINING,
-    "plumbline try lion": TRAINING,
+    "plumbline try my/training.yaml": TRAINING,
     "snakemake results/mine/table2.csv":
         "test_own_method.py::test_it_is_trained_beside_the_reference_runs_that_are_there",
     "snakemake results/table2.csv --config 'data={source: local, folder: /data/my-texts}' 'studies=[transfer]'":
         "../operate/preflight/test_data_sources.py::test_a_presets_texts_are_not_replaced_without_a_word",
     "snakemake results/table2.csv --config 'data={source: local}' 'studies=[transfer]'":
-        "test_token_files.py::test_the_packs_hold_the_files_ids",
+        TOKENS,
+    "python make_tokens.py": TOKENS,
+    "snakemake work/smoke/corpora/climbmix/packs": TOKENS,
+    "snakemake -n results/table2.csv --config preset=smoke 'data={source: local}'": TOKENS,
     "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
     "snakemake bundle": "test_adding_a_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
     "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
@@ -80,7 +81,6 @@ ELSEWHERE = {
     "plumbline screen --study": SCREEN,
     "plumbline screen ideas.toml": IDEAS,
     "python examples/loop/side_by_side.py": THREE_RULES,
-    "plumbline verdict printed.csv": PRINTED,
     "plumbline verdict table3.csv": PRINTED,
     "plumbline setup-trainer": SET_UP,
     "plumbline audit --from": AUDIT,
@@ -101,14 +101,11 @@ ELSEWHERE = {
     "plumbline gate records/track_3_optimization": GATE,
     "plumbline board records": GATE,
     "cd my-project && snakemake -n": WHEEL,
-    f"{ELIMINATE} norm_free_run": THEORY.format("logits_stay_and_w_q_goes"),
-    f"{ELIMINATE} gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),
-    f"{ELIMINATE} llama": REFUSED,
 }  # fmt: skip
 #: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {
     "docs/command.md": PAGE_ON_THE_COMMAND,
-    "docs/token-files.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
+    "docs/night.md": NIGHT,
 }
 #: What is said more where a command is tried, so that little is trained, scored, read and shown.
 LITTLE = {

@@ -1,4 +1,4 @@
-"""docs/add-a-method.md, carried out: components, studies that extend another, a table, a verdict; all stays green."""
+"""docs/add-a-method.md and own-training.md, carried out: components, a study that extends another, verdicts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TRANSFER = ("table2", "noise_floor", "table7")
 pytestmark = pytest.mark.workflow
 
 
-def blocks(language: str, repository: Path, *, of_training: bool = False) -> list[str]:
-    """The code blocks of docs/add-a-method.md in a language, as somebody would type them: of its first section, or of
-    the one on what trains a model."""
-    text = (repository / "docs/add-a-method.md").read_text().split("\n## ")[int(of_training)]
-    texts = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, flags=re.M | re.S)
-    return texts if of_training else [re.sub(r"^   ", "", block, flags=re.M) for block in texts]
+def blocks(language: str, text: str) -> list[str]:
+    """The code blocks of a page in a language, as somebody would type them."""
+    return [
+        re.sub(r"^   ", "", block, flags=re.M)
+        for block in re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.M | re.S)
+    ]
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:
@@ -39,7 +39,8 @@ def read_tables(project: Project) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def mine(finished: Project, repository: Path) -> Iterator[Project]:
     """The project with the method and the study that docs/add-a-method.md writes down, taken out again at the end."""
-    (component,), (study,) = blocks("python", repository), blocks("yaml", repository)
+    page = (repository / "docs/add-a-method.md").read_text()
+    (component,), (study,) = blocks("python", page), blocks("yaml", page)
     file, folder = finished.root / "src/plumbline/model/mixers/tempered.py", finished.root / "studies/mine"
     file.write_text(component)
     folder.mkdir()
@@ -63,26 +64,24 @@ def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -
     assert mine.planned(*targets, *SMOKE) == planned_before, "the reproduced study does not notice"
 
 
-def test_an_optimizer_and_a_schedule_go_from_file_to_verdict(finished_copy: Project, repository: Path) -> None:
-    """What the page writes down, by its own commands, at smoke size."""
-    project = finished_copy
-    optimizer, schedule = blocks("python", repository, of_training=True)
-    (study,), (console,) = (blocks(language, repository, of_training=True) for language in ("yaml", "console"))
-    for path, text in (
-        ("src/plumbline/train/optimizers/lion.py", optimizer),
-        ("src/plumbline/train/schedules/linear.py", schedule),
-        ("studies/lion/study.yaml", study),
-    ):
+def test_what_trains_a_model_goes_from_file_to_verdict(finished_copy: Project, repository: Path) -> None:
+    """An optimizer, a schedule and an intervention, by the page's own commands, at smoke size."""
+    project, page = finished_copy, (repository / "docs/own-training.md").read_text()
+    components = re.findall(r"`(src/plumbline/train/\w+/\w+\.py)`\.\n\n```python\n(.*?)```", page, re.S)
+    assert len(components) == 3
+    (methods,), (console,) = (
+        re.findall(r"```yaml\n(.*?)```", page, re.S),
+        re.findall(r"```console\n(.*?)```", page, re.S),
+    )
+    for path, text in (*components, ("my/training.yaml", methods)):
         (project.root / path).parent.mkdir(exist_ok=True)
         (project.root / path).write_text(text)
-    table, plan, verdict = (line.partition("#")[0].split()[1:] for line in console.splitlines())
-    done = project.snakemake(*table[1:], *SMOKE)
-    assert done.returncode == 0, done.stdout[-5000:]
-    assert rows(project.root / "results/lion/table2.csv").keys() == {"baseline", "lion.eta_0.0001", "lion.eta_0.001"}
+    plan, *tries = (line.split()[1:] for line in console.splitlines())
     done = project.python("-m", *plan, "--preset", "smoke")
     assert done.returncode == 0 and "runs are to be trained" in done.stdout, done.stdout
-    done = project.python("-m", *verdict, "--preset", "smoke", "--baseline-runs", "2", "--max-runs", "2")
-    assert done.returncode in DECIDED and "`lion.eta_0.001`" in done.stdout, done.stdout[-3000:]
+    for words in tries:
+        done = project.python("-m", *words, "--preset", "smoke", "--baseline-runs", "2", "--max-runs", "2")
+        assert done.returncode in DECIDED and f"`{words[-1]}`" in done.stdout, done.stdout[-3000:]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The user's own token files through the workflow, as docs/token-files.md has it: from the files to packs."""
+"""The user's own token files through the workflow, as docs/your-own-data.md has it: from the files to packs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.workflow
 
 
 def example(project: Project, language: str) -> str:
-    page = (project.root / "docs" / "token-files.md").read_text().partition("## A worked example\n")[2]
+    page = (project.root / "docs" / "your-own-data.md").read_text().partition("## A worked example\n")[2]
     return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)[0]
 
 

@@ -6,7 +6,7 @@ from functools import cache
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PINS
-from plumbline.operate import ctrl_c, staleness, verdict_sentence
+from plumbline.operate import ctrl_c, slurm_executor, staleness, verdict_sentence
 from plumbline.operate.console import dry_run_page, forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job

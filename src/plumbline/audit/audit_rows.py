@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -49,8 +50,10 @@ COLUMNS = [
     "finding",
     "quantity",
     "source",
+    "cells",
     "formula",
     "inputs",
+    "reads",
     "printed",
     "recomputed",
     "recomputed_kind",
@@ -68,7 +71,8 @@ class AuditRow:
 
     `recomputed` is the value at the printed inputs, or the middle of a range that no printed number narrows
     (`recomputed_kind` states which). `refuses` is a number of a row of a range that would be a mismatch in place of the
-    printed one: what the row can catch.
+    printed one: what the row can catch. `cells` are where the checked number stands, and `reads` where the formula's
+    do, as `write_cells` writes them.
     """
 
     study: str
@@ -76,8 +80,10 @@ class AuditRow:
     basis: Basis
     quantity: str
     source: str
+    cells: str
     formula: str
     inputs: str
+    reads: str
     printed: str
     recomputed: float
     recomputed_kind: str
@@ -91,6 +97,11 @@ class AuditRow:
         """The row's class, one of `CLASSES`; a mismatch of what must follow is a contradiction."""
         broken = self.verdict == MISMATCH and self.basis in ("follows", "copy")
         return CONTRADICTION if broken else self.basis
+
+
+def write_cells(cells: Iterable[Cell]) -> str:
+    """Write printed cells as expressions name them: table.row.column, with semicolons between them."""
+    return "; ".join(".".join(cell) for cell in cells)
 
 
 def verdict(printed: PrintedNumber, at_printed_inputs: object, over_roundings: object) -> str:
@@ -184,6 +195,7 @@ class AuditRows:
         if not math.isfinite(recomputed):
             raise PlumblineError(f"{self.study}: the audit row {id!r} does not give a number")
         scale = max(abs(low(ranges)), abs(high(ranges)))
+        cells_read = collect_cells(expression)
         self.rows.append(
             AuditRow(
                 study=self.study,
@@ -191,8 +203,10 @@ class AuditRows:
                 basis=basis,
                 quantity=quantity,
                 source=source,
+                cells=write_cells(printed.cells),
                 formula=f"{expression.text}, {note}" if note else expression.text,
                 inputs="; ".join(f"{entry.name}={entry.shown}" for entry in select_named_inputs(expression)),
+                reads=write_cells(sorted(cells_read)),
                 printed=str(printed),
                 recomputed=without_noise(recomputed, scale),
                 recomputed_kind=MIDDLE if expression.spans else VALUE,
@@ -205,7 +219,7 @@ class AuditRows:
         refused = refuses and verdict(replace(printed, text=refuses), middle, ranges) == MISMATCH
         if not refused and (expression.spans or refuses):
             self.cannot_fail.append(self.rows[-1])
-        self.read.update(printed.cells, collect_cells(expression))
+        self.read.update(printed.cells, cells_read)
 
     def copy(self, id: str, quantity: str, source: str, printed: PrintedNumber, original: PrintedNumber) -> None:
         """Check a number that is printed twice: the shorter text must be the longer one, rounded; as long, the same."""

@@ -7,7 +7,6 @@ the bundle.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline.bundle import archive, commit_code, description, remake
+from plumbline.core import processor
 from plumbline.core.command_line import Parser, run
 from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import PlumblineError, visible
@@ -142,17 +142,14 @@ def rebuild_bundle(
     return RebuildResult(summary=summary, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
 
 
-def find_missing_instructions(kernels: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+def find_missing_instructions(kernels: str, cpuinfo: Path = processor.CPUINFO) -> str:
     """Name the instructions that OpenBLAS's `kernels` need and this processor lacks; empty if none, or not known.
 
     A process that asks for them all the same is ended by the first instruction that is not there.
     """
     needed = "avx512f" if kernels.lower() in _AVX512_KERNELS else "avx2" if kernels.lower() in _AVX2_KERNELS else ""
-    try:
-        flags = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(), re.MULTILINE)
-    except OSError:
-        return ""
-    return needed if needed and flags and needed not in flags[1].split() else ""
+    flags = processor.read_facts(cpuinfo).get("flags", "").split()
+    return needed if flags and needed not in flags else ""
 
 
 def format_result(result: RebuildResult, folder: Path | None = None) -> str:

@@ -149,7 +149,7 @@ def _require_slot(slot: str) -> None:
         if slot in components.KINDS:
             raise PlumblineError(
                 f"--slot: {slot!r} is no slot of the model (these are {list(components.SLOTS)}); a component of "
-                f"training is a file of src/plumbline/{components.KINDS[slot]}: docs/add-a-method.md takes one "
+                f"training is a file of src/plumbline/{components.KINDS[slot]}: docs/own-training.md takes one "
                 "from its file to a verdict"
             )
         raise PlumblineError(

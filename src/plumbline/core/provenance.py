@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import platform
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import __version__
-from plumbline.core import numeric_environment, package_data
+from plumbline.core import numeric_environment, package_data, processor
 from plumbline.core.files import sha256_file, sha256_text
 from plumbline.core.package_version import version
 
@@ -103,8 +102,7 @@ def describe_machine(device: Any, float32_error: float) -> dict[str, Any]:
     """
     import torch
 
-    processor = platform.processor() or platform.machine()
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     return {
         "host": socket.gethostname(),
         "device": device.type,
@@ -121,11 +119,7 @@ def describe_machine(device: Any, float32_error: float) -> dict[str, Any]:
 
 def _describe_processor() -> str:
     """Maker, family, model and name of the processor, as Linux has them: what rounds alike is the same in all."""
-    facts: dict[str, str] = {}
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            key, _, value = line.partition(":")
-            facts.setdefault(key.strip(), value.strip())
+    facts = processor.read_facts()
     known = [facts[key] for key in _PROCESSOR if key in facts]
     return " ".join(known) or platform.processor() or platform.machine()
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 import filecmp
 import json
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +44,13 @@ def watch(workflow: Any) -> None:
         if not snakemake_internals.compares_parameters(workflow):
             return []
         try:
-            stale_jobs = [
-                job for job in jobs if is_stale(job, lambda job: snakemake_internals.remembers(workflow, job))
-            ]
+            stale_jobs = list(filter(is_stale, jobs))
         except PlumblineError as error:
             raise ApiError(str(error)) from None
         if stale_jobs:
             print(
-                f"made with other code, settings or data than now, so rebuilt: {format_jobs(stale_jobs)}",
+                "made with other code, settings or data than now, or without a file that says with which, so rebuilt: "
+                f"{format_jobs(stale_jobs)}",
                 file=sys.stderr,
             )
         return stale_jobs
@@ -68,7 +69,7 @@ def warn_of_changes(workflow: Any) -> None:
         return
     _fingerprint.cache_clear()
     _sha256.cache_clear()
-    stale_jobs = [job for job in snakemake_internals.list_all_jobs(workflow) if is_stale(job, lambda job: True)]
+    stale_jobs = list(filter(is_stale, snakemake_internals.list_all_jobs(workflow)))
     if stale_jobs:
         print(
             f"the inputs of these have changed: {format_jobs(stale_jobs)}. The same command again rebuilds them",
@@ -85,16 +86,14 @@ def format_jobs(jobs: Iterable[Any]) -> str:
     return f"{', '.join(f'{n} of {rule}' for rule, n in sorted(counts.items()))} ({', '.join(first[:NAMED])}{more})"
 
 
-def is_stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
-    """Whether what a job makes is there, and was made with something else than it would be made with now.
-
-    `is_known`: whether Snakemake remembers what a job's output was made with. If it does not, and the product does not
-    say either (it is older than this), it is rebuilt, unless it is a run's.
+def is_stale(job: Any) -> bool:
+    """Whether what a job makes is there, and was made with something else than it would be made with now, or nothing
+    says with what: without the file that says so (which may have been removed along with another) its bytes may be
+    anybody's, whatever Snakemake remembers.
     """
     if not job.output or not Path(job.output[0]).exists():
         return False
-    differs = _COMPARED.get(job.rule.name, _has_other_code)(job)
-    return not is_known(job) if differs is None else differs
+    return _COMPARED.get(job.rule.name, _has_other_code)(job)
 
 
 def is_current(
@@ -139,18 +138,27 @@ def _find_record(product: str) -> Path:
     return min(path.glob("*.json"), default=path / "none") if path.is_dir() else fingerprint_file.sidecar_path(path)
 
 
-def _has_other_code(job: Any) -> bool | None:
-    """Of anything with a parameter `fingerprint`; None if it has none."""
+def _has_other_code(job: Any) -> bool:
+    """Of anything with a parameter `fingerprint`."""
     now = getattr(job.params, fingerprint_file.KEY, None)
-    if now is None:
+    if not now:
         return False
     name = _INSIDE.get(job.rule.name)
     record = fingerprint_file.read(_find_record(job.output[0]) if name is None else getattr(job.output, name)) or {}
-    return record[fingerprint_file.KEY] != now if record.get(fingerprint_file.KEY) else None
+    return record.get(fingerprint_file.KEY) != now
+
+
+def _has_other_manifests(job: Any) -> bool:
+    """A folder of packs has a manifest of each of them."""
+    words = shlex.split(job.params.flags)
+    names = [word.partition("=")[0] for option, word in pairwise(words) if option == "--pack-size"]
+    return not all(Path(job.output[0], f"{name}.json").exists() for name in names) or _has_other_code(job)
 
 
 def _is_other_run(job: Any) -> bool:
     """A run states whose it is and on which packs; what cannot be read is left to who opens it."""
+    if not Path(job.output.manifest).exists():
+        return True
     outcome, manifest = (
         fingerprint_file.read(job.output.outcome) or {},
         fingerprint_file.read(job.output.manifest) or {},
@@ -161,13 +169,13 @@ def _is_other_run(job: Any) -> bool:
     return any(_are_two(manifest.get(key), _fingerprint(path)) for key, path in packs.items())
 
 
-def _has_other_readings(job: Any) -> bool | None:
+def _has_other_readings(job: Any) -> bool:
     record = fingerprint_file.read(fingerprint_file.sidecar_path(job.output[0])) or {}
     other_pack = _are_two(record.get("validation_fingerprint"), _fingerprint(job.params.validation))
     return other_pack or _has_other_code(job)
 
 
-def _has_other_scores(job: Any) -> bool | None:
+def _has_other_scores(job: Any) -> bool:
     """Scores whose record is not of its form are others; an index of items that is damaged is for who opens it."""
     record, index = (
         fingerprint_file.read(fingerprint_file.sidecar_path(job.output.scores)) or {},
@@ -217,7 +225,8 @@ def _sha256(path: str) -> str | None:
 #: Rules with an output of JSON that says it, by the output's name.
 _INSIDE = {"documents": "facts", "measure": "json", "table": "provenance"}
 
-_COMPARED: dict[str, Callable[[Any], bool | None]] = {
+_COMPARED: dict[str, Callable[[Any], bool]] = {
+    "pack": _has_other_manifests,
     "pretrain": _is_other_run,
     "probe": _has_other_readings,
     "evaluate": _has_other_scores,

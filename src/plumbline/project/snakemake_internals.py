@@ -227,11 +227,6 @@ def list_needed_jobs(workflow: Any) -> list[Any]:
     return list(workflow.dag.needrun_jobs())
 
 
-def remembers(workflow: Any, job: Any) -> bool:
-    """Whether Snakemake recorded the code and parameters that it made a job's outputs with."""
-    return bool(workflow.persistence.has_metadata(job))
-
-
 def compares_parameters(workflow: Any) -> bool:
     """Whether a job runs again when its parameters are others (--rerun-triggers)."""
     return any(trigger.name == "PARAMS" for trigger in workflow.rerun_triggers)

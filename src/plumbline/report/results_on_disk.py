@@ -162,11 +162,11 @@ class ResultsOnDisk:
         """Refuse to report on a preset of which there is nothing yet.
 
         Raises:
-            PlumblineError: no run ended, and no product, verdict or experiment is there.
+            PlumblineError: no run ended, and no product, audit, verdict or experiment is there.
         """
         paths = self.project.paths
         products = [product for study in self.studies.values() for product in self.products(study)]
-        if any(product.made for product in products):
+        if any(product.made for product in products) or Path(paths.results, "audit.csv").exists():
             return
         if any(Path(paths.results).glob("*/*.md")) or any(run.state != NOT_RUN for run in self._runs.values()):
             return
@@ -175,7 +175,7 @@ class ResultsOnDisk:
         )
         raise PlumblineError(
             f"there is nothing to report at preset {self.project.name}: no run below {paths.work}, and no table, "
-            f"figure or verdict below {paths.results}; make some first, such as snakemake {first}, or "
+            f"figure, audit or verdict below {paths.results}; make some first, such as snakemake {first}, or "
             "name another preset (--preset) or folder of work (--config work=...)"
         )
 

@@ -1,4 +1,4 @@
-"""Builds a study's pages: a first one, its tables, figures, claims, interpretations and runs, and two runs compared."""
+"""Builds a study's pages: a first one, its tables, figures, claims, printed numbers, interpretations and runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
+from plumbline.audit.printed_html import STYLE
 from plumbline.report import claims_page, markdown_page, run_comparison, run_page, study_tables
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import RunLinks
+from plumbline.report.printed_tables import PrintedTables
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts, StudyProduct
 from plumbline.report.study_front import StudyFront
 from plumbline.specs.study_config import Study
@@ -51,6 +55,7 @@ def build_pages(results: ResultsOnDisk, front: StudyFront) -> list[ReportPage]:
         _build_tables(results, front),
         _build_figures(front),
         _build_claims(results, front.study),
+        _build_audit(results, front.study),
         _build_interpretations(front),
         _build_runs(results, front.study),
         run_comparison.build_page(results, front.study),
@@ -146,6 +151,15 @@ def _build_claims(results: ResultsOnDisk, study: Study) -> ReportPage | None:
         return None
     content = {"claims": table, "verdicts": claims_page.count_verdicts(results, study), "sources": sources}
     return _build_within_folder(study, "claims", "Claims", content, files=claims_page.list_downloads(results, study))
+
+
+def _build_audit(results: ResultsOnDisk, study: Study) -> ReportPage | None:
+    printed = PrintedTables.read(study.name, study.root, Path(results.project.paths.results) / "audit.csv")
+    if printed is None:
+        return None
+    content = {"tables": printed.tables, "counts": printed.counts, "style": Markup(STYLE)}
+    contents = [(id, name) for id, name, _ in content["tables"]]
+    return _build_within_folder(study, "audit", "Printed numbers", content, contents=contents)
 
 
 def _build_interpretations(front: StudyFront) -> ReportPage | None:

@@ -27,6 +27,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from plumbline.core import processor
 from plumbline.model.decoder import Block, Decoder
 from plumbline.model.distributed import RankGroup
 from plumbline.model.numerics import autocast
@@ -181,10 +182,9 @@ def _configure_compiler(cache: Path | None, layers: int) -> str | None:
 def _processor_name() -> str:
     """A name for machines that run each other's code: what is compiled uses all instructions of the processor that it
     was compiled on, and another, of the same cluster and on the same disk, may lack some."""
-    keys = {"model name", "flags", "Features", "CPU part"}  # x86 and ARM
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    facts = sorted({line for line in lines if line.partition(":")[0].strip() in keys})
-    text = "\n".join(facts) or platform.processor()
+    facts = processor.read_facts()
+    keys = ("model name", "flags", "Features", "CPU part")  # x86 and ARM
+    text = "\n".join(facts[key] for key in keys if key in facts) or platform.processor()
     return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 

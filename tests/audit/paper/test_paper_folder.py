@@ -177,11 +177,17 @@ It falls from 26.6 to 24.8, an 8.6\% reduction.
     )
     code = audit("--from", tmp_path / "paper.tex", tmp_path / "review").returncode
     page = (tmp_path / "review/audit/audit.html").read_text(encoding="utf-8")
-    assert code == 10 and "<b>.<" not in page and "<td><b>63.4</b></td>" in page
-    ((cell, why, said),) = re.findall(
-        r'<td id="(\w+)" class="contradicts" title="([^"]*)"><a href="#([\w-]+)">55.8</a></td>', page
+    assert code == 10 and "<b>.<" not in page and "<b>63.4</b>" in page
+    ((cell, said, why),) = re.findall(
+        r'<a id="(\w+)" href="#([\w-]+)" class="contradicts" aria-label="([^"]*)">55.8</a>', page
     )
-    assert "4 of 5 agree" in why and f'<a href="#{cell}">' in page.partition(f'<li id="{said}">')[2].splitlines()[0]
+    assert "4 of 5 agree" in why and "54.75 to 54.85" in why
+    assert re.findall(r'class="swatch ([\w ]+)">(\d+) ', page)[:3] == [
+        ("contradicts", "1"),
+        ("holds", "4"),
+        ("read", "15"),
+    ]
+    assert f'<a href="#{cell}">' in page.partition(f'<li id="{said}">')[2].splitlines()[0]
     assert len(re.findall(r"<(?:script|img|link)\b", page)) == 0
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
     assert policy == "default-src 'none'; style-src 'unsafe-inline'"
@@ -215,7 +221,7 @@ Tied & 60.5 & 39.4 & 57.2 & 52.4 \\
     page = (tmp_path / "review/audit/audit.html").read_text(encoding="utf-8")
     assert page.count("Knowledge</th>") == 1 and "<th>A</th><th>B</th><th>C</th><th>Avg.</th>" in page
     assert "<i>Larger &lt;i&gt;models</i></td></tr>\n<tr><td>Deep" in page
-    (anchor,) = re.findall(r'<td id="(\w+)" class="contradicts"[^>]*><a[^>]*>55.8</a></td>', page)
+    (anchor,) = re.findall(r'<a id="(\w+)"[^>]* class="contradicts"[^>]*>55.8</a>', page)
     assert f'<a href="#{anchor}">table1, Gated, Avg.</a>' in page
     assert "paper.tex:12" in page.partition("Not read, and why")[2]
     text = paper_page.write_author_text(audit_folder(tmp_path / "review"))
@@ -228,8 +234,9 @@ def test_the_html_page_begins_with_a_relation_that_may_not_hold(tmp_path: Path) 
     folder = folder_of(tmp_path / "paper", {"t.csv": table})
     assert audit(folder).returncode == 15
     page = (folder / "audit/audit.html").read_text(encoding="utf-8")
-    before, _, after = page.partition('<span class="key likely">likely</span>')
-    assert "<h2>" not in before and "hi (printed 2.7, gives 1.7)" in after.partition("<h2>")[0]
+    before, _, after = page.partition('<span class="swatch likely">likely</span>')
+    assert "<h2>" not in before and "<summary>t: 20 not checked</summary>" in after
+    assert "hi (printed 2.7, gives 1.7)" in after.partition("<h2>")[0]
     found = audit_folder(folder)
     for text in (paper_page.write_author_text(found), paper_page.write_review_sentence(found)):
         assert text.count("hi (printed 2.7, gives 1.7)") == 1 and "contradicts each" not in text

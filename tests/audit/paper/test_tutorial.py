@@ -46,7 +46,7 @@ def test_the_tutorial_is_what_happens(page: str, repository: Path, tmp_path: Pat
     (tmp_path / "examples").symlink_to(repository / "examples")
     done = run(example.strip(), tmp_path)
     assert done.returncode == 10 and (tmp_path / "mine/transfer.md").is_file()
-    (rows,) = re.findall(r"Of its\s+(\d+) rows", page)
+    (rows,) = re.findall(r"Of\s+its\s+(\d+)\s+rows", page)
     assert f"{rows} checks: {rows} told" in done.stdout
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.operate.experiments import setup_trainer
-from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
+from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.snapshot import Repository
+from plumbline.verdict.own_trainer.tree_warnings import list_tree_warnings
 from tests import run_in_process
 from tests.operate import fake_terminal
 from tests.operate.experiments.trainer_folder import Done, banked, change, git, plumbline, write_bank
@@ -48,7 +49,20 @@ def test_without_a_home_folder(template: tuple[Path, Done], tmp_path: Path, monk
         assert why in done.stderr and "export XDG_STATE_HOME=FOLDER" in done.stderr, done.stderr
         done = plumbline(folder, "try", "-m", "x", "--dry-run", "--trust", "--", "--worse", "1")
         assert done.returncode == 0 and "mind: that this command" in done.stderr
-        assert warn_of_own_tree(Repository(folder), "HEAD", f"python {folder}/train.py").startswith("mind: the command")
+        (warning,) = list_tree_warnings(Repository(folder), "HEAD", f"python {folder}/train.py")
+        assert warning.startswith("mind: the command")
+
+
+def test_a_pointer_of_lfs_in_place_of_a_file_is_named(template: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(template[0], tmp_path / "copy")
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+    (folder / ".gitattributes").write_text("*.bin filter=lfs\n")
+    for name, content in {"tokens.bin": pointer, "here.bin": "content", "page.md": pointer}.items():
+        (folder / name).write_text(content)
+    git(folder, "add", "-A")
+    (warning,) = list_tree_warnings(Repository(folder), "HEAD", "python train.py")
+    assert "tokens.bin" in warning and "git lfs pull" in warning
+    assert "here.bin" not in warning and "page.md" not in warning
 
 
 def test_a_person_is_asked_once_and_shown_all_that_would_run(template: tuple[Path, Done], tmp_path: Path) -> None:

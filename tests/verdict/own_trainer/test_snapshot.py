@@ -179,6 +179,56 @@ def test_submodules_are_filled(tmp_path: Path) -> None:
         Repository(folder).candidate()
 
 
+@pytest.mark.parametrize("option", ["--assume-unchanged", "--skip-worktree"])
+def test_changes_that_git_is_told_not_to_see_are_seen(tmp_path: Path, option: str) -> None:
+    """Runs are made of files as they are; those of a sparse checkout that are not there are not removed."""
+    folder = make(tmp_path / "mine")
+    for name in ("absent.py", "small/gain.py", "equal.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("GAIN = 0\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "more files")
+    git(folder, "update-index", option, "absent.py", "small/gain.py", "equal.py")
+    (folder / "small/gain.py").write_text("GAIN = 1\n")
+    (folder / "absent.py").unlink()
+    before = everything(folder)
+    for where in (folder, folder / "small"):
+        candidate = Repository(where).candidate()
+        assert git(folder, "diff", "--name-only", "HEAD", candidate.commit) == "small/gain.py"
+    assert everything(folder) == before and git(folder, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("begun", ["merge", "rebase", "cherry-pick"])
+def test_a_conflict_is_refused_and_a_rebase_without_one_is_none(tmp_path: Path, begun: str) -> None:
+    folder = make(tmp_path / "mine")
+    git(folder, "checkout", "-qb", "other")
+    (folder / "train.py").write_text("SHIFT = 2.0\n")
+    git(folder, "commit", "-qam", "theirs")
+    git(folder, "checkout", "-q", "main")
+    (folder / "train.py").write_text("SHIFT = 1.0\n")
+    git(folder, "commit", "-qam", "ours")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(folder, begun, "other")
+    with pytest.raises(PlumblineError, match=r"train\.py.*git status"):
+        Repository(folder).candidate()
+    (folder / "train.py").write_text("SHIFT = 3.0\n")
+    git(folder, "add", "train.py")
+    assert git(folder, "show", f"{Repository(folder).candidate().commit}:train.py") == "SHIFT = 3.0"
+
+
+def test_a_submodule_that_was_moved_is_in_both_arms(tmp_path: Path) -> None:
+    library = make(tmp_path / "library", "SHIFT = 0.5\n")
+    folder = make(tmp_path / "mine")
+    git(folder, "submodule", "add", "-q", str(library), "library")
+    (folder / "train.py").write_text(TRAIN.replace("SHIFT = 0.0", "from library.train import SHIFT"))
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "uses a library")
+    git(folder, "mv", "library", "deeper")
+    (folder / "train.py").write_text(TRAIN.replace("SHIFT = 0.0", "from deeper.train import SHIFT"))
+    runs = list(trainer(folder).run([("baseline", 1), ("candidate", 1)]))
+    assert len(runs) == 2 and all(run.value is not None and run.value < 0.6 for run in runs)
+
+
 def test_no_git_no_commit_and_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PlumblineError, match=r"no git.*init"):
         Repository(tmp_path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.audit.audit_csv import Row
-from plumbline.audit.audit_rows import COLUMNS, CONTRADICTION, MISMATCH
+from plumbline.audit.audit_rows import COLUMNS, CONTRADICTION, MISMATCH, write_cells
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
 from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
@@ -41,7 +41,8 @@ class PaperAudit:
         told: how many rows are checks of `audit.toml`; the others were found without it.
         relations: a sentence for each relation that was found, and one for each that was examined and dropped.
         doubted: those of the dropped that a name states, where so many rows agree that the others may be wrong.
-        printed, read: numbers of the tables, and how many of them some row reads.
+        printed: how many numbers the tables have.
+        read_cells: the cells that some row reads, a cell's second number by its name.
         rows_after: table -> rows after the last in which relations are looked for.
         unread: table -> column -> how many of its numbers no row reads.
         types: table -> row or column -> its type and what shows it, of those that are more than values.
@@ -60,7 +61,7 @@ class PaperAudit:
     dropped: list[str]
     doubted: list[str]
     printed: int
-    read: int
+    read_cells: frozenset[Cell]
     rows_after: dict[str, int]
     unread: dict[str, dict[str, int]]
     types: dict[str, dict[str, list[str]]]
@@ -68,6 +69,11 @@ class PaperAudit:
     source: PaperSource
     sentences: int
     sentences_read: int
+
+    @property
+    def read(self) -> int:
+        """How many numbers of the tables some row reads."""
+        return len(self.read_cells)
 
     @property
     def names(self) -> frozenset[str]:
@@ -144,6 +150,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     for row in ledger.rows.rows:
         finding = of_row.get(row.id)
         values = {name: getattr(row, name, "") for name in COLUMNS} | {"evidence_kind": row.kind}
+        values["cells"] = row.cells or write_cells([cell] if (cell := ledger.cells.get(row.id)) else [])
         rows.append(values | ({"finding": finding.id, "explanation": finding.text} if finding else {}))
     cells = [cell for table in tables.values() for cell in table.printed]
     return PaperAudit(
@@ -157,7 +164,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         dropped=ledger.dropped,
         doubted=ledger.doubted,
         printed=len(cells),
-        read=sum(cell in ledger.rows.read for cell in cells),
+        read_cells=frozenset(cell for cell in cells if cell in ledger.rows.read),
         rows_after={name: len(table.rows) - PLACES for name, table in tables.items() if len(table.rows) > PLACES},
         unread={name: _count_unread(table, ledger) for name, table in tables.items()},
         types=types,

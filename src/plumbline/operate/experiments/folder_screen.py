@@ -35,10 +35,10 @@ from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.evidence import Evidence, parse_measures
 from plumbline.verdict.formatting import name_some
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
-from plumbline.verdict.own_trainer.folder import warn_of_own_tree
-from plumbline.verdict.own_trainer.git_call import git
+from plumbline.verdict.own_trainer.git_call import git, index_of_tree
 from plumbline.verdict.own_trainer.merged_changes import Change, ChangeMerger
 from plumbline.verdict.own_trainer.snapshot import Arm
+from plumbline.verdict.own_trainer.tree_warnings import list_tree_warnings
 from plumbline.verdict.screen.screen_design import WITH, Factor, Level
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 
@@ -247,10 +247,11 @@ class FolderScreen:
             pairs = [f"{first} with {second}" for (first, second), why in self.conflicts.items() if why == reason]
             tell(f"never in one run: {name_some(pairs)} ({reason})")
         repository = self.baseline.repository
-        if warning := warn_of_own_tree(repository, self.base.commit, self.baseline.file.run.command):
+        for warning in list_tree_warnings(repository, self.base.commit, self.baseline.file.run.command):
             tell(warning)
-        quiet = {"GIT_OPTIONAL_LOCKS": "0"}  # else git writes the index, if only the times in it
-        if git(repository.top, "diff", "--quiet", self.base.commit, environment=quiet, check=False).returncode:
+        with index_of_tree(repository.top) as environment:
+            equal = git(repository.top, "diff", "--quiet", self.base.commit, environment=environment, check=False)
+        if equal.returncode:
             tell(
                 f"mind: the working tree is not the baseline ({self.base.words}, {self.base.commit[:7]}): what differs "
                 "is in no run, unless an idea has it"

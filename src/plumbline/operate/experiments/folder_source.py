@@ -43,10 +43,10 @@ from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
-from plumbline.verdict.own_trainer.folder import warn_of_own_tree
 from plumbline.verdict.own_trainer.requests import only_a_seed
 from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.own_trainer.trainer_file import INJECT, NAME
+from plumbline.verdict.own_trainer.tree_warnings import list_tree_warnings
 
 #: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
 STATUS = {
@@ -150,7 +150,7 @@ class FolderSource:
     def mind(self) -> None:
         """Report what may make the runs differ from what is meant."""
         run, repository = self.baseline.file.run, self.baseline.repository
-        if warning := warn_of_own_tree(repository, self.candidate.commit, run.command):
+        for warning in list_tree_warnings(repository, self.candidate.commit, run.command):
             tell(warning)
         lines = repository.list_changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
         if lines and self.candidate.flags == self.other.flags and only_a_seed(*lines):

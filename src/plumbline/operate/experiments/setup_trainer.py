@@ -29,11 +29,12 @@ from plumbline.operate.experiments.past_experiments import print_noise
 from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer import first_values, metric, run_end, written_files
-from plumbline.verdict.own_trainer.folder import Folder, warn_of_own_tree
+from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interruption_file, read_request, read_result
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
 from plumbline.verdict.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parse
+from plumbline.verdict.own_trainer.tree_warnings import list_tree_warnings
 
 #: What `inject` does, for whoever is about to rely on it.
 WHAT_IS_SHIFTED = (
@@ -159,7 +160,7 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
     if len(program.parts) > 1 and not program.is_absolute():
         is_ignored = subprocess.run(["git", "check-ignore", "-q", program.parts[0]], cwd=root).returncode == 0
         share += [program.parts[0]] if is_ignored else []
-    if warning := warn_of_own_tree(repository, "HEAD", options.command):
+    for warning in list_tree_warnings(repository, "HEAD", options.command):
         tell(warning)
     output: list[str] = []
     for _ in range(TRIES):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,9 @@ from typing import Any
 from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
 
-PREFIX = "plumbline_"
-FIELDS = "%i|%T|%j|%Z|%k"  # id, state, name, working directory, comment (rule and wildcards)
+FIELDS = "%i|%T|%j|%k|%Z"  # id, state, name, comment (rule and wildcards), working directory
+#: What a line of ours looks like. Names, comments and folders of other jobs may hold any byte, a newline among them.
+LINE = re.compile(r"(?P<id>\d+)\|(?P<state>\w+)\|(?P<name>plumbline_[^|]*)\|(?P<comment>[^|]*)\|(?P<directory>.+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,10 +46,9 @@ def parse(listing: str, directory: Path) -> list[SlurmJob]:
     profiles/slurm.
     """
     jobs = []
-    for line in listing.splitlines():
-        identifier, state, name, folder, comment = line.split("|", 4)
-        if name.startswith(PREFIX) and Path(folder) == directory:
-            jobs.append(SlurmJob(id=identifier, state=state, name=name, directory=directory, comment=comment))
+    for line in listing.split("\n"):
+        if (match := LINE.fullmatch(line)) and Path(match["directory"]) == directory:
+            jobs.append(SlurmJob(**match.groupdict() | {"directory": directory}))
     return jobs
 
 
@@ -59,7 +60,7 @@ def list_queue(directory: Path) -> list[SlurmJob]:
     """
     command = ["squeue", "--me", "--noheader", f"--format={FIELDS}"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape", timeout=120)
     except (FileNotFoundError, subprocess.TimeoutExpired) as problem:
         raise PlumblineError(f"cannot ask SLURM for its queue with squeue: {problem}") from None
     if done.returncode:

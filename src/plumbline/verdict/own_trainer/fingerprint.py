@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import processor
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, read_json, sha256_text
 
@@ -33,11 +34,7 @@ LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 
 def read_machine(devices: str = "") -> dict[str, str]:
     """Name the processor and the GPUs with their driver; `devices` as CUDA_VISIBLE_DEVICES has it."""
-    lines: list[str] = []
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    processors = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    versions = {"cpu": processors[0] if processors else platform.machine()}
+    versions = {"cpu": processor.read_facts().get("model name", platform.machine())}
     command = ["nvidia-smi", "--query-gpu=index,uuid,name,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)

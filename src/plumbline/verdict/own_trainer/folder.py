@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,6 @@ from plumbline.core.permissions import find_home, find_nearest
 from plumbline.core.process_record import now
 from plumbline.verdict.decision import bank as banks
 from plumbline.verdict.decision.bank import Bank
-from plumbline.verdict.own_trainer.git_call import git
 from plumbline.verdict.own_trainer.run_environment import remove_left
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile
@@ -30,8 +29,6 @@ from plumbline.verdict.own_trainer.trainer_file import TrainerFile
 #: The columns of `results.tsv`: the first five are those of autoresearch, the second is named as the metric is.
 COLUMNS = ("commit", "val_bpb", "memory_gb", "status", "description", "seeds", "p")
 _REMEDY = "name a folder of yours for what is remembered: export XDG_STATE_HOME=FOLDER"
-#: What ends a path in a text.
-_END = r"[^\s\"'`,;:)}\]>|&]*"
 
 
 @dataclass(frozen=True)
@@ -236,39 +233,3 @@ def _find_trust_file() -> Path:
     if own is None:
         raise PlumblineError(f"no home folder is known of user {os.geteuid()}, and HOME is not set; {_REMEDY}")
     return (own if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"
-
-
-def warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
-    """State in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty if none
-    does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is left out.
-    """
-    texts = [("the command", command), *repository.lines_with(_list_forms(repository.top), commit)]
-    places = dict.fromkeys((where, path) for where, text in texts for path in _find_paths(text, repository.top))
-    if not places:
-        return ""
-    paths = "\0".join(str(path) for _, path in places)
-    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, stdin=paths)
-    tracked = [(where, path) for where, path in places if str(path) not in done.stdout.split("\0")]
-    if not tracked:
-        return ""
-    listed = ", ".join(f"{where} names {path}" for where, path in tracked[:3])
-    return (
-        f"mind: {listed}: there every run reads your own tree, as it is then, and not its arm's copy; write a path "
-        "below the folder"
-    )
-
-
-def _list_forms(top: Path) -> list[str]:
-    """How a text may write a path: as it is, or from the home folder."""
-    forms, own = [str(top)], find_home()
-    if own is not None and top != own and top.is_relative_to(own):
-        forms += [f"{begin}/{top.relative_to(own)}" for begin in ("~", "$HOME")]
-    return forms
-
-
-def _find_paths(text: str, top: Path) -> Iterable[Path]:
-    for form in _list_forms(top):
-        for match in re.finditer(rf"(?<![\w./-]){re.escape(form)}((?:/{_END})?)(?![\w.-])", text):
-            path = Path(str(top) + match[1].rstrip("."))
-            if not path.is_relative_to(top / FOLDER):
-                yield path

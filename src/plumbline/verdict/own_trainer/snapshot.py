@@ -23,8 +23,8 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, make_folder, name_in_errors, sha256_text
-from plumbline.verdict.own_trainer import written_files
-from plumbline.verdict.own_trainer.git_call import commit_tree, fill_submodules, git, require_clean_submodules
+from plumbline.verdict.own_trainer import git_call, written_files
+from plumbline.verdict.own_trainer.git_call import git
 from plumbline.verdict.own_trainer.trainer_file import NAME
 
 #: What Plumbline writes in a folder, and what pi-autoresearch keeps its session in; with `NAME` no part of an arm.
@@ -199,17 +199,15 @@ class Repository:
         """Make an arm of the working tree as it is, and hold its commit by a ref.
 
         Raises:
-            PlumblineError: the tree has what no commit can hold: a submodule with changes, or files so large that they
-                are data.
+            PlumblineError: the tree has what no commit can hold: a conflict, a submodule with changes, or files so
+                large that they are data.
         """
+        git_call.require_merged(self.top)
         self._require_addable()
         head = self.arm("HEAD")
-        with self.own_index() as environment:
-            index = self.folder / self._out("rev-parse", "--git-path", "index")
-            with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
-                shutil.copy2(index, environment["GIT_INDEX_FILE"])
+        with git_call.index_of_tree(self.top) as environment:
             self._run("add", "--all", "--", ":/", environment=environment)
-            require_clean_submodules(self.top, environment)
+            git_call.require_clean_submodules(self.top, environment)
             own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
             own += [f":(top,literal){name}" for name in self.list_left_out()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
@@ -221,7 +219,7 @@ class Repository:
 
     def commit_arm(self, whole: str, tree: str, parent: Arm, flags: Sequence[str], label: str) -> Arm:
         """Make an arm of a tree as a commit after its parent's, and hold it by a ref; `tree`: that of its code."""
-        commit = commit_tree(self.folder, whole, parent.commit, f"plumbline: {label or 'a candidate'}")
+        commit = git_call.commit_tree(self.folder, whole, parent.commit, f"plumbline: {label or 'a candidate'}")
         self.hold(f"arms/{tree[:12]}", commit)
         return Arm(commit=commit, tree=tree, flags=tuple(flags), words=label or commit[:7])
 
@@ -307,7 +305,7 @@ class Repository:
 
     def _fill_copy(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
         """Put into a copy what its commit has not: submodules, what is shared, empty folders."""
-        fill_submodules(self.top, commit, copy)
+        git_call.fill_submodules(self.top, commit, copy)
         here = copy / self.prefix
         for name in share:
             if not os.path.lexists(self.folder / name):

@@ -1,0 +1,79 @@
+"""Says what may make runs of a user's working tree something else than is meant: paths that lead into the tree itself,
+and files whose content git LFS has not fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from plumbline.core.permissions import find_home
+from plumbline.verdict.own_trainer.git_call import git
+from plumbline.verdict.own_trainer.snapshot import FOLDER, Repository
+
+#: What ends a path in a text.
+_END = r"[^\s\"'`,;:)}\]>|&]*"
+#: What a file begins with whose content is elsewhere.
+_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def list_tree_warnings(repository: Repository, commit: str, command: str) -> list[str]:
+    """List what may make runs of a working tree something else than is meant, each as a sentence."""
+    warnings = (_warn_of_own_tree(repository, commit, command), _warn_of_pointers(repository))
+    return [warning for warning in warnings if warning]
+
+
+def _warn_of_pointers(repository: Repository) -> str:
+    """State which files of the working tree are what git LFS keeps in their place; empty if none is."""
+    tracked = git(repository.top, "ls-files", "-z", "--", ":(top,attr:filter=lfs)").stdout.split("\0")
+    pointers = [name for name in filter(None, tracked) if _is_pointer(repository.top / name)]
+    if not pointers:
+        return ""
+    return (
+        f"mind: {', '.join(pointers[:3])}{' ...' if len(pointers) > 3 else ''}: git LFS has not fetched the content, "
+        "and what runs read there is a pointer of three lines: git lfs pull"
+    )
+
+
+def _is_pointer(path: Path) -> bool:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(len(_POINTER)) == _POINTER
+    return False
+
+
+def _warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
+    """State in a sentence which texts, the command or tracked files, name a path of the user's own tree; empty if none
+    does. Both arms would read the working copy there; what git ignores is shared by all arms anyway, and is left out.
+    """
+    texts = [("the command", command), *repository.lines_with(_list_forms(repository.top), commit)]
+    places = dict.fromkeys((where, path) for where, text in texts for path in _find_paths(text, repository.top))
+    if not places:
+        return ""
+    paths = "\0".join(str(path) for _, path in places)
+    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, stdin=paths)
+    tracked = [(where, path) for where, path in places if str(path) not in done.stdout.split("\0")]
+    if not tracked:
+        return ""
+    listed = ", ".join(f"{where} names {path}" for where, path in tracked[:3])
+    return (
+        f"mind: {listed}: there every run reads your own tree, as it is then, and not its arm's copy; write a path "
+        "below the folder"
+    )
+
+
+def _list_forms(top: Path) -> list[str]:
+    """How a text may write a path: as it is, or from the home folder."""
+    forms, own = [str(top)], find_home()
+    if own is not None and top != own and top.is_relative_to(own):
+        forms += [f"{begin}/{top.relative_to(own)}" for begin in ("~", "$HOME")]
+    return forms
+
+
+def _find_paths(text: str, top: Path) -> Iterable[Path]:
+    for form in _list_forms(top):
+        for match in re.finditer(rf"(?<![\w./-]){re.escape(form)}((?:/{_END})?)(?![\w.-])", text):
+            path = Path(str(top) + match[1].rstrip("."))
+            if not path.is_relative_to(top / FOLDER):
+                yield path
