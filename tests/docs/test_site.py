@@ -16,6 +16,15 @@ from mkdocs.exceptions import PluginError
 
 from tests.report import headless_browser
 
+#: Words of the field -> where one of the answers stands.
+SEARCHES = {
+    "ledger": r"/what-decides\.html\?h=ledger#the-ledger",
+    "wandb": r"#watch-runs-in-a-tracker",
+    "exit code": r"/command\.html.*#exit-codes",
+    "lower is better": r"/(verdict|own-trainer|glossary)\.html",
+    "multiple comparisons": r"/glossary\.html",
+}
+
 
 @pytest.fixture(scope="module")
 def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -59,13 +68,22 @@ def test_it_searches_from_a_disk_and_asks_nobody(site: Path) -> None:
         pytest.skip("no Chromium is installed")
     browser = headless_browser.Browser(program)
     try:
-        browser.open(site / "quick.html", "?q=ledger")
-        search_result = browser.run(
-            "new Promise((done) => { const look = setInterval(() => {"
-            " const links = [...document.querySelectorAll('.md-search-result__link')].map((one) => one.href);"
-            " if (links.length) { clearInterval(look); done(links); } }, 50); setTimeout(() => done([]), 20000); })"
+        for words, place in SEARCHES.items():
+            browser.open(site / "quick.html", f"?q={words}")
+            links = browser.run(
+                "new Promise((done) => { const look = setInterval(() => {"
+                " const links = [...document.querySelectorAll('.md-search-result__link')].map((one) => one.href);"
+                " if (links.length) { clearInterval(look); done(links); } }, 50);"
+                " setTimeout(() => done([]), 20000); })"
+            )
+            assert any(re.search(place, link) for link in links), (words, links)
+        browser.open(site / "tutorial.html")
+        copied = browser.run(
+            "[...document.querySelectorAll('div.highlight code')].map((code) => {"
+            " code.setAttribute('data-md-copying', ''); return code.innerText.trim(); })"
         )
-        assert any("/what-decides.html?h=ledger#the-ledger" in link for link in search_result), search_result
+        # As the site's copy button asks: commands alone, without prompt and output.
+        assert copied[:2] == ["make setup && source .venv/bin/activate", "make quick METHOD=softpick"]
         browser.open(site / "targets.html")
         assert browser.run("document.querySelector('img[src$=\"rules.svg\"]').naturalWidth") > 0, "seen as a picture"
         for width in (390, 1280):

@@ -2,7 +2,7 @@
 the runs said.
 
 Without an option the section of docs/small-models.md is printed. A statement's noise is that of kept runs; where none
-is known, the gain that would be seen is in standard deviations. Verdicts are those of the study's small.csv, the table
+is known, the gain that would be seen is in sigma. Verdicts are those of the study's small.csv, the table
 of a kept record; without one nothing was run.
 """
 
@@ -38,10 +38,10 @@ TABLE = "small.csv"
 MACHINE, CORES = "core", 2
 
 _TESTS = {
-    "t": "one-sided t test",
-    "paired_t": "one-sided t test of pairs",
-    "sign": "one-sided sign test",
-    "order": "one-sided test of tau by permutation",
+    "t": "t test",
+    "paired_t": "t test of pairs",
+    "sign": "sign test",
+    "order": "test of tau by permutation",
 }
 
 
@@ -212,9 +212,7 @@ def _describe(small: SmallFile, counts: Path, root: Path) -> str:
         "",
         *(_wrap(_describe_statement(statement, small, root)) for statement in small.statements),
         "",
-        "Not asked at these sizes:",
-        "",
-        *(_wrap(f"{entry.idea} ({entry.place}): {entry.why}.") for entry in small.not_asked),
+        f"Not asked at these sizes, and why: `not_asked` in [its file](../studies/{small.study}/small.yaml).",
     ]
     return "\n".join(lines)
 
@@ -276,7 +274,7 @@ def _describe_power(statement: Statement, small: SmallFile) -> str:
     if statement.pilot is not None:
         of = "a seed's own gain" if statement.test == "paired_t" else "a run"
         least = find_least_gain(statement)
-        return f"noise not known, 80 % power from {least:.1f} standard deviations of {of} above the minimum"
+        return f"80 % power from {least:.1f} sigma of {of} above the minimum"
     cells = []
     for shares in (compute_power(statement, small, size) or (0.0, 0.0, 0.0) for size in statement.sizes):
         power, low, high = (f"{100 * share:.0f}" for share in shares)
