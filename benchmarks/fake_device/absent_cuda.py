@@ -15,7 +15,6 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 
 SOURCE = Path(__file__).with_name("absent_cuda.cpp")
-COMPILER = "g++"
 #: What is said of the device: an H100 SXM's, where code goes by it.
 PROPERTIES = SimpleNamespace(
     name="no device", major=9, minor=0, warp_size=32, multi_processor_count=132, regs_per_multiprocessor=65536,
@@ -24,39 +23,28 @@ PROPERTIES = SimpleNamespace(
 )  # fmt: skip
 
 
-def require_compiler() -> str:
-    """Find the C++ compiler.
-
-    Raises:
-        PlumblineError: there is none.
-    """
-    compiler = shutil.which(COMPILER)
-    if compiler is None:
-        raise PlumblineError(
-            f"{SOURCE.name} is compiled by {COMPILER}, which is not installed (Debian: apt install g++)"
-        )
-    return compiler
-
-
 def enter() -> None:
     """Compile the device's guard against torch's headers, load it, import torch, and have it take CUDA for available.
 
     Raises:
-        PlumblineError: torch is already there, or the guard cannot be compiled.
+        PlumblineError: torch is already there, or the guard cannot be compiled, as without a compiler.
     """
     if "torch" in sys.modules:
         raise PlumblineError("torch is imported already, and has asked which devices there are; use a new process")
+    compiler = shutil.which("g++")
+    if compiler is None:
+        raise PlumblineError(f"{SOURCE.name} is compiled by g++, which is not installed (apt install g++)")
     spec = importlib.util.find_spec("torch")
     assert spec is not None and spec.origin is not None
     include, libraries = (Path(spec.origin).with_name(name) for name in ("include", "lib"))
     with tempfile.TemporaryDirectory() as place:
         library = Path(place) / "libabsent_cuda.so"
-        command = [require_compiler(), "-std=c++20", "-shared", "-fPIC", "-w", str(SOURCE), "-o", str(library)]
+        command = [compiler, "-std=c++20", "-shared", "-fPIC", "-w", str(SOURCE), "-o", str(library)]
         command += [f"-I{include}", f"-I{include / 'torch/csrc/api/include'}"]
         command += [f"-L{libraries}", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{libraries}"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            raise PlumblineError(f"{SOURCE}: {COMPILER} cannot compile it: {done.stderr.strip()[-500:]}")
+            raise PlumblineError(f"{SOURCE}: {compiler} cannot compile it: {done.stderr.strip()[-500:]}")
         ctypes.CDLL(str(library))
     _persuade()
 

@@ -1,9 +1,6 @@
 """Plans the kernels of compiled steps at paper size, for a GPU that is not there, and what they take next to the
 baseline's: `relative_step_time` of GPUs in config/machines.yaml.
 
-    python -m benchmarks.fake_device.compiled_step                       # half an hour of a core; compiled_step.md
-    python -m benchmarks.fake_device.compiled_step --methods qknorm --json
-
 Inductor fuses operators into kernels before it writes any code. Its own plan, and its own bytes of each kernel, are
 read here; no code is written, compiled or run. A kernel takes as long as its bytes or its operations, whichever is
 longer. All but a few methods (`WHOLE`) are planned with few layers, and what a layer adds is multiplied.
@@ -11,30 +8,18 @@ longer. All but a few methods (`WHOLE`) are planned with few layers, and what a 
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.fake_device import absent_cuda
 from benchmarks.gpu_check import base_scale_specs
-from benchmarks.gpu_check.results_page import table
-from plumbline.core import command_line
-from plumbline.model.flops import count_operations
-from plumbline.plan import machines
-from plumbline.plan.model_counts import PAIRS
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 
-PAGE = Path(__file__).resolve().parents[1] / "compiled_step.md"
-ROWS = PAGE.with_suffix(".jsonl")
-#: A micro-batch; and micro-batches that a device accumulates to a step: 512 sequences on eight devices.
-SEQUENCES, ACCUMULATED = 8, 8
+#: Micro-batches of eight sequences that a device accumulates to a step: 512 sequences on eight devices.
+ACCUMULATED = 8
 BASELINE = base_scale_specs.BASELINE
 #: Methods that are planned whole: `denseformer` as well, to compare the others with.
 WHOLE = (BASELINE, "denseformer")
@@ -157,9 +142,13 @@ def _count_operations(launched: Any) -> int:
     return int(batch * length * (length + launched.kwargs["HELD"]) * width * products)
 
 
-def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
+def list_methods() -> list[str]:
+    """What is planned: methods and variants of the transfer study's base scale."""
+    return [*study_config.load("transfer", "paper").methods, *VARIANTS]
+
+
+def make_row(name: str, spec: RunSpec, sequences: int, layers: int | None) -> dict[str, Any]:
     """A method's kernels; `layers` of the model in place of its own, and then nothing is multiplied."""
-    spec = base_scale_specs.runs("paper")[name]
     if layers is not None or name in WHOLE:
         return {"method": name, "planned": "whole"} | plan_kernels(spec, sequences, layers=layers)
     counts = FEW if name.split(".")[0] == GROWING else FEW[:2]
@@ -197,76 +186,3 @@ def relative(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         machine: {row["method"]: add_update(row, machine) / add_update(baseline, machine) for row in rows}
         for machine in RATES
     }
-
-
-def page(rows: list[dict[str, Any]]) -> str:
-    """The baseline's MFU, and methods next to it."""
-    spec, study = base_scale_specs.runs("paper")[BASELINE].model, study_config.load("transfer", "paper")
-    baseline, peak = next(row for row in rows if row["method"] == BASELINE), 1e12 * machines.load("h100").peak_tflops
-    shares = [
-        f"{100 * count_operations(spec, sequences=SEQUENCES, causal=causal) / seconds / peak:.0f} %"
-        for seconds in (baseline["seconds_h100"], add_update(baseline, "h100"))
-        for causal in (False, True)
-    ]
-    ratios = relative(rows)
-    lines = [
-        (
-            study.label(row["method"]), round(row["kernels"]), row["bytes"] / 1e9, 1e3 * row["seconds_h100"],
-            *(f"{ratios[machine][row['method']]:.2f}" for machine in RATES), row["planned"],
-        )
-        for row in rows
-    ]  # fmt: skip
-    rates = "; ".join(
-        f"{name.upper()}: {each['bytes'] / 1e12:g} TB/s, {each['products'] / 1e12:g} TFLOP/s, {each['flash'] / 1e12:g} "
-        f"in flash attention and {each['ours'] / 1e12:g} in our kernels"
-        for name, each in RATES.items()
-    )
-    text = f"""\
-# What compiled steps take next to the baseline's, on a GPU that is not there
-
-Inductor's own plan of kernels and its count of what each moves, for the transfer study's base scale ({SEQUENCES} \
-sequences of {spec.context} tokens, bfloat16), made with fake tensors on a faked H100; no code was compiled or run \
-(`python -m benchmarks.fake_device.compiled_step`). **No time here was measured**: a kernel takes as long as its bytes \
-or its operations, whichever is longer ({rates}).
-
-The baseline's forward and backward pass is {shares[0]} of an H100's peak ({PAIRS} of query and key, as a plan \
-counts; {shares[1]} by the visible ones alone). In a step of {ACCUMULATED} micro-batches, with adding gradients and \
-the update, a micro-batch is {shares[2]} ({shares[3]} by the visible pairs).
-
-One forward and backward pass each; the columns *step, of the baseline's* have additions and the update besides, and \
-are where `relative_step_time` of `config/machines.yaml` is from. Planned whole, or with few layers, of which what a \
-layer adds was multiplied. `make gpu-check` measures these steps on a device.
-"""
-    heads = (f"step, of the baseline's: {name.upper()}" for name in RATES)
-    return "\n".join([text, *table(("method", "kernels", "GB moved", "ms on an H100", *heads, "planned"), lines), ""])
-
-
-def main() -> int:
-    """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.fake_device.compiled_step",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    usual = [*base_scale_specs.methods(), *VARIANTS]
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", default=usual, choices=base_scale_specs.runs("paper"))
-    parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
-    parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
-    options = parser.parse_args()
-    if not options.json and (options.methods != usual or options.layers):
-        parser.error("a part of the rows is printed by --json; what is kept has all of them")
-    absent_cuda.enter()
-    rows = []
-    for name in options.methods:
-        rows.append(row(name, SEQUENCES, options.layers))
-        print(
-            json.dumps(rows[-1]) if options.json else name, file=sys.stdout if options.json else sys.stderr, flush=True
-        )
-    if not options.json:
-        ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-        PAGE.write_text(page(rows), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    command_line.run(main)

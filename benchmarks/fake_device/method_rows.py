@@ -10,6 +10,7 @@ from benchmarks.gpu_check import base_scale_specs
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.plan import step_memory
 from plumbline.specs import study_config, study_folders
+from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run
 
 #: Files whose matrix products may be float32 -> why.
@@ -48,9 +49,9 @@ def specs(names: list[str] | None) -> dict[str, Run]:
     return {name: runs[name] for name in first.values()}
 
 
-def row(name: str, run: Run, sequences: int, layers: int | None) -> dict[str, Any]:
+def make_row(name: str, spec: RunSpec, sequences: int, layers: int | None) -> dict[str, Any]:
     """What a step of so many sequences at a time comes to; `layers` of the model in place of its own."""
-    step = FakeStep(run.spec, sequences, layers=layers)
+    step = FakeStep(spec, sequences, layers=layers)
     counts = step.counts
     memory = {
         "peak_bytes": max(counts.peaks.values()),
@@ -59,7 +60,7 @@ def row(name: str, run: Run, sequences: int, layers: int | None) -> dict[str, An
         "parameter_bytes": step.parameters,
     }
     doings = {"waits": counts.waits, "declared_waits": counts.declared, "single_products": counts.single_products}
-    head = {"method": name, "kind": step_memory.step_kind(run.spec), "sequences": sequences}
+    head = {"method": name, "kind": step_memory.step_kind(spec), "sequences": sequences}
     return head | memory | doings | {"without_gradient": step.without_gradient, "unfinished": step.unfinished}
 
 

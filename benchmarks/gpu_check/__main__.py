@@ -1,13 +1,11 @@
 """What a GPU does with Plumbline: correctness, speed next to what the device reaches, training steps.
 
-    make gpu-check                                                      # on a machine with a GPU; again: continues
-    python -m benchmarks.gpu_check --minutes 60                         # the same with more time
-    python -m benchmarks.gpu_check --write-page-only benchmarks/gpu_check_h100.json  # only the page, of what is there
-    python -m benchmarks.gpu_check --rehearse                           # toy sizes on a processor, some minutes
+    make gpu-check                                # on a machine with a GPU; again: continues
+    python -m benchmarks.gpu_check --minutes 60   # the same with more time
+    python -m benchmarks.gpu_check --rehearse     # toy sizes on a processor, some minutes
 
 From the repository's root. Sections come in the order of their worth, each with its seconds (docs/gpu-box.md lists
-them). Rows are written as they come into benchmarks/gpu_check_<device>.json, and the Markdown next to it is drawn from
-that after every section.
+them). Rows are written as they come into benchmarks/gpu_check_<device>.json, and the Markdown next to it shows them.
 """
 
 from __future__ import annotations
@@ -20,13 +18,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_check import measured_rows, results_page
-from benchmarks.gpu_check.measured_rows import State
+from benchmarks.gpu_check import measured_rows
+from benchmarks.gpu_check.measured_rows import FAILED, State
 from benchmarks.gpu_check.run_sections import run_sections
 from benchmarks.gpu_check.sections import MINUTES, SECTIONS
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_text
 
 
 def describe_machine(device: str) -> dict[str, Any]:
@@ -49,8 +46,8 @@ def find_place(device: str, out: Path | None, *, rehearsal: bool) -> Path:
     return folder / f"gpu_check_{'rehearsal' if rehearsal else short}.json"
 
 
-def open_state(path: Path, machine: dict[str, Any], *, rehearsal: bool) -> None:
-    """Begin the state, or continue it.
+def open_state(path: Path, machine: dict[str, Any], *, rehearsal: bool, retry_failed: bool = False) -> None:
+    """Begin the state, or continue it: without the rows that failed, if those are to be tried again.
 
     Raises:
         PlumblineError: it is of another device.
@@ -62,40 +59,25 @@ def open_state(path: Path, machine: dict[str, Any], *, rehearsal: bool) -> None:
         )
     state.machine, commit = machine, str(machine.get("git_commit"))
     state.commits += [] if commit in state.commits else [commit]
+    state.sections = {name: state.section(name) for name in SECTIONS} | state.sections
+    for section in state.sections.values() if retry_failed else ():
+        section.rows = {key: row for key, row in section.rows.items() if row.status != FAILED}
     measured_rows.write(path, state)
-
-
-def write_page(path: Path) -> Path:
-    """Write the page of what is recorded; where it is."""
-    atomic_write_text(path.with_suffix(".md"), results_page.page(measured_rows.read(path), SECTIONS))
-    return path.with_suffix(".md")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rehearse", action="store_true", help="toy sizes on a processor: nothing is measured")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="of this call (default: %(default)s)")
-    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=[*SECTIONS])
     parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the files (default: benchmarks/)")
-    parser.add_argument("--write-page-only", type=Path, metavar="JSON", help="measure nothing: write this file's page")
     options = parser.parse_args()
-    if options.write_page_only:
-        print(write_page(options.write_page_only))
-        return 0
     device = "cpu" if options.rehearse else "cuda"
     machine = describe_machine(device)
     path = find_place(str(machine["device"]), options.out, rehearsal=options.rehearse)
-    open_state(path, machine, rehearsal=options.rehearse)
-    measured_rows.release(path, retry_failed=options.retry_failed)
-
-    def report(text: str) -> None:
-        print(text, flush=True)
-        write_page(path)
-
-    names = [name for name in SECTIONS if name in options.sections]
-    whole = run_sections(names, path, device, 60 * options.minutes, report)
-    print(write_page(path).read_text(encoding="utf-8"))
+    open_state(path, machine, rehearsal=options.rehearse, retry_failed=options.retry_failed)
+    whole = run_sections([*SECTIONS], path, device, 60 * options.minutes)
+    print(path.with_suffix(".md").read_text(encoding="utf-8"))
     print(f"{path}: {'whole' if whole else 'not whole: the same command continues'}")
     return 0 if whole else EXIT_RUN_AGAIN
 

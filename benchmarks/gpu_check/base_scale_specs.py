@@ -18,9 +18,3 @@ def runs(preset: str) -> dict[str, RunSpec]:
         if run.spec.scale == "base":
             specs.setdefault(run.spec.method, run.spec)
     return specs
-
-
-@functools.cache
-def methods() -> tuple[str, ...]:
-    """The methods of the comparison, in the order of the study's YAML."""
-    return tuple(study_config.load("transfer", "paper").methods)

@@ -38,11 +38,7 @@ def describe(kind: str) -> dict[str, Any]:
     facts["code_sha256"] = provenance.code_sha256()  # so that a copy that was changed is told from its commit
     if facts.get("git_commit") is None and COMMIT.is_file():
         facts |= {"code_from": "a bundle", "git_commit": COMMIT.read_text(encoding="utf-8").strip()}
-    for name in PACKAGES:
-        try:
-            facts[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+    facts |= {each.name: each.version for each in metadata.distributions() if each.name in PACKAGES}
     facts |= list_recorded()
     if kind == "cpu":
         return facts
@@ -65,20 +61,14 @@ def find_stated_peak(name: str) -> dict[str, Any]:
 
 
 def milliseconds(work: Callable[[], Any], rehearsal: bool) -> float:
-    """Median time of some calls after others that are not timed: between two events of a GPU, or by a clock."""
+    """Median time of some calls, each until the device has done it, after others that are not timed."""
     timings = []
     for _ in range(3 if rehearsal else 11):
-        if rehearsal:
-            began = time.perf_counter()
-            work()
-            timings.append(1e3 * (time.perf_counter() - began))
-            continue
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        before.record()
+        began = time.perf_counter()
         work()
-        after.record()
-        after.synchronize()
-        timings.append(before.elapsed_time(after))
+        if not rehearsal:
+            torch.cuda.synchronize()
+        timings.append(1e3 * (time.perf_counter() - began))
     return statistics.median(timings[1 if rehearsal else 3 :])
 
 

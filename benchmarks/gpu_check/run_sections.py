@@ -7,12 +7,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.gpu_check import measured_rows, section_worker
-from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED
-from benchmarks.gpu_check.section_worker import EXIT_FRESH_PROCESS
+from benchmarks.gpu_check.measured_rows import CUT_OFF, FAILED
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.model.allocator import GPU_ALLOCATOR
 
@@ -20,14 +18,11 @@ TABLE = "benchmarks.gpu_check.sections"
 FINISHED, OUT_OF_TIME = "finished", "out of time; the next call continues"
 #: Seconds that a process may go beyond its time to finish its row, and then to end when it is told to.
 GRACE = 12.0
-#: A row that was cut off so often is given up.
-TRIES = 2
 
 
 def run_sections(
-    names: list[str], path: Path, device: str, seconds: float, report: Callable[[str], None],
-    *, table: str = TABLE, grace: float = GRACE,
-) -> bool:  # fmt: skip
+    names: list[str], path: Path, device: str, seconds: float, *, table: str = TABLE, grace: float = GRACE
+) -> bool:
     """Go through the sections, at most `seconds` long (beyond that `grace` for the row at hand).
 
     A section has the seconds that its table states, and more where those before it, or finished ones, leave some over.
@@ -37,39 +32,35 @@ def run_sections(
     """
     end, sections = time.time() + seconds, importlib.import_module(table).SECTIONS
     state = measured_rows.read(path)
-    finished = [name for name in names if state.section(name).missing == []]
-    reserved = sum(sections[name].seconds + grace for name in names if name not in finished)
-    for name in names:
-        if name in finished:
-            report(f"{name}: finished before")
-            continue
+    unfinished = [name for name in names if state.section(name).missing != []]
+    reserved = sum(sections[name].seconds + grace for name in unfinished)
+    for name in unfinished:
         reserved -= sections[name].seconds + grace
         until = min(end, max(time.time() + sections[name].seconds, end - reserved))
         ended = _run_section(name, table, path, device, until, grace) if time.time() < end else OUT_OF_TIME
-        if ended is not None:
-            measured_rows.end(path, name, ended)
-        report(f"{name}: {measured_rows.read(path).section(name).ended}")
+        measured_rows.end(path, name, ended)
+        print(f"{name}: {ended}", flush=True)
     return all(measured_rows.read(path).section(name).missing == [] for name in names)
 
 
-def _run_section(name: str, table: str, path: Path, device: str, until: float, grace: float) -> str | None:
-    """Run processes for one section until it is done or its time is out; how it ended, None where one wrote it."""
+def _run_section(name: str, table: str, path: Path, device: str, until: float, grace: float) -> str:
+    """Run processes for one section until it is done or its time is out; how it ended."""
     while True:
         code = _run_process(name, table, path, device, until, grace)
-        section = measured_rows.read(path).section(name)
-        began = next(iter(section.having(BEGUN)), None)
-        if began is not None:
-            reason = "its section's time was out" if code is None else f"its process ended with {code}, see the log"
-            final = code is not None or section.rows[began].tries >= TRIES
-            measured_rows.record(path, name, began, FAILED if final else CONTINUES, reason=reason)
-        elif code == 0:
+        missing = measured_rows.read(path).section(name).missing
+        died = code not in (None, 0, EXIT_RUN_AGAIN)
+        # A process takes the missing rows in their order: the first of them is the one at hand.
+        if missing and died:
+            reason = f"its process ended with {code}, see the log"
+            measured_rows.record(path, name, missing.pop(0), FAILED, reason=reason)
+        elif missing and code is None:
+            measured_rows.record(path, name, missing[0], CUT_OFF, reason="its section's time was out")
+        if missing == []:
             return FINISHED
-        elif code == 1:
-            return None
-        elif code not in (None, EXIT_RUN_AGAIN, EXIT_FRESH_PROCESS):
+        if died and missing is None:
             return f"failed: its process ended with {code}, see the log"
-        if time.time() >= until or code in (None, EXIT_RUN_AGAIN):
-            return FINISHED if measured_rows.read(path).section(name).missing == [] else OUT_OF_TIME
+        if time.time() >= until or code is None:
+            return OUT_OF_TIME
 
 
 def _run_process(name: str, table: str, path: Path, device: str, until: float, grace: float) -> int | None:

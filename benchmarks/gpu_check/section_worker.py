@@ -7,14 +7,15 @@ once and forgotten, as several processes do side by side before the section's ow
 they compile in folders that processes share, which takes seconds of one core a kernel, and a machine with a GPU has
 many cores.
 
-Exit codes: 0, every row has its end; 75, out of time; 76, start another process for the rest (the device's context is
-ruined); 1, the section cannot begin.
+Exit codes: 0, every row has its end; 75, the rest is another process's: the time is out, or the device's context is
+ruined.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import os
@@ -27,29 +28,29 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_check import measured_rows
-from benchmarks.gpu_check.measured_rows import BEGUN, FAILED, MEASURED
+from benchmarks.gpu_check.measured_rows import FAILED, MEASURED
 from benchmarks.gpu_check.sections import Section, SectionCall
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
-EXIT_FRESH_PROCESS = 76
 #: Of what is left of a section's time, for its processes ahead.
 AHEAD_SHARE = 0.5
 
 
 def carry_out(name: str, section: Section, path: Path, call: SectionCall) -> int:
     """Measure the rows that are missing; the exit code."""
-    rows = section.rows(call)
     state = measured_rows.read(path)
+    try:
+        rows = section.rows(call)
+    except Exception as error:  # as without a package: one row says it
+        rows = {"all rows": functools.partial(_refuse, error)}
     state.section(name).planned = [*rows]
     measured_rows.write(path, state)
     missing = state.section(name).missing or []
     if section.processes and missing and not call.rehearsal:  # a processor has no kernels to compile
         _carry_out_ahead(missing, section.processes, call)
     for key in missing:
-        # What is cut off is begun again from nothing: better not begun. Toy rows are quick.
-        if time.time() >= call.until - (0.0 if call.rehearsal else section.least):
+        if time.time() >= call.until:
             return EXIT_RUN_AGAIN
-        measured_rows.record(path, name, key, BEGUN)
         began = time.monotonic()
         try:
             values = rows[key]()
@@ -58,7 +59,7 @@ def carry_out(name: str, section: Section, path: Path, call: SectionCall) -> int
             measured_rows.record(path, name, key, FAILED, reason=format_error(error))
             # An illegal access leaves a context in which every later call fails.
             if "CUDA" in str(error) and "out of memory" not in str(error):
-                return EXIT_FRESH_PROCESS
+                return EXIT_RUN_AGAIN
             traceback.clear_frames(error.__traceback__)
         else:
             took = round(time.monotonic() - began, 2)
@@ -67,19 +68,20 @@ def carry_out(name: str, section: Section, path: Path, call: SectionCall) -> int
     return 0
 
 
+def _refuse(error: Exception) -> dict[str, Any]:
+    raise error
+
+
 def _carry_out_ahead(keys: list[str], processes: int, call: SectionCall) -> None:
     """Have processes go through the rows; those that have not ended in their share of the time are ended."""
     count = min(processes, len(os.sched_getaffinity(0)), len(keys))
     workers = [subprocess.Popen([sys.executable, *sys.orig_argv[1:], *keys[number::count]]) for number in range(count)]
     limit = time.time() + AHEAD_SHARE * max(call.until - time.time(), 0.0)
-    try:
-        for worker in workers:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                worker.wait(max(limit - time.time(), 0.0))
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
+    for worker in workers:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.wait(max(limit - time.time(), 0.0))
+        worker.kill()
+        worker.wait()
     print(f"ahead: {len(keys)} rows by {count} processes", flush=True)
 
 
@@ -108,15 +110,11 @@ def _free() -> None:
 def main() -> int:
     name, table, path, device, until, *ahead = sys.argv[1:]
     end_with_the_call()
-    section, call = importlib.import_module(table).SECTIONS[name], SectionCall(device=device, until=float(until))
+    section = importlib.import_module(table).SECTIONS[name]
+    call = SectionCall(device=device, until=float(until), ahead=bool(ahead))
     if not ahead:
-        try:
-            return carry_out(name, section, Path(path), call)
-        except Exception as error:  # of what plans the rows
-            traceback.print_exc()
-            measured_rows.end(Path(path), name, f"failed: {format_error(error)}")
-            return 1
-    rows = section.rows(call, ahead=True)
+        return carry_out(name, section, Path(path), call)
+    rows = section.rows(call)
     for key in ahead:
         try:
             rows[key]()

@@ -1,7 +1,8 @@
-"""The command of the counts, with components that wait for a device."""
+"""The command of the counts, with components that do what no step should."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from benchmarks.fake_device import __main__ as command
@@ -12,28 +13,37 @@ enter = absent_cuda.enter
 
 
 def plant() -> None:
-    """Have QK-norm read a number, ReLU^2 choose by a mask, which no step comes past here, and GeGLU wait forever."""
+    """Have QK-norm wait in every way and multiply float32 numbers, and ReLU^2 choose by a mask, past which no step
+    comes here."""
     enter()
+    import torch
+    from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
     from benchmarks.fake_device import step_counts
-    from plumbline.model.ffn.geglu import GeGLU
     from plumbline.model.ffn.relu_squared import ReLUSquared
     from plumbline.model.query_key.qk_norm import QKNorm
 
     step_counts.OURS = (*step_counts.OURS, str(step_counts.ROOT / "tests"))
-    step_counts.MOST_WAITS = 20
     normed, squared = QKNorm.forward, ReLUSquared.forward
 
-    def reads(norm: Any, q_BHTW: Any, k_BGTW: Any) -> Any:
+    def does_everything(norm: Any, q_BHTW: Any, k_BGTW: Any) -> Any:
+        single, half = (torch.empty(64, 32, device="cuda", dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+        with torch.autocast("cuda", enabled=False):
+            single.cpu()
+            torch.zeros(64).to("cuda")
+            single @ single.T
+            half @ half.T
+            single.double() @ single.double().T
+            single @ single[0]
+            torch.nn.functional.conv1d(single[None], torch.empty(4, 64, 3, device="cuda"))
+            with contextlib.suppress(DynamicOutputShapeException):
+                single[single > 0] = 1.0
         return normed(norm, q_BHTW * q_BHTW.sum().item(), k_BGTW)
 
     def chooses(ffn: Any, x_BTD: Any) -> Any:
         return squared(ffn, x_BTD) + x_BTD[x_BTD > 0].sum()
 
-    def waits(ffn: Any, x_BTD: Any) -> None:
-        while x_BTD.sum().item() > 0:
-            x_BTD = x_BTD / 2
-
-    QKNorm.forward, ReLUSquared.forward, GeGLU.forward = reads, chooses, waits
+    QKNorm.forward, ReLUSquared.forward = does_everything, chooses
 
 
 if __name__ == "__main__":

@@ -17,12 +17,12 @@ CARRIED = ("msgspec",)
 #: Distributions of such an image that the check's sections import, or that these import in turn. Not among them:
 #: snakemake, msgspec, datasets, lm_eval, and this project as a package.
 _HAS = """
-    accelerate annotated-types anyio attrs certifi charset-normalizer click contourpy cycler filelock fonttools
-    formulaic fsspec h11 hf-xet httpcore httpcore2 httpx httpx2 huggingface-hub idna interface-meta jinja2 joblib
-    kiwisolver markdown-it-py markupsafe matplotlib mdurl mpmath narwhals networkx numpy packaging pandas patsy pillow
-    pip psutil pyarrow pydantic pydantic-core pygments pyparsing python-dateutil pyyaml regex requests rich
-    safetensors scikit-learn scipy setuptools shellingham six statsmodels sympy tabulate threadpoolctl tokenizers
-    torch tqdm transformers triton truststore typer typing-extensions typing-inspection urllib3 wrapt
+    accelerate anyio attrs certifi charset-normalizer click contourpy cycler filelock fonttools formulaic fsspec h11
+    hf-xet httpcore httpx huggingface-hub idna interface-meta jinja2 joblib kiwisolver markdown-it-py markupsafe
+    matplotlib mdurl mpmath narwhals networkx numpy packaging pandas patsy pillow pip psutil pyarrow pygments
+    pyparsing python-dateutil pyyaml regex requests rich safetensors scikit-learn scipy setuptools shellingham six
+    statsmodels sympy tabulate threadpoolctl tokenizers torch tqdm transformers triton typer typing-extensions
+    urllib3 wrapt
 """
 HAS = frozenset(_HAS.split())
 

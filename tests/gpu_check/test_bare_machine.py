@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from benchmarks.gpu_check import device_under_test
-from benchmarks.gpu_check.measured_rows import MEASURED
-from benchmarks.gpu_check.sections import REHEARSAL, SECTIONS
+from benchmarks.gpu_check.measured_rows import MEASURED, REHEARSAL
+from benchmarks.gpu_check.sections import SECTIONS
 from plumbline.core import provenance
 from tests.conftest import REPOSITORY
 from tests.gpu_check import bare_image

@@ -7,21 +7,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks.gpu_check import __main__ as command_line
 from benchmarks.gpu_check import measured_rows
 from benchmarks.gpu_check import run_sections as run_sections_module
-from benchmarks.gpu_check.measured_rows import BEGUN, CONTINUES, FAILED, MEASURED, Row, State
-from benchmarks.gpu_check.results_page import page
+from benchmarks.gpu_check.measured_rows import CUT_OFF, FAILED, MEASURED, REHEARSAL, State
 from benchmarks.gpu_check.run_sections import FINISHED, OUT_OF_TIME, run_sections
-from benchmarks.gpu_check.sections import REHEARSAL
+from benchmarks.gpu_check.sections import SECTIONS
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from tests.conftest import REPOSITORY
-from tests.gpu_check.toy_sections import FOLDER, SECTIONS
+from tests.gpu_check.toy_sections import FOLDER
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +32,7 @@ def call(folder: Path, *names: str, seconds: float = 60.0, device: str = "cpu") 
     path = folder / "state.json"
     if not path.exists():
         measured_rows.write(path, State(rehearsal=True, machine={"device": "processor"}))
-    measured_rows.release(path)
-    table = "tests.gpu_check.toy_sections"
-    return run_sections([*names], path, device, seconds, lambda text: None, table=table, grace=0.5)
+    return run_sections([*names], path, device, seconds, table="tests.gpu_check.toy_sections", grace=0.5)
 
 
 def read(folder: Path) -> State:
@@ -48,29 +44,32 @@ def statuses(folder: Path, name: str) -> dict[str, str]:
 
 
 def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
-    assert not call(tmp_path, "broken", "failing", "steady")
+    assert call(tmp_path, "broken", "failing", "steady"), "every row has its end"
     state = read(tmp_path)
-    assert state.section("broken").ended.startswith("failed: ImportError: no package of that name (")
     expected = {"refused": FAILED, "large": FAILED, "killed": FAILED, "after them": MEASURED}
     assert statuses(tmp_path, "failing") == expected
-    assert all(state.section(name).ended.startswith(FINISHED) for name in ("failing", "steady"))
-    text = page(state, SECTIONS)
-    assert text.count(REHEARSAL) == 1 + len(SECTIONS)
-    assert "Not measured: failed: ImportError" in text and "Not measured: not reached yet" in text
+    assert all(section.ended.startswith(FINISHED) for section in state.sections.values())
+    text = (tmp_path / "state.md").read_text()
+    assert text.count(REHEARSAL) == 1 + len(state.sections)
+    assert "failed: all rows: ImportError: no package of that name" in text
     assert "failed: large: OutOfMemoryError: tried" in text
-    assert "process ended with -9" in text
-    assert "| after them | 7 |" in text and re.search(r"4 of 4 rows, \d+ of 20 s: finished", text)
+    assert "failed: killed: its process ended with -9" in text
+    assert "| after them | 7 |" in text and re.search(r"1 of 4 rows measured, in \d+ s: finished", text)
     # What failed is final, until it is requested again.
-    measured_rows.release(tmp_path / "state.json", retry_failed=True)
-    assert read(tmp_path).section("failing").missing == ["refused", "large", "killed"]
+    for retry_failed, missing in ((False, []), (True, ["refused", "large", "killed"])):
+        machine = {"device": "processor"}
+        command_line.open_state(tmp_path / "state.json", machine, rehearsal=True, retry_failed=retry_failed)
+        sections = read(tmp_path).sections
+        assert sections["failing"].missing == missing and set(SECTIONS) < set(sections)
 
 
-def test_a_row_that_takes_too_long_is_cut_off_and_continued(tmp_path: Path) -> None:
-    """Its section has its seconds; the next section is not kept waiting."""
+def test_a_row_that_takes_too_long_is_cut_off_and_continued(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its section has its seconds; the next section is not kept waiting, and in the next call its other rows come
+    first."""
     assert not call(tmp_path, "slow", "steady", seconds=24.0)
-    assert statuses(tmp_path, "slow") == {"quick": MEASURED, "waiting": CONTINUES}
-    assert read(tmp_path).section("slow").ended.startswith(OUT_OF_TIME)
-    assert statuses(tmp_path, "steady") == {"first": MEASURED}
+    assert statuses(tmp_path, "slow") == {"waiting": CUT_OFF}
+    assert read(tmp_path).section("slow").missing == ["quick", "waiting"]
+    assert f"slow: {OUT_OF_TIME}" in capfd.readouterr().out and statuses(tmp_path, "steady") == {"first": MEASURED}
     assert call(tmp_path, "slow", "steady", seconds=1000.0)
     measured = {name: read(tmp_path).measured(name) for name in ("slow", "steady")}
     # What was measured is not measured again.
@@ -80,21 +79,14 @@ def test_a_row_that_takes_too_long_is_cut_off_and_continued(tmp_path: Path) -> N
 def test_the_seconds_of_finished_sections_are_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call(tmp_path, "steady")
     untils: list[float] = []
-    monkeypatch.setattr(run_sections_module, "_run_section", lambda *inputs: untils.append(inputs[4]))
+    monkeypatch.setattr(run_sections_module, "_run_section", lambda *inputs: untils.append(inputs[4]) or FINISHED)
     call(tmp_path, "slow", "steady", seconds=22.0)
     call(tmp_path, "slow", "ahead", seconds=22.0)
     assert [until - time.time() for until in untils[:2]] == pytest.approx([22.0, 3.0], abs=0.9)
 
 
-def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
-    assert not call(tmp_path, "steady", seconds=0.0)
-    assert read(tmp_path).section("steady").ended.startswith(OUT_OF_TIME) and not (tmp_path / "first").exists()
-    assert call(tmp_path, "late") and not call(tmp_path / "gpu", "late", device="cuda"), "no time is left for a row"
-    assert read(tmp_path / "gpu").section("late").missing == ["first"]
-
-
 def test_a_killed_call_is_continued(tmp_path: Path) -> None:
-    """kill -9 while the second section is running: its row is begun again, and no try is counted."""
+    """kill -9 while the second section is running: of its row nothing is kept, and it is begun again."""
     program = "import sys; from pathlib import Path; from tests.gpu_check.test_calls import call; "
     program += "call(Path(sys.argv[1]), 'steady', 'slow', seconds=10000.0)"
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
@@ -103,11 +95,10 @@ def test_a_killed_call_is_continued(tmp_path: Path) -> None:
         time.sleep(0.02)
     process.kill()
     process.wait()
-    assert statuses(tmp_path, "steady") == {"first": MEASURED} and statuses(tmp_path, "slow")["waiting"] == BEGUN
+    assert statuses(tmp_path, "steady") == {"first": MEASURED} and statuses(tmp_path, "slow") == {}
     assert call(tmp_path, "steady", "slow", seconds=1000.0)
     assert read(tmp_path).measured("steady")["first"] == {"number": 1}
-    row = read(tmp_path).section("slow").rows["waiting"]
-    assert (row.values, row.tries) == ({"number": 2}, 1)
+    assert read(tmp_path).measured("slow")["waiting"] == {"number": 2}
 
 
 @pytest.mark.parametrize(("device", "carried_out"), [("cuda", 2), ("cpu", 1)])
@@ -115,9 +106,8 @@ def test_rows_are_carried_out_ahead_side_by_side(tmp_path: Path, device: str, ca
     """What they raise or how they die there is forgotten. Not on a processor, which compiles nothing."""
     assert call(tmp_path, "ahead", device=device)
     section = read(tmp_path).section("ahead")
-    assert {key: section.rows[key].values["number"] for key in ("first", "second")} == {
-        "first": carried_out, "second": carried_out,
-    }  # fmt: skip
+    numbers = {key: section.rows[key].values["number"] for key in ("first", "second")}
+    assert numbers == {"first": carried_out, "second": carried_out}
     assert section.rows["dies once"].status == (MEASURED if device == "cuda" else FAILED)
 
 
@@ -146,20 +136,10 @@ def test_places_are_by_device_and_rehearsals_apart() -> None:
 
 
 def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command: list[Any] = ["gpu_check", "--rehearse", "--sections", "accuracy", "--minutes", "0.0001", "--out", tmp_path]
-    monkeypatch.setattr(sys, "argv", [*map(str, command)])
+    """And begins nothing."""
+    monkeypatch.setattr(sys, "argv", ["gpu_check", "--rehearse", "--minutes", "0", "--out", str(tmp_path)])
     assert command_line.main() == EXIT_RUN_AGAIN == 75
     (path,) = tmp_path.glob("*.json")
-    assert measured_rows.read(path).section("accuracy").ended.startswith(OUT_OF_TIME)
-
-
-def test_a_row_that_is_cut_off_twice_is_given_up(tmp_path: Path) -> None:
-    state = State(rehearsal=True, machine={"device": "processor"})
-    state.section("slow").planned = ["quick", "waiting"]
-    state.section("slow").rows = {
-        "quick": Row(status=MEASURED), "waiting": Row(status=CONTINUES, reason="its section's time was out"),
-    }  # fmt: skip
-    measured_rows.write(tmp_path / "state.json", state)
-    call(tmp_path, "slow", seconds=3.0)
-    row = read(tmp_path).section("slow").rows["waiting"]
-    assert (row.status, row.tries) == (FAILED, 2)
+    sections = measured_rows.read(path).sections
+    assert set(sections) == set(SECTIONS)
+    assert all(each.ended.startswith(OUT_OF_TIME) and each.planned is None for each in sections.values())

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from benchmarks.gpu_check import base_scale_specs, device_under_test, mixer_calls, section_worker
-from benchmarks.gpu_check.measured_rows import MEASURED, Row, State
-from benchmarks.gpu_check.results_page import page
+from benchmarks.gpu_check import base_scale_specs, device_under_test, mixer_calls
 from benchmarks.gpu_check.run_sections import GRACE
 from benchmarks.gpu_check.sections import (
     MINUTES,
@@ -30,6 +26,7 @@ from plumbline.model.flops import count_operations
 from plumbline.model.kernels import selection, softpick
 from plumbline.model.kernels.tiles import BlockSizes
 from plumbline.model.mixers.softpick import Softpick
+from plumbline.specs import study_config
 from tests.conftest import REPOSITORY
 from tests.gpu_check.bare_image import list_device_commands
 
@@ -68,17 +65,12 @@ def test_every_mixer_and_back_end_is_compared(monkeypatch: pytest.MonkeyPatch) -
     assert "attention, flash_attn_3" not in ceilings.rows(GPU)
 
 
-def test_operations_and_bytes_of_a_call_are_by_hand() -> None:
-    """Paper shape, T 1024, 16 sequences: 524,800 pairs each; 32 heads of width 64, scores and values."""
-    spec = base_scale_specs.runs("paper")[BASELINE].model
-    mixer = mixer_calls.build_mixer({"name": "softmax"}, 64, heads=32, groups=8)
-    head = 16 * 1024 * 64 * 2
-    assert ceilings.count(mixer, spec, 16) == (2 * 16 * 524_800 * 2 * 32 * 64 * 7 // 2, head * (80 + 112 + 48))
-    assert ceilings.rate(2.0, moved=4 * 10**9, operations=10**12) == {"ms": 2.0, "GB/s": 2000.0, "TFLOP/s": 500.0}
-
-
 def test_ceilings_and_back_ends_are_measured() -> None:
+    """Operations by hand: scores and values forward, twice that and the scores again backward, of visible pairs."""
     rows = {key: measure() for key, measure in ceilings.rows(TINY).items()}
+    spec = base_scale_specs.runs(TINY.preset)[BASELINE].model
+    flash, pairs = rows["attention, flash"], 64 // spec.context * spec.context * (spec.context + 1) // 2
+    assert flash["TFLOP/s"] * flash["ms"] * 1e9 == pytest.approx(14 * pairs * spec.heads * spec.head_width)
     paths = {key: row.get("path") for key, row in rows.items()}
     calls = {"attention, flash": "flash", "attention, softpick": "chunked", "attention, selective": "chunked"}
     assert paths == {"copy": None, "product, bfloat16": None, **calls}
@@ -94,7 +86,7 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with() -> None:
     assert softpick.blocks_for("softpick", q_BHTW) == today == first
     assert all(held % walked == 0 for held, walked, _, _ in kernel_blocks.CHOICES)
     for name in ("blocks", "other_blocks"):
-        assert len(SECTIONS[name].rows(GPU)) == len(kernel_blocks.CHOICES) * len(SECTIONS[name].options["slots"])
+        assert len(SECTIONS[name].rows(GPU)) == len(kernel_blocks.CHOICES) * len(SECTIONS[name].arguments)
     row = SECTIONS["blocks"].rows(TINY)["selective, 128/64/8/2"]()
     assert row["worst error"] == 0 and row["equal"] and (row["path"], row["kernel"]) == ("chunked", "selective")
 
@@ -105,22 +97,11 @@ class StandIn(SectionCall):
     rehearsal, preset, micro_batch = False, "smoke", 2
 
 
-class Event:
-    """Two milliseconds after the one before."""
-
-    def __init__(self, enable_timing: bool) -> None:
-        assert enable_timing
-
-    def record(self) -> None: ...
-    def synchronize(self) -> None: ...
-    def elapsed_time(self, after: Event) -> float:
-        return 2.0
-
-
 def test_what_is_asked_of_a_device_is_asked_rightly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The branches that only a GPU takes: a fault there would cost a loan."""
     device = "NVIDIA H100 80GB HBM3"
-    monkeypatch.setattr(torch.cuda, "Event", Event)
+    waits: list[int] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waits.append(1))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 3 * 2**30)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: device)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -130,37 +111,12 @@ def test_what_is_asked_of_a_device_is_asked_rightly(monkeypatch: pytest.MonkeyPa
     spec = base_scale_specs.runs("smoke")[BASELINE]
     row = training_steps.take_steps(spec, training_steps.EAGER, call, 2)
     operations = count_operations(spec.model, sequences=4)
-    assert (row["ms"], row["GiB"]) == (2.0, 3.0) and row["MFU, all pairs"] == pytest.approx(operations / 2e-3 / 989e12)
+    assert len(waits) == 11 and row["GiB"] == 3.0
+    assert row["MFU, all pairs"] * row["ms"] == pytest.approx(operations / 1e-3 / 989e12)
     assert row["MFU, all pairs"] > row["MFU, visible pairs"] > 0
-    assert ceilings.time_attention({"name": "softmax"}, call, "flash")["ms"] == 2.0
+    assert ceilings.time_attention({"name": "softmax"}, call, "flash")["GiB"] == 3.0 and len(waits) == 22
     facts = device_under_test.describe("cuda")
     assert (facts["device"], facts["memory_gib"], facts["machine"], facts["peak_tflops"]) == (device, 80, "h100", 989)
-
-
-def test_rows_are_compared_with_the_first_of_their_group() -> None:
-    values = [
-        {"ms": 2.0, "group": "a"},
-        {"ms": 4.0, "group": "b"},
-        {"ms": 3.0, "group": "a", "choice": [1]},
-        {"ms": 1.0},
-    ]
-    state = State(rehearsal=False, machine={"device": "x"})
-    rows = {f"r{number}": Row(status=MEASURED, values=row) for number, row in enumerate(values)}
-    state.section("blocks").planned, state.section("blocks").rows = [*rows], rows
-    lines = [line for line in page(state, SECTIONS).splitlines() if line.startswith("| r")]
-    assert lines[1:] == ["| r0 | 2 | 1 |", "| r1 | 4 | 1 |", "| r2 | 3 | 1.5 |", "| r3 | 1 | - |"]
-
-
-@pytest.mark.parametrize("name", ["accuracy", "blocks"])
-def test_rows_can_be_carried_out_ahead(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """As a process is told to: by its key, on a command line. Every sixth: the rows are alike."""
-    monkeypatch.setattr(section_worker, "end_with_the_call", lambda: None)
-    command = ["worker", name, "benchmarks.gpu_check.sections", str(tmp_path / "x"), "cpu", "1e12"]
-    monkeypatch.setattr(sys, "argv", [*command, *[*SECTIONS[name].rows(TINY)][::6]])
-    assert section_worker.main() == 0
-    assert SECTIONS[name].processes and capsys.readouterr().out == "" and not [*tmp_path.iterdir()]
 
 
 def test_a_call_has_time_for_its_sections() -> None:
@@ -183,8 +139,11 @@ def test_a_step_accumulates_micro_batches(monkeypatch: pytest.MonkeyPatch) -> No
     assert list(training_steps.rows(TINY)) == [training_steps.EAGER] and method_steps.rows(TINY) == {}
     ways = {training_steps.EAGER, training_steps.BY_LAYERS, training_steps.WHOLE}
     assert set(training_steps.rows(GPU)) == ways and GPU.micro_batch == 8
-    assert set(base_scale_specs.methods()) - {BASELINE} < set(method_steps.rows(GPU))
-    assert {method_steps.BASELINES[0], method_steps.BASELINES[1]} == {[*method_steps.rows(GPU)][at] for at in (0, -1)}
+    first, *methods, last = method_steps.rows(GPU)
+    assert (first, last) == ("baseline, first", "baseline, last")
+    assert {*methods, BASELINE} == set(study_config.load("transfer", "paper").methods)
+    ahead = method_steps.rows(SectionCall(device="cuda", ahead=True))
+    assert {row.keywords["layers"] for row in ahead.values()} == {method_steps.AHEAD_LAYERS}
     row = training_steps.rows(TINY)[training_steps.EAGER]()
     assert row["micro-batches"] == 2 and row["MFU, all pairs"] is None, "a rehearsal"
     assert row["tokens/s"] == pytest.approx(2 * 2 * baseline.model.context / row["ms"] * 1e3)
@@ -213,21 +172,3 @@ def test_a_compiled_step_is_compiled_or_there_is_none(way: str, monkeypatch: pyt
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=broken))
     with pytest.raises(Exception, match="no instruction"):
         training_steps.take_steps(baseline, way, TINY, 2)
-
-
-def test_few_layers_compile_what_all_layers_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Value residual, whose first layer differs: its graphs of three layers are those of four."""
-    spec = base_scale_specs.runs(TINY.preset)["value_residual"]
-    hashes: dict[int, list[str]] = {}
-
-    def keep(graph: Any, inputs: Any) -> Any:
-        shapes = [tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in inputs]
-        hashes[layers].append(f"{graph.code}{shapes}")
-        return graph.forward
-
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=keep))
-    for layers in (method_steps.AHEAD_LAYERS, method_steps.AHEAD_LAYERS + 1):
-        hashes[layers] = []
-        training_steps.take_steps(spec, training_steps.BY_LAYERS, TINY, layers=layers)
-    few, more = hashes.values()
-    assert len(few) == 3 and few == more, "the first layer, the others, the loss"

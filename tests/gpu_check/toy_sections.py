@@ -49,7 +49,7 @@ def rows(call: SectionCall, name: str) -> Rows:
             "killed": die,
             "after them": lambda: {"number": 7},
         },
-        "slow": {"quick": lambda: {"number": count("quick")}, "waiting": wait},
+        "slow": {"waiting": wait, "quick": lambda: {"number": count("quick")}},
         "ahead": {
             "first": lambda: {"number": count("first")},
             "second": lambda: {"number": count("second")},
@@ -58,12 +58,8 @@ def rows(call: SectionCall, name: str) -> Rows:
     }[name]
 
 
-def _section(name: str, seconds: float = 20.0, **fields: Any) -> Section:
-    return Section(title=name.title(), seconds=seconds, module=__name__, options={"name": name}, **fields)
-
-
-#: Enough for each of them but the slow one, and no section's time is another's.
+#: Enough seconds for each of them but the slow one, and no section's time is another's.
 SECTIONS = {
-    "broken": _section("broken"), "failing": _section("failing"), "slow": _section("slow", 3.0),
-    "steady": _section("steady"), "ahead": _section("ahead", processes=16), "late": _section("steady", least=1e6),
-}  # fmt: skip
+    name: Section(seconds=seconds, module=__name__, arguments=(name,), processes=16 if name == "ahead" else 0)
+    for name, seconds in {"broken": 20.0, "failing": 20.0, "slow": 3.0, "steady": 20.0, "ahead": 20.0}.items()
+}

@@ -49,9 +49,8 @@ PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command
 ELSEWHERE = {
     "make test": ".ci/run",
     "PYTHONPATH=src:work/gpu-check/packages:$PYTHONPATH python3 -m benchmarks.gpu_check --out": BARE,
-    "python -m benchmarks.gpu_check --write-page-only": BARE,
-    "python -m benchmarks.gpu_check.fill":
-        "../gpu_check/test_fill.py::test_the_plan_goes_by_what_was_measured_and_says_so",
+    "python -m benchmarks.gpu_check.table_lines":
+        "../gpu_check/test_table_lines.py::test_the_plan_goes_by_lines_of_what_was_measured_and_says_so",
     "timeout 540 python3 -m plumbline.train --spec": "../train/test_train_command.py::test_a_signal_during_the_imports",
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "plumbline check results/table2.csv --profile slurm": BEFORE,

@@ -1,21 +1,16 @@
 """Lists the sections in the order of their worth, with the seconds that each has.
 
-A loan of a device is fifteen minutes in all, its start and the transfers included: one call of nine and a half minutes,
-and a warm one of two and a half. Time that a section leaves goes to the next one that needs it.
-
-A section's module has `rows(call)`: key -> a function without arguments that measures the row and returns its values,
-each a column of the page. Rows with a `group` are compared by their `ms` with the first one of it. A module may have
-`ahead_rows` as well, which are carried out ahead in place of its rows.
+A call has nine and a half minutes, and a warm one after it two and a half; time that a section leaves goes to the next
+one that needs it. A section's module has `rows(call)`: key -> a function without arguments that measures the row and
+returns its values, each a column of the page.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
-REHEARSAL = "rehearsal on a processor, not a measurement"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,10 +20,12 @@ class SectionCall:
     Attributes:
         device: cuda or cpu.
         until: the second of the clock (time.time) at which the section is to have ended.
+        ahead: whether only what rows compile counts, since they are measured later.
     """
 
     device: str
     until: float = 1e12
+    ahead: bool = False
 
     @property
     def rehearsal(self) -> bool:
@@ -55,50 +52,34 @@ class Section:
 
     Attributes:
         seconds: that it has.
-        module: with its rows, which are asked for with `options`.
+        module: with its rows, which are asked for with these `arguments`.
         processes: that carry out its rows once, side by side, before they are measured, on a GPU: what they compile is
             then there.
-        least: seconds that have to be left for a row to be begun.
     """
 
-    title: str
     seconds: float
     module: str
     processes: int = 0
-    least: float = 0.0
-    options: Mapping[str, Any] | None = None
+    arguments: tuple[Any, ...] = ()
 
-    def rows(self, call: SectionCall, *, ahead: bool = False) -> Rows:
-        """The rows, or what is carried out ahead of them."""
-        module = importlib.import_module(self.module)
-        rows = getattr(module, "ahead_rows", module.rows) if ahead else module.rows
-        return rows(call, **(self.options or {}))
-
-
-def _blocks(mixers: str, seconds: float, *slots: Mapping[str, Any]) -> Section:
-    title = f"Blocks of the kernels of {mixers}"
-    module, options = f"{__name__}.kernel_blocks", {"slots": slots}
-    return Section(title=title, seconds=seconds, module=module, processes=16, options=options)
+    def rows(self, call: SectionCall) -> Rows:
+        """The rows by key."""
+        return importlib.import_module(self.module).rows(call, *self.arguments)
 
 
 #: Of a call; the other blocks are a second one's.
 MINUTES = 9.5
 SECTIONS = {
-    "ceilings": Section(
-        title="Ceilings of the device, and attention's back ends", seconds=20, module=f"{__name__}.ceilings"
+    "ceilings": Section(seconds=20, module=f"{__name__}.ceilings"),
+    "accuracy": Section(seconds=60, module=f"{__name__}.accuracy", processes=16),
+    "baseline_steps": Section(seconds=120, module=f"{__name__}.training_steps"),
+    "method_steps": Section(seconds=200, module=f"{__name__}.method_steps", processes=8),
+    "blocks": Section(
+        seconds=90, module=f"{__name__}.kernel_blocks", processes=16,
+        arguments=({"name": "softpick"}, {"name": "selective"}),
     ),
-    "accuracy": Section(
-        title="Mixers and back ends against float64", seconds=60, module=f"{__name__}.accuracy", processes=16
-    ),
-    "baseline_steps": Section(
-        title="The baseline's whole step, eager and compiled", seconds=120, module=f"{__name__}.training_steps"
-    ),
-    "method_steps": Section(
-        title="Methods by compiled step of one micro-batch", seconds=200, module=f"{__name__}.method_steps",
-        processes=8, least=15,
-    ),
-    "blocks": _blocks("softpick and selective attention", 90, {"name": "softpick"}, {"name": "selective"}),
-    "other_blocks": _blocks(
-        "other mixers", 120, {"name": "softmax_cap"}, {"name": "sigmoid"}, {"name": "softpick", "variant": "original"}
+    "other_blocks": Section(
+        seconds=120, module=f"{__name__}.kernel_blocks", processes=16,
+        arguments=({"name": "softmax_cap"}, {"name": "sigmoid"}, {"name": "softpick", "variant": "original"}),
     ),
 }  # fmt: skip

@@ -1,8 +1,7 @@
-"""What the device reaches by itself, and how far attention's back ends are from it, by the same two rates.
+"""What the device reaches by itself, and how far attention's back ends are from it.
 
 Operations of attention are the products of visible pairs of query and key; backward has two for each of forward's, and
-the scores once more, which a kernel does not keep. Bytes are each tensor once: q, k, v read and the output written;
-then those, the output and its gradient read, and three gradients written.
+the scores once more, which a kernel does not keep.
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ from benchmarks.gpu_check import base_scale_specs, mixer_calls
 from benchmarks.gpu_check.device_under_test import milliseconds, peak_gib
 from benchmarks.gpu_check.sections import Rows, SectionCall
 from plumbline.model.flops import products_per_pair
-from plumbline.model.mixers._base import Mixer
 from plumbline.model.numerics import numerics
-from plumbline.specs.spec import ModelSpec
 
 #: Mixers of our own kernels that are timed next to softmax attention.
 OURS = ("softpick", "selective")
@@ -39,7 +36,8 @@ def copy(call: SectionCall) -> dict[str, Any]:
     """A copy of four gibibytes."""
     source = torch.randint(256, (2**20 if call.rehearsal else 2**32,), dtype=torch.uint8, device=call.device)
     target = torch.empty_like(source)
-    return rate(milliseconds(lambda: target.copy_(source), call.rehearsal), moved=2 * source.numel())
+    duration = milliseconds(lambda: target.copy_(source), call.rehearsal)
+    return {"ms": duration, "GB/s": 2 * source.numel() / duration / 1e6}
 
 
 def multiply(call: SectionCall) -> dict[str, Any]:
@@ -47,12 +45,8 @@ def multiply(call: SectionCall) -> dict[str, Any]:
     numerics(torch.device(call.device))
     size = 128 if call.rehearsal else 8192
     a, b = (torch.randn(size, size, device=call.device).bfloat16() for _ in range(2))
-    return rate(milliseconds(lambda: a @ b, call.rehearsal), operations=2 * size**3, moved=3 * 2 * size**2)
-
-
-def rate(duration: float, *, moved: int, operations: int = 0) -> dict[str, Any]:
-    """Milliseconds with the rates that they come to."""
-    return {"ms": duration, "GB/s": moved / duration / 1e6, "TFLOP/s": operations / duration / 1e9 or None}
+    duration = milliseconds(lambda: a @ b, call.rehearsal)
+    return {"ms": duration, "TFLOP/s": 2 * size**3 / duration / 1e9}
 
 
 def time_attention(slot: Mapping[str, Any], call: SectionCall, back_end: str | None = None) -> dict[str, Any]:
@@ -74,15 +68,7 @@ def time_attention(slot: Mapping[str, Any], call: SectionCall, back_end: str | N
             torch.autograd.grad(mixer(*leaves, mask), leaves, do)
 
         duration = milliseconds(both, call.rehearsal)
-    operations, moved = count(mixer, spec, batch)
-    row = rate(duration, operations=operations, moved=moved)
-    return row | {"path": path, "GiB": peak_gib(call.rehearsal), "group": "attention"}
-
-
-def count(mixer: Mixer, spec: ModelSpec, batch: int) -> tuple[int, int]:
-    """Least operations, and least bytes in bfloat16, of both passes."""
     pairs = batch * spec.context * (spec.context + 1) // 2
-    forward, scores = 2 * pairs * products_per_pair(mixer, spec), 2 * pairs * spec.heads * spec.head_width
-    head = 2 * batch * spec.context * spec.head_width
-    inputs, out = head * (spec.heads + 2 * mixer.groups), head * mixer.output_heads
-    return 3 * forward + scores, (inputs + out) + (inputs + 2 * out) + inputs
+    operations = 6 * pairs * products_per_pair(mixer, spec) + 2 * pairs * spec.heads * spec.head_width
+    rate = {"ms": duration, "TFLOP/s": operations / duration / 1e9}
+    return rate | {"path": path, "GiB": peak_gib(call.rehearsal)}

@@ -27,7 +27,7 @@ CHOICES = (
 )  # fmt: skip
 
 
-def rows(call: SectionCall, slots: tuple[Mapping[str, Any], ...]) -> Rows:
+def rows(call: SectionCall, *slots: Mapping[str, Any]) -> Rows:
     """A row for each choice and kernel; two choices in a rehearsal."""
     return {
         f"{mixer_calls.label(slot)}, {'/'.join(map(str, choice))}": functools.partial(_measure, slot, choice, call)
@@ -48,8 +48,8 @@ def _measure(slot: Mapping[str, Any], choice: tuple[int, int, int, int], call: S
     with launch_with(mixer.kernel, choice, call):
         outputs = mixer_calls.call_both_ways(mixer, inputs, mixer, mask, do)
         row = ceilings.time_attention(slot, call)
-    row |= mixer_calls.compare(outputs, expected) | {"choice": list(choice), "group": mixer_calls.label(slot)}
-    return row | {"kernel": mixer.kernel, "head width": spec.head_width}
+    row |= mixer_calls.compare(outputs, expected)
+    return row | {"choice": list(choice), "kernel": mixer.kernel, "head width": spec.head_width}
 
 
 def launch_with(kernel: str, choice: tuple[int, int, int, int], call: SectionCall) -> AbstractContextManager[Any]:

@@ -12,25 +12,22 @@ import functools
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.base_scale_specs import BASELINE
 from benchmarks.gpu_check.sections import Rows, SectionCall, training_steps
+from plumbline.specs import study_config
 
 #: What is compiled ahead has few layers: all layers share what the first ones need.
 AHEAD_LAYERS = 3
 #: Methods that are estimated to cost most over the baseline, or go through kernels of ours: a call has time for some.
 FIRST = ("attnres", "denseformer", "softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")
-BASELINES = (f"{BASELINE}, first", f"{BASELINE}, last")
 
 
-def rows(call: SectionCall, layers: int | None = None) -> Rows:
+def rows(call: SectionCall) -> Rows:
     """The baseline first and last, and each method between."""
     if call.rehearsal:
         return {}
     specs = base_scale_specs.runs(call.preset)
-    methods = dict.fromkeys(name for name in (*FIRST, *base_scale_specs.methods()) if name != BASELINE)
+    study = study_config.load("transfer", call.preset)
+    methods = dict.fromkeys(name for name in (*FIRST, *study.methods) if name != BASELINE)
+    layers = AHEAD_LAYERS if call.ahead else None
     take = functools.partial(training_steps.take_steps, way=training_steps.BY_LAYERS, call=call, layers=layers)
-    chosen = {BASELINES[0]: BASELINE} | {name: name for name in methods if name in specs} | {BASELINES[1]: BASELINE}
+    chosen = {f"{BASELINE}, first": BASELINE} | {name: name for name in methods} | {f"{BASELINE}, last": BASELINE}
     return {key: functools.partial(take, specs[name]) for key, name in chosen.items()}
-
-
-def ahead_rows(call: SectionCall) -> Rows:
-    """The same with few layers."""
-    return rows(call, AHEAD_LAYERS)

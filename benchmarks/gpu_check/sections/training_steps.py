@@ -81,7 +81,7 @@ def take_steps(
     for pairs, visible_only in (("all pairs", False), ("visible pairs", True)):
         operations = count_operations(model_spec, sequences=accumulated * sequences, causal=visible_only)
         row[f"MFU, {pairs}"] = operations / duration / 1e9 / peak["peak_tflops"] if peak else None
-    row |= {"attention": kernel, "GiB": peak_gib(call.rehearsal), "group": f"{accumulated} micro-batches"}
+    row |= {"attention": kernel, "GiB": peak_gib(call.rehearsal)}
     return row | {"seconds to compile": None if way == EAGER else compiled}
 
 

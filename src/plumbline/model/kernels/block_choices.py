@@ -1,7 +1,7 @@
 """Lists the blocks of the kernels: rows of a program, warps and stages, by kernel, device, head width and number size.
 
-`MEASURED` is looked at first; `python -m benchmarks.gpu_check.fill` writes it from what the check
-measured on a device. A row of `DEFAULT` was chosen by the shared memory and the registers that the compiler reports
+`MEASURED` is looked at first; `python -m benchmarks.gpu_check.table_lines` prints its rows from what the check measured
+on a device. A row of `DEFAULT` was chosen by the shared memory and the registers that the compiler reports
 (benchmarks/attention_kernels.md), so that it fits a GPU since Ampere, and not by time. Nothing here imports Triton.
 """
 

@@ -1,19 +1,18 @@
-"""Puts what the check measured on a device where plans and kernels read it.
+"""Prints what the check measured on a device as the lines of the tables that plans and kernels read.
 
-    python -m benchmarks.gpu_check.fill benchmarks/gpu_check_h100_80gb_hbm3.json
+    python -m benchmarks.gpu_check.table_lines benchmarks/gpu_check_h100_80gb_hbm3.json
 
 Step times of components, from the section of methods by compiled step: how much more a step takes than the baseline's,
 over the baseline's share of a whole compiled step, where that is measured too; else over the same step, of one
-micro-batch and an update, which is longer. They become `measured_step_time` in config/machines.yaml of each entry of
-this device that has estimated times. And of each kernel the blocks with the least time, among those whose numbers
-stayed: rows of `MEASURED` in src/plumbline/model/kernels/block_choices.py. Earlier values of the device are replaced;
-nothing is written from a rehearsal, or where the baseline's step drifts.
+micro-batch and an update, which is longer. They are `measured_step_time` of config/machines.yaml, in each entry of this
+device that has estimated times. And of each kernel the blocks with the least time, among those whose numbers stayed:
+rows of `MEASURED` in src/plumbline/model/kernels/block_choices.py. Nothing is printed of a rehearsal, or where the
+baseline's step drifts.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import statistics
 import textwrap
 from pathlib import Path
@@ -27,14 +26,12 @@ from benchmarks.gpu_check.base_scale_specs import BASELINE
 from benchmarks.gpu_check.measured_rows import State
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_text
-from plumbline.model.kernels import block_choices
 from plumbline.model.kernels.block_choices import BlockChoice, padded_width
 from plumbline.plan import machines
 from plumbline.plan.machines import MeasuredStepTime, Relative
-from plumbline.specs.yaml_files import ROOT, check, parse_yaml, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_yaml
 
-MACHINES, BLOCKS = ROOT / "config" / "machines.yaml", Path(block_choices.__file__)
+MACHINES = ROOT / "config" / "machines.yaml"
 METHODS, WHOLE = "method_steps", "baseline_steps"
 #: By how much the baseline's step may change from the first row to the last. Methods in between are compared with the
 #: mean of the two, and some differ from it by no more than this.
@@ -82,31 +79,19 @@ def separate_components(extra: dict[str, float]) -> Relative:
     return relative
 
 
-def insert_step_times(text: str, times: MeasuredStepTime) -> tuple[str, list[str]]:
-    """The machines' text with these times in each entry of their device, other lines and all remarks as they are; and
-    the entries.
+def format_step_times(times: MeasuredStepTime) -> str:
+    """The lines for config/machines.yaml, and the entries that they belong to.
 
     Raises:
-        PlumblineError: no entry is of the device, or what it measured could not be read again.
+        PlumblineError: no entry is of the device.
     """
-    entry = yaml.safe_dump(asdict(times), default_flow_style=None, sort_keys=False, width=1000, allow_unicode=True)
-    block = f"  measured_step_time:  # of methods at the transfer study's base scale\n{textwrap.indent(entry, '    ')}"
-    parts, names = re.split(r"^(?=\S)", text, flags=re.MULTILINE), []
-    for place, part in enumerate(parts):
-        name = part.partition(":")[0]
-        if name not in read_yaml(MACHINES):
-            continue
-        machine = machines.load(name, MACHINES.parents[1])
-        if machine.device == "cuda" and machines.names_device(machine.device_name, times.device):
-            part = re.sub(r"^  measured_step_time:.*\n(?:    .*\n)+", "", part, flags=re.MULTILINE)
-            below = r"^  relative_step_time:.*\n(?:    .*\n)*"
-            parts[place], count = re.subn(below, lambda match: match[0] + block, part, flags=re.MULTILINE)
-            names += [name] * count
+    gpus = [machine for machine in map(machines.load, read_yaml(MACHINES)) if machine.device == "cuda"]
+    fitting = [machine for machine in gpus if machines.names_device(machine.device_name, times.device)]
+    names = [machine.name for machine in fitting if machine.relative_step_time]
     if not names:
         raise PlumblineError(f"{MACHINES}: no entry with `relative_step_time` is of {times.device}; add one")
-    text = "".join(parts)
-    check(parse_yaml(text, str(MACHINES)), dict[str, machines.MachineEntry], MACHINES)
-    return text, names
+    entry = yaml.safe_dump(asdict(times), default_flow_style=None, sort_keys=False, width=1000, allow_unicode=True)
+    return f"# config/machines.yaml: {', '.join(names)}\n  measured_step_time:\n{textwrap.indent(entry, '    ')}"
 
 
 def find_fastest_blocks(state: State, commit: str) -> list[BlockChoice]:
@@ -124,23 +109,9 @@ def find_fastest_blocks(state: State, commit: str) -> list[BlockChoice]:
     return choices
 
 
-def insert_blocks(text: str, choices: list[BlockChoice]) -> str:
-    """The table's text with these rows, in the place of earlier ones for the same kernels, devices and widths."""
-    keys = {(row.kernel, row.device, row.widths) for row in choices}
-    rows = [row for row in block_choices.MEASURED if (row.kernel, row.device, row.widths) not in keys] + choices
-    fields = ("kernel", "device", "widths", "size", "blocks", "measured")
-    lines = [
-        "    BlockChoice(\n"
-        + "".join(f"        {name}={getattr(row, name)!r},\n".replace("'", '"') for name in fields)
-        + "    ),\n"
-        for row in rows
-    ]
-    place = r"^MEASURED: tuple\[BlockChoice, \.\.\.\] = \((?:\)|\n.*?^\))$"
-    table = f"MEASURED: tuple[BlockChoice, ...] = (\n{''.join(lines)})"
-    text, count = re.subn(place, lambda _: table, text, flags=re.MULTILINE | re.DOTALL)
-    if count != 1:
-        raise PlumblineError(f"{BLOCKS}: no `MEASURED: tuple[BlockChoice, ...] = (...)`; restore it")
-    return text
+def format_blocks(choices: list[BlockChoice]) -> str:
+    """The rows of `MEASURED`, in the place of earlier ones for the same kernels, devices and widths."""
+    return "# src/plumbline/model/kernels/block_choices.py\n" + "".join(f"    {choice},\n" for choice in choices)
 
 
 def main() -> None:
@@ -154,14 +125,7 @@ def main() -> None:
     times, choices = read_step_times(state, f"{path.name}, commit {commit}"), find_fastest_blocks(state, commit)
     if times is None and not choices:
         raise PlumblineError(f"{path}: no method's step and no blocks are measured in it; `make gpu-check` does that")
-    if times is not None:
-        text, names = insert_step_times(MACHINES.read_text(encoding="utf-8"), times)
-        atomic_write_text(MACHINES, text)
-        print(f"{MACHINES}: {', '.join(names)}: {times.relative}")
-    if choices:
-        atomic_write_text(BLOCKS, insert_blocks(BLOCKS.read_text(encoding="utf-8"), choices))
-        print(f"{BLOCKS}: " + "; ".join(f"{row.kernel} {row.blocks}" for row in choices))
-    print(f"commit these with {path}")
+    print("".join([format_step_times(times) if times else "", format_blocks(choices) if choices else ""]), end="")
 
 
 if __name__ == "__main__":
