@@ -32,6 +32,16 @@ def test_another_system_is_refused_before_anything_is_tried(
         exec(compile(snakefile, "config_arguments.smk", "exec"), {"workflow": None})
 
 
+@pytest.mark.parametrize("megabytes", [150, 220, 511])
+def test_a_small_address_space_is_refused_before_numpy_waits_for_more(megabytes: int) -> None:
+    """Below 300 MB loading it may never end, and hears no signal."""
+    code = "from plumbline.core import command_line; command_line.run(lambda: print('tried'))"
+    command = ["bash", "-c", f'ulimit -v {megabytes << 10}; exec "$0" -c "$1"', sys.executable, code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "tried" not in done.stdout
+    assert f" {megabytes} MB" in done.stderr and "ulimit -v" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_locks_are_imported_where_nothing_can_lock() -> None:
     """Some modules that lock are run as commands, and imported before anything can be said."""
     source = Path(command_line.__file__).parents[1]

@@ -281,14 +281,30 @@ def _find_open_file(error: OSError) -> str:
     return "a file"
 
 
+#: Bytes of addresses: with numpy and scipy 400 MB just suffice, and below 300 loading numpy may never end.
+LEAST_ADDRESS_SPACE = 512 << 20
 #: As a user knows them.
 NAMES = {"darwin": "macOS", "win32": "Windows"}
+
+
+def _explain_small_address_space() -> str | None:
+    """What to do about a limit below which numpy's libraries fail to load, or wait forever for memory and hear no
+    signal; None without one."""
+    import resource  # only Unix has it
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit in range(LEAST_ADDRESS_SPACE):
+        return (
+            f"a process may have {limit >> 20} MB of addresses here (ulimit -v), and needs {LEAST_ADDRESS_SPACE >> 20}: "
+            "ulimit -v unlimited, or limit memory by a control group"
+        )
+    return None
 
 
 def explain_unsupported_system() -> str | None:
     """What to use instead, where Plumbline cannot run on this system; None if it can."""
     if sys.platform == "linux":
-        return None
+        return _explain_small_address_space()
     name = NAMES.get(sys.platform, platform.system() or sys.platform)
     remedy = "WSL2 (wsl --install)" if sys.platform == "win32" else "a Linux virtual machine"
     return (
