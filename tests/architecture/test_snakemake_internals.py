@@ -39,7 +39,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.io._IOFile": ("_file", "clone_flags", "flags", "is_ancient", "is_storage", "set_flags"),
     "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter", "logger"),
     "snakemake.persistence": ("PersistenceBase",),
-    "snakemake.persistence.PersistenceBase": ("cleanup_locks", "has_metadata", "lock", "path"),
+    "snakemake.persistence.PersistenceBase": ("cleanup_locks", "lock", "path"),
     "snakemake.settings.types.ConfigSettings": ("config", "config_args", "configfiles", "overwrite_config"),
     "snakemake.settings.types.ResourceSettings": ("default_resources", "overwrite_resources", "overwrite_threads"),
     "snakemake.workflow.Workflow": (
@@ -54,7 +54,6 @@ PARTS: dict[str, tuple[str, ...]] = {
         "is_main_process",
         "local_exec",
         "output_settings",
-        "persistence",
         "rerun_triggers",
         "resource_settings",
         "scheduler",

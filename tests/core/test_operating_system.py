@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +32,37 @@ def test_another_system_is_refused_before_anything_is_tried(
     snakefile = (repository / "workflow/rules/config_arguments.smk").read_text()
     with pytest.raises(PlumblineError, match=message):
         exec(compile(snakefile, "config_arguments.smk", "exec"), {"workflow": None})
+
+
+@pytest.mark.parametrize("megabytes", [150, 220, 511])
+def test_a_small_address_space_is_refused_before_numpy_waits_for_more(megabytes: int) -> None:
+    """Below 300 MB loading it may never end, and hears no signal."""
+    code = "from plumbline.core import command_line; command_line.run(lambda: print('tried'))"
+    command = ["bash", "-c", f'ulimit -v {megabytes << 10}; exec "$0" -c "$1"', sys.executable, code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "tried" not in done.stdout
+    assert f" {megabytes} MB" in done.stderr and "ulimit -v" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "ulimit -u.*pids.max"),
+        (RuntimeError("can't start new thread"), "ulimit -u.*pids.max"),
+        (MemoryError(), "ulimit -v"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "Cannot allocate memory.*ulimit -v"),
+    ],
+)
+def test_what_a_full_machine_refuses_is_said_with_its_limit(
+    error: Exception, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as raised:
+        command_line.run(fail)
+    assert raised.value.code == 1
+    assert re.fullmatch(f"error: .*{named}.*repeat.*\n", capsys.readouterr().err)
 
 
 def test_locks_are_imported_where_nothing_can_lock() -> None:

@@ -37,7 +37,8 @@ then gave, byte for byte, what an undisturbed project has, and carried out no ot
 the code of an earlier commit, and nobody has looked since. `not run`: nobody knows. Empty: the cell does not apply.
 What faults and steps are: [cells.yaml](cells.yaml).
 
-`make faults` wrote this page, of the code {code}, in {hours:.1f} hours. {summary}.
+`make faults` wrote this page, of the code {code}, in {hours:.1f} hours; at this pace, beside what else ran there, all
+cells take {whole:.1f}. {summary}. Faults of a folder with a trainer of one's own: [folders.yaml](folders.yaml).
 
 {table}
 """
@@ -180,7 +181,9 @@ def write_table(results: dict[str, dict[str, Any]], older: dict[str, dict[str, A
             expected = define_cell(step, fault)["expected"]
             row.append({PASSED: expected, EARLIER: f"({expected})", NONE: "", FELL: "**fell**"}.get(outcome, outcome))
         rows.append(row)
-    hours = sum(result.get("seconds", 0) for result in results.values()) / 3600
+    seconds = [result["seconds"] for result in results.values() if "seconds" in result]
+    hours, applying = sum(seconds) / 3600, sum(counts.values()) - counts[NONE]
+    whole = hours * applying / max(1, len(seconds))
     heads = ["step", *(fault.replace("_", " ") for fault in FAULTS)]
     lines = ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]
     fallen = [
@@ -190,7 +193,7 @@ def write_table(results: dict[str, dict[str, Any]], older: dict[str, dict[str, A
     ]
     missing = [f"- {name}: {result['why']}" for name, result in sorted(results.items()) if result["outcome"] == NOT_RUN]
     summary = ", ".join(f"{outcome}: {count}" for outcome, count in counts.most_common())
-    text = PAGE.format(code=hash_product(), hours=hours, summary=summary, table="\n".join(lines))
+    text = PAGE.format(code=hash_product(), hours=hours, whole=whole, summary=summary, table="\n".join(lines))
     for title, names in (("What fell:", fallen), ("What this machine could not do:", missing)):
         text += "\n".join(["", title, "", *names, ""]) if names else ""
     return text

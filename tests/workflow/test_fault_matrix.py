@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.faults import matrix
 from tests.faults.project_under_fault import FAULTS, MATRIX, STEPS, Base, carry_out
@@ -37,6 +38,14 @@ def test_every_cell_has_a_meaning(repository: Path) -> None:
     for row in MATRIX["cells"]:
         assert row["steps"] and set(row["steps"]) <= STEPS.keys() and set(row["faults"]) <= FAULTS.keys()
     assert {row["expected"] for row in (*FAULTS.values(), *MATRIX["cells"])} == {"continues", "refused"}
+
+
+def test_every_fault_of_a_folder_has_a_test_or_was_tried_by_hand(repository: Path) -> None:
+    for row in yaml.safe_load((repository / "tests/faults/folders.yaml").read_text()):
+        assert row.keys() - {"test", "by_hand"} == {"fault", "commands", "expected"}, row
+        assert row["expected"] in ("continues", "refused") and ("test" in row) != row.get("by_hand", False)
+        path, _, name = row.get("test", "").partition("::")
+        assert not name or f"\ndef {name}(" in (repository / path).read_text(), row
 
 
 def test_the_table_says_nothing_of_what_was_not_run() -> None:

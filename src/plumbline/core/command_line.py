@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
@@ -178,7 +179,21 @@ def _describe(error: Exception) -> tuple[str | None, int]:
     if isinstance(error, ModuleNotFoundError):
         missing = explain_missing_package(error, _find_typed_command())
         return None if missing is None else str(missing), 1
+    if shortage := _describe_shortage(error):
+        return shortage, 1
     return describe_disk_error(error) if isinstance(error, OSError) else None, 1
+
+
+def _describe_shortage(error: Exception) -> str | None:
+    """Say of an error that the system starts no process or thread, or gives no memory, with the remedy; None of any
+    other one."""
+    remedy = "end some, or raise the limit, and repeat the command: what is finished is used"
+    no_process = isinstance(error, OSError) and error.filename is None and error.errno == errno.EAGAIN
+    if no_process or (isinstance(error, RuntimeError) and "start new thread" in str(error)):
+        return f"no further process or thread can be started (the limits: ulimit -u, pids.max of a cgroup): {remedy}"
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return f"no memory is left ({str(error) or 'MemoryError'}; the limits: ulimit -v, memory of a cgroup): {remedy}"
+    return None
 
 
 def print_json_error(message: str, code: int) -> None:
@@ -281,14 +296,30 @@ def _find_open_file(error: OSError) -> str:
     return "a file"
 
 
+#: Bytes of addresses: with numpy and scipy 400 MB just suffice, and below 300 loading numpy may never end.
+LEAST_ADDRESS_SPACE = 512 << 20
 #: As a user knows them.
 NAMES = {"darwin": "macOS", "win32": "Windows"}
+
+
+def _explain_small_address_space() -> str | None:
+    """What to do about a limit below which numpy's libraries fail to load, or wait forever for memory and hear no
+    signal; None without one."""
+    import resource  # only Unix has it
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit in range(LEAST_ADDRESS_SPACE):
+        return (
+            f"a process may have {limit >> 20} MB of addresses here (ulimit -v), and needs "
+            f"{LEAST_ADDRESS_SPACE >> 20}: ulimit -v unlimited, or limit memory by a control group"
+        )
+    return None
 
 
 def explain_unsupported_system() -> str | None:
     """What to use instead, where Plumbline cannot run on this system; None if it can."""
     if sys.platform == "linux":
-        return None
+        return _explain_small_address_space()
     name = NAMES.get(sys.platform, platform.system() or sys.platform)
     remedy = "WSL2 (wsl --install)" if sys.platform == "win32" else "a Linux virtual machine"
     return (
