@@ -98,7 +98,7 @@ def test_jobs_are_submitted_when_the_controller_is_back(
 ) -> None:
     """Each failed at once, and with its three attempts the workflow."""
     times = bin / "times"
-    program(bin, "scontrol", f"echo x >> {times}; read a < {bin}/answer; echo \"$a\"; test \"$a\" = '{UP}'")
+    program(bin, "scontrol", f'echo x >> {times}; read a < {bin}/answer; echo "$a"; test "$a" = \'{UP}\'')
     (bin / "answer").write_text(f"{DOWN}\n")
     jobs: list[str] = []
     thread = threading.Thread(target=plugin.Executor.run_job, args=(jobs, "first"))

@@ -25,9 +25,10 @@ ANSWERS = 2
 #: Seconds between two questions whether the controller is back.
 PAUSE = 10.0
 #: States after which the executor asks no more.
-ENDED = frozenset(
-    "COMPLETED BOOT_FAIL CANCELLED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY TIMEOUT ERROR UNKNOWN".split()
-)
+ENDED = {
+    *("COMPLETED", "BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT", "ERROR"),
+    "UNKNOWN",
+}
 
 
 class JobStates:
