@@ -62,7 +62,8 @@ def test_a_job_that_was_preempted_for_good_has_ended(plugin: Any, bin: Path, war
     """Snakemake waited for it for ever."""
     program(bin, "squeue", "echo '7|PREEMPTED'; echo '8|PENDING'")
     assert ask(plugin) == {"7": "PREEMPTED", "8": "PENDING"} and not warnings
-    assert ask(plugin) == {"7": "CANCELLED", "8": "PENDING"}
+    for _ in range(2):
+        assert ask(plugin) == {"7": "CANCELLED", "8": "PENDING"}
     assert len(warnings) == 1 and "job 7 was preempted" in warnings[0]
 
 
