@@ -73,6 +73,22 @@ def walltime(training: Training) -> str:
     return driver.said("SLURM status is", "Trying to restart")
 
 
+def limit_in_save(training: Training) -> str:
+    """time limit reached while a checkpoint is being written"""
+    driver = training.start()
+    training.under_way()
+    training.hold.touch()
+    training.save_hold.touch()
+    slurm("scontrol", "update", f"jobid={driver.job()}", "TimeLimit=1")
+    until(lambda: state(driver.job()) == "TIMEOUT", 200, "the limit")
+    if not list(training.state.glob(".step-*")):
+        raise RuntimeError("no save had begun")
+    training.hold.unlink()
+    training.save_hold.unlink()
+    finish(training)
+    return driver.said("SLURM status is", "Trying to restart")
+
+
 def requeued(training: Training) -> str:
     """job requeued (scontrol requeue)"""
     driver = training.start()
@@ -172,14 +188,49 @@ def down(training: Training) -> str:
     return driver.said("NODE_FAIL|Finished jobid")
 
 
+def slurmd_killed(training: Training) -> str:
+    """slurmd killed (kill -9), which leaves its trainer running; the job starts again on another node"""
+    driver = training.start()
+    training.under_way()
+    training.hold.touch()
+    node = slurm("squeue", "--noheader", f"--jobs={driver.job()}", "--format=%N").strip()
+    os.kill(throwaway.daemon(f"slurmd-{node}"), signal.SIGKILL)
+    try:
+        until(lambda: "waiting up to" in training.said(), 240, "the second trainer")
+        training.hold.unlink()
+        finish(training)
+    finally:
+        throwaway.up()
+    return driver.said("Finished jobid")
+
+
+def preempt() -> None:
+    """Ask for all GPUs, in a partition of higher priority."""
+    slurm("sbatch", "--account=lab", "--partition=urgent", "--nodes=2", "--gres=gpu:8", "--time=1",
+          "--output=/dev/null", "--wrap=sleep 3")  # fmt: skip
+
+
 def preempted(training: Training) -> str:
     """job preempted by a partition of higher priority"""
     driver = training.start()
     training.under_way()
-    slurm("sbatch", "--account=lab", "--partition=urgent", "--nodes=2", "--gres=gpu:8", "--time=1",
-          "--output=/dev/null", "--wrap=sleep 3")  # fmt: skip
+    preempt()
     finish(training)
     return driver.said("preemption|Finished jobid")
+
+
+def preempted_for_good(training: Training) -> str:
+    """the same where SLURM cancels what it preempts (`PreemptMode=CANCEL`)"""
+    driver = training.start()
+    training.under_way()
+    slurm("scontrol", "update", "partitionname=gpus", "preemptmode=cancel")
+    try:
+        preempt()
+        until(lambda: state(driver.job()) == "PREEMPTED", 60, "its end")
+    finally:
+        slurm("scontrol", "update", "partitionname=gpus", "preemptmode=requeue")
+    finish(training)
+    return driver.said("SLURM status is", "Trying to restart")
 
 
 def controller_restarted(training: Training) -> str:
@@ -218,11 +269,11 @@ def rank_killed(training: Training) -> str:
 QUICK: tuple[Callable[[Training], str], ...] = (cancelled, killed, walltime)
 #: The others that touch nothing but their own run.
 SEPARATE: tuple[Callable[[Training], str], ...] = (
-    step_killed, requeued, driver_killed, driver_killed_without_dependency, corrupted, full_disk,
+    step_killed, limit_in_save, requeued, driver_killed, driver_killed_without_dependency, corrupted, full_disk,
 )  # fmt: skip
 #: These touch nodes or daemons that all share: one after another.
 EXCLUSIVE: tuple[Callable[[Training], str], ...] = (
-    drained, down, preempted, controller_restarted, accounting_stopped,
+    drained, down, slurmd_killed, preempted, preempted_for_good, controller_restarted, accounting_stopped,
 )  # fmt: skip
 #: Of a run over two nodes, compared with its own undisturbed twin.
 TWO_NODES: tuple[Callable[[Training], str], ...] = (rank_killed,)

@@ -55,6 +55,8 @@ class Training:
         self.drivers: list[Snakemake] = []
         #: While it is there, no step of the run ends.
         self.hold = workspace.path / "hold"
+        #: While it is there, no save of the run ends.
+        self.save_hold = workspace.path / "save_hold"
 
     def start(self, *targets: str, pause: float = 0.05, **pretrain: object) -> Snakemake:
         """Start Snakemake for it."""
@@ -65,7 +67,12 @@ class Training:
         driver = self.workspace.snakemake(
             self.weights, *targets, "--config", "preset=smoke",
             profiles=self.workspace.small(**({"launch": launch} | pretrain)),
-            environment={"TRAIN_OPTIONS": OPTIONS, "TRAIN_PAUSE": str(pause), "TRAIN_HOLD": str(self.hold)},
+            environment={
+                "TRAIN_OPTIONS": OPTIONS,
+                "TRAIN_PAUSE": str(pause),
+                "TRAIN_HOLD": str(self.hold),
+                "SAVE_HOLD": str(self.save_hold),
+            },
         )  # fmt: skip
         self.drivers.append(driver)
         return driver

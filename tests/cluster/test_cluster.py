@@ -1,6 +1,6 @@
 """`--profile slurm` on a real SLURM: what the executor makes of it, the smoke preset, and the faults of clusters.
 
-By default the short part; PLUMBLINE_CLUSTER=all adds every fault (about twenty minutes on two cores).
+By default the short part; PLUMBLINE_CLUSTER=all adds every fault (about half an hour on two cores).
 """
 
 from __future__ import annotations
@@ -152,6 +152,22 @@ def test_status_queries_that_fail_lose_no_job(workspace: Workspace) -> None:
     throwaway.up()
     assert driver.wait(300) == 0, driver.output()[-3000:]
     assert starts(workspace) == [0]
+
+
+@long
+@pytest.mark.slow
+def test_jobs_are_submitted_when_the_controller_is_back(workspace: Workspace) -> None:
+    """Away for a minute: three tries of a job of the data stage took less, and the workflow had ended."""
+    os.kill(throwaway.daemon("slurmctld"), signal.SIGTERM)
+    try:
+        driver = workspace.snakemake("tokens/train-0000.npy", *SNAKEFILE, profiles=workspace.small())
+        until(lambda: "scontrol ping" in driver.output(), 120, "a job to submit")
+        time.sleep(60)
+        assert driver.process.poll() is None and not driver.jobs()
+    finally:
+        throwaway.up()
+    assert driver.wait(120) == 0, driver.output()[-3000:]
+    assert len(driver.jobs()) == 1
 
 
 @long

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.project_under_fault import FAULTS, STEPS, Base, CellFailure, carry_out, define_cell, why_not
+from tests.faults.project_under_fault import FAULTS, MATRIX, STEPS, Base, CellFailure, carry_out, define_cell, why_not
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent
@@ -41,6 +41,13 @@ What faults and steps are: [cells.yaml](cells.yaml).
 cells take {whole:.1f}. {summary}. Faults of a folder with a trainer of one's own: [folders.yaml](folders.yaml).
 
 {table}
+
+## SLURM
+
+Faults of a cluster, each tried on the real SLURM of `tests/cluster`. A name is carried out by `tests/cluster/faults
+NAME`, which compares the weights with those of an undisturbed run; `test_...` is a test.
+
+{slurm}
 """
 PASSED, FELL, NOT_RUN, NONE = "as expected", "fell", "not run", "does not apply"
 EARLIER = "as expected of earlier code alone"
@@ -185,7 +192,6 @@ def write_table(results: dict[str, dict[str, Any]], older: dict[str, dict[str, A
     hours, applying = sum(seconds) / 3600, sum(counts.values()) - counts[NONE]
     whole = hours * applying / max(1, len(seconds))
     heads = ["step", *(fault.replace("_", " ") for fault in FAULTS)]
-    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]
     fallen = [
         f"- {name}: {result['why'].splitlines()[0][:300]}"
         for name, result in sorted(results.items())
@@ -193,10 +199,23 @@ def write_table(results: dict[str, dict[str, Any]], older: dict[str, dict[str, A
     ]
     missing = [f"- {name}: {result['why']}" for name, result in sorted(results.items()) if result["outcome"] == NOT_RUN]
     summary = ", ".join(f"{outcome}: {count}" for outcome, count in counts.most_common())
-    text = PAGE.format(code=hash_product(), hours=hours, whole=whole, summary=summary, table="\n".join(lines))
+    slurm = [[fault["fault"], fault["by"], fault["result"], str(fault["date"])] for fault in MATRIX["slurm"]]
+    text = PAGE.format(
+        code=hash_product(),
+        hours=hours,
+        whole=whole,
+        summary=summary,
+        table=draw_table(heads, rows),
+        slurm=draw_table(["fault", "carried out by", "what came of it", "last on"], slurm),
+    )
     for title, names in (("What fell:", fallen), ("What this machine could not do:", missing)):
         text += "\n".join(["", title, "", *names, ""]) if names else ""
     return text
+
+
+def draw_table(heads: list[str], rows: list[list[str]]) -> str:
+    """Draw a table of Markdown."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows))
 
 
 if __name__ == "__main__":

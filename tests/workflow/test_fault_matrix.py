@@ -48,6 +48,14 @@ def test_every_fault_of_a_folder_has_a_test_or_was_tried_by_hand(repository: Pat
         assert not name or f"\ndef {name}(" in (repository / path).read_text(), row
 
 
+def test_every_fault_of_slurm_is_carried_out_by_what_is_there(repository: Path) -> None:
+    folders = (repository / "tests/cluster", repository / "tests/operate")
+    code = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    for row in MATRIX["slurm"]:
+        assert row.keys() == {"fault", "by", "date", "result"}
+        assert row["by"] == "by hand" or f"\ndef {row['by']}(" in code, row
+
+
 def test_the_table_says_nothing_of_what_was_not_run() -> None:
     passed = {"outcome": matrix.PASSED, "seconds": 3600, "why": ""}
     page = matrix.write_table({"pack.kill": passed}, {"pack.kill": passed, "pack.term": passed})

@@ -25,9 +25,10 @@ ANSWERS = 2
 #: Seconds between two questions whether the controller is back.
 PAUSE = 10.0
 #: States after which the executor asks no more.
-ENDED = frozenset(
-    "COMPLETED BOOT_FAIL CANCELLED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY TIMEOUT ERROR UNKNOWN".split()
-)
+ENDED = {
+    *("COMPLETED", "BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT", "ERROR"),
+    "UNKNOWN",
+}
 
 
 class JobStates:
@@ -49,17 +50,18 @@ class JobStates:
             given_up = [job for job in self.waiting_for if states.get(job, "PREEMPTED") == "PREEMPTED"]
             self.answers = {job: self.answers.get(job, 0) + 1 for job in given_up}
             for job in given_up:
+                if self.answers[job] == ANSWERS:
+                    self._warn_of(job, job in states)
                 if self.answers[job] >= ANSWERS:
-                    states[job] = self._end(job, states)
+                    states[job] = "CANCELLED" if job in states else "UNKNOWN"
         self.waiting_for -= {job for job, state in states.items() if state in ENDED}
         return states
 
-    def _end(self, job: str, states: dict[str, str]) -> str:
-        if job in states:
+    def _warn_of(self, job: str, is_listed: bool) -> None:
+        if is_listed:
             self.warn(f"SLURM job {job} was preempted and not requeued (PreemptMode): it counts as cancelled")
-            return "CANCELLED"
-        self.warn(f"SLURM no longer knows job {job}: whether it succeeded is told by its files")
-        return "UNKNOWN"
+        else:
+            self.warn(f"SLURM no longer knows job {job}: whether it succeeded is told by its files")
 
 
 def mend(workflow: Any) -> None:

@@ -146,4 +146,4 @@ def test_paths_that_slurm_does_not_carry(root: Path, programs: Path, monkeypatch
     with pytest.raises(ApiError, match=r"no folder.*quotation"):
         before_first_job.check(plan.project, snakemakes(JobToRun(rule="audit"), account="physics"))
     before_first_job.check(plan.project, snakemakes(JobToRun(rule="audit")))
-    assert cluster.check_paths(Path("/a\tb")) and cluster.check_paths(Path("/a\nb"))
+    assert all(cluster.check_paths(Path(name)) for name in ("/a\tb", "/a\nb", "/50%users"))

@@ -190,10 +190,11 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 def check_paths(root: Path) -> list[CheckResult]:
     """Report paths that jobs cannot be submitted with: Snakemake writes them into a shell's command without quoting."""
     results = []
-    if re.search(r"""['"\\$`\x00-\x1f]""", str(root.resolve())):
+    # What a shell, or SLURM in the name of a log (%u is the user), takes for something else.
+    if re.search(r"""['"\\$`\x00-\x1f]|%\d*[AabJjNnstux]""", str(root.resolve())):
         message = (
-            f"{root.resolve()}: SLURM's jobs start in no folder with quotation marks, backslash, $, tab or line end; "
-            "rename it"
+            f"{root.resolve()}: SLURM's jobs start in no folder with quotation marks, backslash, $, tab, line end or "
+            "a letter of SLURM's behind %; rename it"
         )
         results.append(CheckResult(state=STOP, subject="SLURM: folder", message=message))
     if shlex.quote(sys.executable) != sys.executable:
