@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
-.PHONY: test test-slow faults compiled test-here test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
+.PHONY: test test-slow faults compiled test-here test-cluster test-triton lint lint-words lint-engine lint-studies lock sbom clean
 
 # A missing interpreter gets its own message, before its version is checked.
 FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
@@ -177,6 +177,10 @@ lock:
 	.venv-lock/bin/python -m pip install --quiet --editable '.[pipeline,test]'
 	.venv-lock/bin/python envs/write_locks.py $(WHEEL)
 	rm -rf .venv-lock
+
+# The bill of materials of the locks, as each wheel has it in its .dist-info/sboms.
+sbom: interpreter
+	$(PYTHON) envs/write_sbom.py dist/plumbline-lm.cdx.json
 
 # Removes what was made; the README of results/ is part of the repository.
 clean:

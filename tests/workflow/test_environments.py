@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from plumbline import __version__
 from plumbline.core.pipeline_packages import MODULES
 from plumbline.operate.preflight.environment import PYTHON
 from tests.workflow.project_copy import PIP_ELSEWHERE
@@ -190,6 +192,26 @@ def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tm
     done = install(repository, tmp_path, "# none\n", f"plumb-bob==1.0 --hash=sha256:{right}\n")
     assert list_installed(tmp_path) == ["plumb_bob-1.0"]
     assert done.returncode != 0, "it is still missing, and set-up says so"
+
+
+def test_the_bill_of_materials_has_every_pin_and_the_locks_it_is_of(repository: Path, tmp_path: Path) -> None:
+    """The same twice; the library of CycloneDX holds it to the schema, where that is installed."""
+    for out in ("a.json", "new/b.json"):
+        subprocess.run([sys.executable, repository / "envs/write_sbom.py", out], cwd=tmp_path, check=True)
+    text = (tmp_path / "a.json").read_text()
+    assert (tmp_path / "new/b.json").read_text() == text
+    bill = json.loads(text)
+    locks = [read_lock(repository / name) for name in ("requirements.lock", "requirements-cuda.lock")]
+    pins = {f"pkg:pypi/{name}@{version}" for lock in locks for name, (version, _) in lock.items()}
+    assert {each["purl"] for each in bill["components"]} == pins
+    own = bill["metadata"]["component"]
+    assert own["purl"] == f"pkg:pypi/plumbline-lm@{__version__}"
+    for file in own["components"]:
+        content = (repository / file["name"]).read_bytes()
+        assert file["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}]
+    validation = pytest.importorskip("cyclonedx.validation.json")
+    version = pytest.importorskip("cyclonedx.schema").SchemaVersion.V1_6
+    assert validation.JsonStrictValidator(version).validate_str(text) is None
 
 
 def with_what_they_need(texts: list[str], lock: dict[str, Version]) -> set[str]:
