@@ -41,6 +41,7 @@ def main() -> None:
         root, trainer = make_folders(Path(scratch))
         config = ["--config", "preset=smoke", f"studies=[{options.study}]"]
         config.append(f"data={{source: local, folder: {root / 'texts'}}}")
+        config.append(f"evaluation={{source: local, folder: {root / 'items'}, missing: proxy}}")
         verb = [sys.executable, "-m", "plumbline"]
         own = [options.method, "--study", options.study, "--quick", "--steps", "6"]
         calls = [
@@ -58,8 +59,11 @@ def main() -> None:
 
 def make_folders(scratch: Path) -> tuple[Path, Path]:
     """Make a copy of the project with texts, and a folder with a trainer."""
-    root = Project.copy(REPOSITORY, scratch / "project").root
-    (root / "texts").mkdir()
+    project = Project.copy(REPOSITORY, scratch / "project")
+    project.edit("config/presets/smoke.yaml", "proxy_items: 200", "proxy_items: 10")  # of so few texts
+    root = project.root
+    for name in ("texts", "items"):
+        (root / name).mkdir()
     paragraphs = (part for page in sorted((root / "docs").rglob("*.md")) for part in page.read_text().split("\n\n"))
     lines = [json.dumps({"text": part}) for part in dict.fromkeys(paragraphs) if len(part) > 150]
     (root / "texts/docs.jsonl").write_text("\n".join(lines) + "\n")

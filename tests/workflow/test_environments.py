@@ -122,6 +122,25 @@ def test_set_up_takes_only_files_whose_hash_is_locked(repository: Path, tmp_path
         done = install(repository, tmp_path, lock)
         assert (done.returncode == 0) == (expected == ""), done.stderr
         assert expected.lower() in done.stderr.lower()
+    shutil.rmtree(tmp_path / "there")
+    with open(tmp_path / "wheels/plumb_bob-1.0-py3-none-any.whl", "ab") as wheel:
+        wheel.write(b"\0")
+    done = install(repository, tmp_path, f"plumb-bob==1.0 --hash=sha256:{right}\n")
+    assert done.returncode != 0 and "DO NOT MATCH THE HASHES" in done.stderr and list_installed(tmp_path) == []
+
+
+#: Which `pip install` need no hash: of the project itself, of what writes a lock, of another Triton, of the gate.
+WITHOUT_HASHES = ("--editable", "plumbline-lm", "uv $(", "triton==$(TRITON)", '"$here/../.."')
+
+
+def test_every_other_installation_demands_hashes(repository: Path) -> None:
+    paths = [repository / name for name in ("Makefile", ".ci/run", "envs/Dockerfile", "actions/gate/gate.sh")]
+    paths += (repository / "envs").glob("*.sh")
+    lines = [line for path in paths for line in path.read_text().splitlines() if re.search("pip (install|wheel)", line)]
+    free = [line for line in lines if "--require-hashes" not in line]
+    assert len(lines) - len(free) >= 6
+    for line in free:
+        assert any(word in line for word in WITHOUT_HASHES), line
 
 
 def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, tmp_path: Path) -> None:
